@@ -1,0 +1,151 @@
+//! A question to a person about one exact call, and the answer that can only open that call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Caller, ToolCall};
+pub use crate::digest::Digest;
+use crate::ids::ApprovalId;
+use crate::json::canonical;
+use crate::spec::ToolSpec;
+
+/// A call that waits for a person. It can be stored, shown elsewhere and answered days later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// Names the question.
+    pub id: ApprovalId,
+    /// The exact call that will run.
+    pub call: ToolCall,
+    /// The tool's name in the catalogue.
+    pub tool: Arc<str>,
+    /// Binds the answer to this call, these arguments and this definition of the tool.
+    pub digest: Digest,
+    /// Why a person is asked.
+    pub reason: String,
+    /// On whose behalf the call is made.
+    pub caller: Caller,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// When it can no longer be answered; none means never.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Question {
+    /// Asks about one call.
+    #[must_use]
+    pub fn new(call: ToolCall, tool: Arc<str>, spec: &ToolSpec, caller: Caller, reason: String) -> Self {
+        let digest = call_digest(&call, &tool, spec);
+        Self { id: ApprovalId::mint(), call, tool, digest, reason, caller, asked_at: Timestamp::now(), expires_at: None }
+    }
+
+    /// Turns a person's answer into the grant that re-enters the executor. An answer that comes too late is none.
+    #[must_use]
+    pub fn answer(&self, decision: Decision, by: impl Into<String>) -> Grant {
+        let late = self.expires_at.is_some_and(|end| end <= Timestamp::now());
+        let decision = if late { Decision::Expired } else { decision };
+        Grant { approval_id: self.id, digest: self.digest, decision, reason: None, by: by.into() }
+    }
+}
+
+/// What a person decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// The call may run.
+    Approve,
+    /// It may not.
+    Deny,
+    /// Nobody answered in time.
+    Expired,
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Approve => "approve",
+            Self::Deny => "deny",
+            Self::Expired => "expired",
+        })
+    }
+}
+
+/// The answer to one question. It opens exactly the call whose digest it carries, once.
+///
+/// It is deliberately not `Clone`: a grant is used up by the call it opens.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The question.
+    pub approval_id: ApprovalId,
+    /// The exact call that was shown.
+    pub digest: Digest,
+    /// The answer.
+    pub decision: Decision,
+    /// What the person said besides yes or no; told to the model on denial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Who answered.
+    pub by: String,
+}
+
+impl Grant {
+    /// The same answer, with a word to the model.
+    #[must_use]
+    pub fn because(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+}
+
+/// What a grant is bound to: the call's id, the tool with its definition, and the canonical arguments.
+#[must_use]
+pub fn call_digest(call: &ToolCall, tool: &str, spec: &ToolSpec) -> Digest {
+    let id = call.id.to_string();
+    let arguments = canonical(&call.arguments);
+    Digest::of([id.as_bytes(), tool.as_bytes(), spec.hash().as_bytes(), arguments.as_bytes()])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::Schema;
+
+    fn question() -> Question {
+        let spec = ToolSpec::new("wipe", "Wipes a disk.", Schema::any_object()).expect("a spec");
+        Question::new(ToolCall::new("wipe", json!({"disk": 1})), "wipe".into(), &spec, Caller::default(), "because".into())
+    }
+
+    #[test]
+    fn a_question_survives_a_restart() {
+        let question = question();
+        let stored = serde_json::to_string(&question).expect("writable");
+        assert_eq!(serde_json::from_str::<Question>(&stored).ok(), Some(question));
+    }
+
+    #[test]
+    fn a_late_answer_is_no_answer() {
+        let mut question = question();
+        question.expires_at = Some(Timestamp::now());
+        assert_eq!(question.answer(Decision::Approve, "ada").decision, Decision::Expired);
+        question.expires_at = Some(Timestamp::MAX);
+        assert_eq!(question.answer(Decision::Approve, "ada").decision, Decision::Approve);
+    }
+
+    #[test]
+    fn the_digest_follows_every_part_of_the_call() {
+        let spec = ToolSpec::new("wipe", "Wipes a disk.", Schema::any_object()).expect("a spec");
+        let other = ToolSpec::new("wipe", "Wipes a disk!", Schema::any_object()).expect("a spec");
+        let call = ToolCall::new("wipe", json!({"disk": 1, "fast": true}));
+        let digest = call_digest(&call, "wipe", &spec);
+        let reordered = ToolCall { arguments: json!({"fast": true, "disk": 1}), ..call.clone() };
+        assert_eq!(digest, call_digest(&reordered, "wipe", &spec));
+        let changed = ToolCall { arguments: json!({"disk": 2, "fast": true}), ..call.clone() };
+        assert_ne!(digest, call_digest(&changed, "wipe", &spec));
+        assert_ne!(digest, call_digest(&call, "wipe", &other));
+        assert_ne!(digest, call_digest(&ToolCall::new("wipe", call.arguments.clone()), "wipe", &spec));
+    }
+}

@@ -1,0 +1,124 @@
+//! One request to a tool, and what surrounds it: who calls, how to stop it, where progress goes.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::ToolError;
+use crate::event::{EventData, Observer};
+use crate::ids::{CallId, ConversationId, RunId};
+use crate::json::{self, Limits};
+
+/// One request to a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Minted by Helve, unique.
+    pub id: CallId,
+    /// The tool's name as the caller wrote it.
+    pub tool: Arc<str>,
+    /// The arguments; an object once the call is admitted.
+    pub arguments: Value,
+    /// The id the model gave, kept only for its own wire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_id: Option<Arc<str>>,
+}
+
+impl ToolCall {
+    /// A call with arguments that are already a value.
+    #[must_use]
+    pub fn new(tool: impl Into<Arc<str>>, arguments: Value) -> Self {
+        Self { id: CallId::mint(), tool: tool.into(), arguments, model_id: None }
+    }
+
+    /// A call with arguments as JSON text; empty text means no arguments.
+    ///
+    /// # Errors
+    /// `invalid_parameters` where the text is not JSON or passes [`Limits::ARGUMENTS`].
+    pub fn from_json(tool: impl Into<Arc<str>>, text: &[u8]) -> Result<Self, ToolError> {
+        if text.trim_ascii().is_empty() {
+            return Ok(Self::new(tool, Value::Object(Map::new())));
+        }
+        match json::parse(text, Limits::ARGUMENTS) {
+            Ok(arguments) => Ok(Self::new(tool, arguments)),
+            Err(error) => Err(ToolError::invalid_parameters(format!("the arguments were not accepted: {error}"))),
+        }
+    }
+}
+
+/// On whose behalf a call is made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Caller {
+    /// The agent; none when a person or a program calls directly.
+    pub agent: Option<Arc<str>>,
+    /// The conversation it belongs to.
+    pub conversation: Option<ConversationId>,
+    /// The run it belongs to.
+    pub run: Option<RunId>,
+    /// The device that spoke.
+    pub device: Option<Arc<str>>,
+}
+
+/// What a tool and the layers around it may know and do besides the arguments. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct CallContext {
+    caller: Arc<Caller>,
+    observer: Option<Arc<dyn Observer>>,
+    call: Option<CallId>,
+    cancel: CancellationToken,
+}
+
+impl CallContext {
+    /// A context for a caller.
+    #[must_use]
+    pub fn new(caller: Caller) -> Self {
+        Self { caller: Arc::new(caller), ..Self::default() }
+    }
+
+    /// The same context, stopped by this token.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// The same context, whose events go to this observer.
+    #[must_use]
+    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// The same context for one call.
+    #[must_use]
+    pub fn with_call(mut self, call: CallId) -> Self {
+        self.call = Some(call);
+        self
+    }
+
+    /// On whose behalf.
+    #[must_use]
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The call that is being made; none before it is attempted.
+    #[must_use]
+    pub fn call_id(&self) -> Option<CallId> {
+        self.call
+    }
+
+    /// Fires when the work should stop; a tool has a second from then on.
+    #[must_use]
+    pub fn cancelled(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Tells whoever watches how far the tool is: a fraction from 0 to 1 where known, and a few words.
+    pub fn progress(&self, fraction: Option<f64>, message: impl Into<String>) {
+        if let (Some(observer), Some(call_id)) = (&self.observer, self.call) {
+            observer.observe(EventData::ToolProgress { call_id, fraction, message: message.into() });
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Plain functions as tools: what `#[tool]` expands to stands on this file.
+//!
+//! Functions announce themselves at link time; nothing offers them until someone asks for [`linked`].
+
+use std::any::Any;
+use std::fmt::Display;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::call::ToolCall;
+use crate::error::ToolError;
+use crate::outcome::Output;
+use crate::tool::DynTool;
+
+/// A function that announced itself at link time.
+pub struct Linked {
+    /// Makes the tool.
+    pub tool: fn() -> Arc<dyn DynTool>,
+    /// The module the function stands in.
+    pub module: &'static str,
+}
+
+inventory::collect!(Linked);
+
+/// The tools of all `#[tool]` functions in this program, sorted by name, of modules under `module` (`""` for all).
+#[must_use]
+pub fn linked(module: &str) -> Vec<Arc<dyn DynTool>> {
+    let within =
+        |found: &str| found.strip_prefix(module).is_some_and(|rest| module.is_empty() || rest.is_empty() || rest.starts_with("::"));
+    let mut tools: Vec<_> =
+        inventory::iter::<Linked>.into_iter().filter(|linked| within(linked.module)).map(|linked| (linked.tool)()).collect();
+    tools.sort_by(|a, b| a.spec().name().cmp(b.spec().name()));
+    tools
+}
+
+/// What a tool function may return: anything that can be serialised, or an [`Output`] made by hand.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    label = "not something a model or a program could read",
+    note = "return a `String`, an `Output`, anything that implements `serde::Serialize`, or a `Result` of these",
+    note = "for your own type, add `#[derive(serde::Serialize)]`"
+)]
+pub trait IntoOutput {
+    /// Turns it into what the model and programs read.
+    ///
+    /// # Errors
+    /// `failed` where the value cannot be written as JSON.
+    fn into_output(self) -> Result<Output, ToolError>;
+}
+
+impl IntoOutput for Output {
+    fn into_output(self) -> Result<Output, ToolError> {
+        Ok(self)
+    }
+}
+
+impl<T: Serialize + 'static> IntoOutput for T {
+    fn into_output(self) -> Result<Output, ToolError> {
+        // A long text is moved, not serialised and copied.
+        let mut slot = Some(self);
+        if let Some(text) = (&mut slot as &mut dyn Any).downcast_mut::<Option<String>>() {
+            return Ok(Output::text(text.take().unwrap_or_default()));
+        }
+        serde_json::to_value(slot)
+            .map(Output::data)
+            .map_err(|error| ToolError::failed("the tool's result cannot be written as JSON").caused_by(error))
+    }
+}
+
+/// Turns what a tool function failed with into a [`ToolError`]; one that already is keeps its kind.
+pub fn into_error<E: Display + 'static>(error: E) -> ToolError {
+    let mut slot = Some(error);
+    if let Some(known) = (&mut slot as &mut dyn Any).downcast_mut::<Option<ToolError>>().and_then(Option::take) {
+        return known;
+    }
+    ToolError::failed(slot.map(|error| format!("{error:#}")).unwrap_or_default())
+}
+
+/// Reads a call's arguments into the type that a function's parameters make.
+///
+/// # Errors
+/// `invalid_parameters` where the type is narrower than its schema says.
+pub fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError> {
+    T::deserialize(&call.arguments).map_err(|error| ToolError::invalid_parameters(error.to_string()))
+}
+
+/// Runs a function that blocks on a thread of its own. A panic in it goes on to whoever awaits.
+///
+/// # Errors
+/// Whatever the work returns, and `cancelled` where the runtime shuts down.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ToolError> + Send + 'static) -> Result<T, ToolError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(ToolError::cancelled()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn results_become_text_and_data() {
+        let output = |value: &dyn Fn() -> Result<Output, ToolError>| value().expect("an output");
+        assert_eq!(output(&|| "hi".to_owned().into_output()), Output::text("hi"));
+        assert_eq!(output(&|| "hi".into_output()), Output::text("hi"));
+        assert_eq!(output(&|| 5.into_output()), Output::text("5").with_data(json!(5)));
+        assert_eq!(output(&|| ().into_output()), Output::text(""));
+        assert_eq!(output(&|| Output::text("x").into_output()), Output::text("x"));
+        let bad = std::collections::HashMap::from([((1, 2), 3)]).into_output();
+        assert_eq!(bad.expect_err("keys must be strings").kind(), ErrorKind::Failed);
+    }
+
+    #[test]
+    fn errors_keep_their_kind() {
+        assert_eq!(into_error(ToolError::cancelled()).kind(), ErrorKind::Cancelled);
+        assert_eq!(into_error("no").message(), "no");
+    }
+}

@@ -1,0 +1,311 @@
+//! JSON from strangers: read within limits, measured, and written in one canonical form.
+//!
+//! Everything a model, a server or a device sends passes [`parse`] or [`measure`] before anything else looks at it.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// How much JSON is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of text; for a value that is already built, bytes of its keys and strings.
+    pub bytes: usize,
+    /// Arrays and objects inside each other.
+    pub depth: usize,
+    /// Values altogether.
+    pub nodes: usize,
+}
+
+impl Limits {
+    /// For the arguments of a call.
+    pub const ARGUMENTS: Self = Self { bytes: 1 << 20, depth: 64, nodes: 10_000 };
+    /// For a JSON Schema.
+    pub const SCHEMA: Self = Self { bytes: 256 << 10, depth: 64, nodes: 10_000 };
+}
+
+/// Why a text or value was not accepted as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonError {
+    /// Longer than [`Limits::bytes`].
+    #[error("the JSON is larger than {limit} bytes")]
+    TooLarge {
+        /// What was allowed.
+        limit: usize,
+    },
+    /// Deeper than [`Limits::depth`].
+    #[error("the JSON is nested deeper than {limit} levels")]
+    TooDeep {
+        /// What was allowed.
+        limit: usize,
+    },
+    /// More values than [`Limits::nodes`].
+    #[error("the JSON has more than {limit} values")]
+    TooMany {
+        /// What was allowed.
+        limit: usize,
+    },
+    /// Not JSON, or JSON with more than one reading (duplicate keys, numbers that would lose digits).
+    #[error("not valid JSON: {message}")]
+    Syntax {
+        /// What is wrong, with line and column.
+        message: String,
+    },
+}
+
+/// Reads one JSON document within limits.
+///
+/// Stricter than `serde_json`: duplicate keys are refused, and so are integers that do not fit 64 bits, which
+/// would otherwise silently become another number.
+///
+/// # Errors
+/// [`JsonError`] says which limit was passed, or where the text stops being JSON.
+pub fn parse(text: &[u8], limits: Limits) -> Result<Value, JsonError> {
+    if text.len() > limits.bytes {
+        return Err(JsonError::TooLarge { limit: limits.bytes });
+    }
+    let reading = Reading { limits, nodes: Cell::new(0), passed: Cell::new(None), huge: Cell::new(false) };
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = Seed { reading: &reading, depth: 0 }.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
+    match value {
+        Ok(_) if reading.huge.get() && has_long_integer(text) => {
+            Err(JsonError::Syntax { message: "an integer does not fit 64 bits; send it as a string".into() })
+        }
+        Ok(value) => Ok(value),
+        Err(error) => Err(reading.passed.take().unwrap_or(JsonError::Syntax { message: error.to_string() })),
+    }
+}
+
+/// Checks a value that is already built.
+///
+/// # Errors
+/// [`JsonError`] says which limit was passed.
+pub fn measure(value: &Value, limits: Limits) -> Result<(), JsonError> {
+    fn walk(value: &Value, depth: usize, bytes: &mut usize, nodes: &mut usize, limits: Limits) -> Result<(), JsonError> {
+        *nodes += 1;
+        if *nodes > limits.nodes {
+            return Err(JsonError::TooMany { limit: limits.nodes });
+        }
+        if depth >= limits.depth && matches!(value, Value::Array(_) | Value::Object(_)) {
+            return Err(JsonError::TooDeep { limit: limits.depth });
+        }
+        match value {
+            Value::String(text) => *bytes += text.len(),
+            Value::Array(items) => {
+                for item in items {
+                    walk(item, depth + 1, bytes, nodes, limits)?;
+                }
+            }
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    *bytes += key.len();
+                    walk(field, depth + 1, bytes, nodes, limits)?;
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        if *bytes > limits.bytes { Err(JsonError::TooLarge { limit: limits.bytes }) } else { Ok(()) }
+    }
+    walk(value, 0, &mut 0, &mut 0, limits)
+}
+
+/// Writes a value so that equal values give equal text: keys sorted, `1.0` as `1`, no white space.
+#[must_use]
+pub fn canonical(value: &Value) -> String {
+    let mut text = String::with_capacity(64);
+    write_canonical(value, &mut text);
+    text
+}
+
+fn write_canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_canonical(item, text);
+            }
+            text.push(']');
+        }
+        Value::Object(fields) => {
+            let mut sorted: Vec<_> = fields.iter().collect();
+            sorted.sort_unstable_by_key(|(key, _)| *key);
+            text.push('{');
+            for (index, (key, field)) in sorted.into_iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_scalar(key, text);
+                text.push(':');
+                write_canonical(field, text);
+            }
+            text.push('}');
+        }
+        Value::Number(number) => match integral(number) {
+            Some(whole) => write_scalar(&whole, text),
+            None => write_scalar(number, text),
+        },
+        Value::Null | Value::Bool(_) | Value::String(_) => write_scalar(value, text),
+    }
+}
+
+fn write_scalar(value: &impl serde::Serialize, text: &mut String) {
+    // Writing a scalar into memory cannot fail.
+    text.push_str(&serde_json::to_string(value).unwrap_or_default());
+}
+
+/// The integer that a number written with a fraction or exponent equals, where no digit is in doubt.
+pub(crate) fn integral(number: &Number) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if !number.is_f64() {
+        return None;
+    }
+    let float = number.as_f64()?;
+    #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53, so it is exact")]
+    (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64)
+}
+
+/// Whether a number literal outside strings has neither fraction nor exponent and does not fit 64 bits.
+fn has_long_integer(text: &[u8]) -> bool {
+    let mut in_string = false;
+    let mut bytes = text.iter().copied().enumerate();
+    while let Some((start, byte)) = bytes.next() {
+        match byte {
+            b'\\' if in_string => {
+                bytes.next();
+            }
+            b'"' => in_string = !in_string,
+            b'0'..=b'9' if !in_string => {
+                let length = text[start..].iter().take_while(|b| b.is_ascii_digit()).count();
+                let end = start + length;
+                let negative = start > 0 && text[start - 1] == b'-';
+                let before = start.checked_sub(1 + usize::from(negative)).map(|at| text[at]);
+                let whole = !matches!(text.get(end), Some(b'.' | b'e' | b'E')) && !matches!(before, Some(b'.' | b'e' | b'E' | b'+'));
+                let literal = std::str::from_utf8(&text[start - usize::from(negative)..end]).unwrap_or_default();
+                if whole && literal.parse::<u64>().is_err() && literal.parse::<i64>().is_err() {
+                    return true;
+                }
+                for _ in 1..length {
+                    bytes.next();
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+struct Reading {
+    limits: Limits,
+    nodes: Cell<usize>,
+    passed: Cell<Option<JsonError>>,
+    huge: Cell<bool>,
+}
+
+impl Reading {
+    fn refuse<E: serde::de::Error>(&self, error: JsonError) -> E {
+        let message = error.to_string();
+        self.passed.set(Some(error));
+        E::custom(message)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Seed<'r> {
+    reading: &'r Reading,
+    depth: usize,
+}
+
+impl Seed<'_> {
+    fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
+        let limit = self.reading.limits.depth;
+        if self.depth >= limit {
+            return Err(self.reading.refuse(JsonError::TooDeep { limit }));
+        }
+        Ok(Self { depth: self.depth + 1, ..self })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let seen = self.reading.nodes.get() + 1;
+        self.reading.nodes.set(seen);
+        let limit = self.reading.limits.nodes;
+        if seen > limit {
+            return Err(self.reading.refuse(JsonError::TooMany { limit }));
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        if value.abs() >= 9e18 {
+            self.reading.huge.set(true);
+        }
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
+        let mut array = Vec::new();
+        while let Some(item) = items.next_element_seed(inner)? {
+            array.push(item);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
+        let mut object = Map::new();
+        while let Some(key) = fields.next_key::<String>()? {
+            if object.contains_key(&key) {
+                let shown: String = key.chars().take(40).collect();
+                return Err(A::Error::custom(format!("the key `{shown}` appears twice")));
+            }
+            let field = fields.next_value_seed(inner)?;
+            object.insert(key, field);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Helve's words and contracts: what a tool is, what a call is, what comes back.
+//!
+//! Everything else in Helve depends on this crate, and this crate on nothing of Helve. It does no input or output.
+
+mod approval;
+mod call;
+mod digest;
+mod error;
+mod event;
+pub mod function;
+mod ids;
+pub mod json;
+mod layer;
+pub mod mention;
+mod outcome;
+mod pattern;
+mod permission;
+pub mod printable;
+mod rules;
+mod schema;
+pub mod secret;
+pub mod source;
+mod spec;
+pub mod suggest;
+mod tool;
+
+pub use approval::{Decision, Grant, Question, call_digest};
+pub use call::{CallContext, Caller, ToolCall};
+pub use digest::{Digest, DigestError};
+pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};
+pub use event::{Event, EventData, Observer};
+pub use ids::{ApprovalId, CallId, ConversationId, IdError, RunId};
+pub use layer::{Layer, Next};
+pub use outcome::{Outcome, Output, Status};
+pub use pattern::Pattern;
+pub use permission::{Permission, PermissionRule, Policy, Ruling, Subject};
+pub use rules::{CacheRule, Mode, Rules};
+pub use schema::{Problem, Schema, SchemaError};
+pub use secret::Redactor;
+pub use source::{ListSource, Scope, SourceId, SourceState, ToolList, ToolSource};
+pub use spec::{Origin, SpecError, ToolKind, ToolSpec};
+pub use tool::{DynTool, Tool, ToolResult, erase};

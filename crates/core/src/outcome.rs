@@ -1,0 +1,239 @@
+//! What came of a call: the tool's [`Output`], and the [`Outcome`] that everyone else sees.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::Error as _;
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::error::ToolError;
+use crate::ids::{ApprovalId, CallId};
+
+/// What a tool gives back: text for the model, data for programs.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Output {
+    /// What the model reads.
+    pub text: String,
+    /// What programs read; null where the text says it all.
+    pub data: Value,
+    /// Facts beside the result, such as `cached`.
+    pub metadata: Map<String, Value>,
+}
+
+impl Output {
+    /// A result that is only text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// A result that is data; the model reads it as JSON, or as it is where it is a string.
+    #[must_use]
+    pub fn data(data: Value) -> Self {
+        match data {
+            Value::String(text) => Self::text(text),
+            Value::Null => Self::default(),
+            data => Self { text: data.to_string(), data, ..Self::default() },
+        }
+    }
+
+    /// The same result, with data beside the text.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = data;
+        self
+    }
+
+    /// The same result, with one fact beside it.
+    #[must_use]
+    pub fn with_metadata(mut self, key: &str, value: Value) -> Self {
+        self.metadata.insert(key.to_owned(), value);
+        self
+    }
+}
+
+/// How far a call has come.
+#[derive(Debug, Clone)]
+pub enum Status {
+    /// It ended, well or badly.
+    Done(Result<Output, ToolError>),
+    /// It runs in the background; the task has the call's id.
+    Accepted,
+    /// It waits for a person.
+    Waiting(ApprovalId),
+}
+
+/// What came of one call. Its JSON is a contract of the CLI and the HTTP API.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool's name in the catalogue.
+    pub tool: Arc<str>,
+    /// How far it has come.
+    pub status: Status,
+    /// How long it took so far.
+    pub duration: Duration,
+}
+
+impl Outcome {
+    /// Whether the call ended well.
+    #[must_use]
+    pub fn success(&self) -> bool {
+        matches!(self.status, Status::Done(Ok(_)))
+    }
+
+    /// The tool's output, where the call ended well.
+    #[must_use]
+    pub fn output(&self) -> Option<&Output> {
+        if let Status::Done(Ok(output)) = &self.status { Some(output) } else { None }
+    }
+
+    /// The error, where the call ended badly.
+    #[must_use]
+    pub fn error(&self) -> Option<&ToolError> {
+        if let Status::Done(Err(error)) = &self.status { Some(error) } else { None }
+    }
+
+    /// What the model reads.
+    #[must_use]
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+        match &self.status {
+            Status::Done(Ok(output)) => output.text.as_str().into(),
+            Status::Done(Err(error)) => error.for_model().into(),
+            Status::Accepted => format!("accepted: the call runs in the background as task {}", self.call_id).into(),
+            Status::Waiting(_) => "waiting: a person must approve this call first".into(),
+        }
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut json = serializer.serialize_struct("Outcome", 9)?;
+        json.serialize_field("call_id", &self.call_id)?;
+        json.serialize_field("tool", &self.tool)?;
+        match &self.status {
+            Status::Done(result) => {
+                let no_metadata = Map::new();
+                let output = result.as_ref().ok();
+                json.serialize_field("status", "done")?;
+                json.serialize_field("success", &result.is_ok())?;
+                json.serialize_field("text", &self.text())?;
+                json.serialize_field("data", output.map_or(&Value::Null, |output| &output.data))?;
+                json.serialize_field("error", &result.as_ref().err())?;
+                json.serialize_field("metadata", output.map_or(&no_metadata, |output| &output.metadata))?;
+                json.serialize_field("duration_ms", &milliseconds(self.duration))?;
+            }
+            Status::Accepted => {
+                json.serialize_field("status", "accepted")?;
+                json.serialize_field("accepted", &true)?;
+                json.serialize_field("task_id", &self.call_id)?;
+            }
+            Status::Waiting(approval) => {
+                json.serialize_field("status", "waiting")?;
+                json.serialize_field("approval_id", approval)?;
+            }
+        }
+        json.end()
+    }
+}
+
+/// Milliseconds with microseconds after the point: most calls take less than one.
+fn milliseconds(duration: Duration) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a call that takes 285 years may be rounded")]
+    let micros = duration.as_micros() as f64;
+    micros / 1000.0
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    call_id: CallId,
+    tool: Arc<str>,
+    status: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    data: Value,
+    error: Option<ToolError>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+    #[serde(default)]
+    duration_ms: f64,
+    approval_id: Option<ApprovalId>,
+}
+
+impl<'de> Deserialize<'de> for Outcome {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire = Wire::deserialize(deserializer)?;
+        let status = match (wire.status.as_str(), wire.error, wire.approval_id) {
+            ("done", None, _) => Status::Done(Ok(Output { text: wire.text, data: wire.data, metadata: wire.metadata })),
+            ("done", Some(error), _) => Status::Done(Err(error)),
+            ("accepted", ..) => Status::Accepted,
+            ("waiting", _, Some(approval)) => Status::Waiting(approval),
+            (other, ..) => return Err(D::Error::custom(format!("`{other}` is not the status of an outcome"))),
+        };
+        let duration = Duration::try_from_secs_f64(wire.duration_ms / 1000.0).map_err(D::Error::custom)?;
+        Ok(Self { call_id: wire.call_id, tool: wire.tool, status, duration })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn outcome(status: Status) -> Outcome {
+        Outcome { call_id: CallId::mint(), tool: "add".into(), status, duration: Duration::from_micros(1250) }
+    }
+
+    #[test]
+    fn each_status_has_the_shape_of_the_contract() {
+        let done = outcome(Status::Done(Ok(Output::data(json!({"sum": 3})))));
+        assert_eq!(
+            json!(done),
+            json!({"call_id": done.call_id, "tool": "add", "status": "done", "success": true, "text": "{\"sum\":3}",
+                   "data": {"sum": 3}, "error": null, "metadata": {}, "duration_ms": 1.25})
+        );
+        let failed = outcome(Status::Done(Err(ToolError::failed("no"))));
+        assert_eq!(
+            json!(failed),
+            json!({"call_id": failed.call_id, "tool": "add", "status": "done", "success": false, "text": "failed: no",
+                   "data": null, "error": {"kind": "failed", "message": "no", "details": {}}, "metadata": {}, "duration_ms": 1.25})
+        );
+        let accepted = outcome(Status::Accepted);
+        assert_eq!(
+            json!(accepted),
+            json!({"call_id": accepted.call_id, "tool": "add", "status": "accepted", "accepted": true, "task_id": accepted.call_id})
+        );
+        let approval = ApprovalId::mint();
+        let waiting = outcome(Status::Waiting(approval));
+        assert_eq!(json!(waiting), json!({"call_id": waiting.call_id, "tool": "add", "status": "waiting", "approval_id": approval}));
+    }
+
+    #[test]
+    fn outcomes_come_back_from_the_wire() {
+        for status in [
+            Status::Done(Ok(Output::text("x").with_metadata("cached", json!(true)))),
+            Status::Done(Err(ToolError::failed("no").with("row", json!(3)))),
+            Status::Accepted,
+            Status::Waiting(ApprovalId::mint()),
+        ] {
+            let wire = json!(outcome(status));
+            let back: Outcome = serde_json::from_value(wire.clone()).expect("readable");
+            let again = json!(back);
+            assert_eq!(again["status"], wire["status"]);
+            assert_eq!(again["error"], wire["error"]);
+            assert_eq!(again["metadata"], wire["metadata"]);
+        }
+    }
+
+    #[test]
+    fn strings_and_nothing_are_plain_text() {
+        assert_eq!(Output::data(json!("hi")), Output::text("hi"));
+        assert_eq!(Output::data(Value::Null), Output::text(""));
+    }
+}

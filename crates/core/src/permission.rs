@@ -1,0 +1,196 @@
+//! Who may call what: a tool's own wish, the operator's rules, and what an agent tightens.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::pattern::Pattern;
+
+/// Whether a call runs at once, after a person agrees, or never. Ordered from lax to strict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Permission {
+    /// It runs.
+    #[default]
+    Auto,
+    /// A person is asked first.
+    Confirm,
+    /// It never runs.
+    Deny,
+}
+
+impl Permission {
+    /// The permission as it is written everywhere.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Confirm => "confirm",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a rule is asked about: one validated call.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The tool's name in the catalogue.
+    pub tool: &'a str,
+    /// Where the tool comes from.
+    pub source: &'a str,
+    /// The sets through which the caller has it.
+    pub sets: &'a [Arc<str>],
+    /// The agent that calls.
+    pub agent: Option<&'a str>,
+    /// The arguments, validated.
+    pub arguments: &'a Value,
+}
+
+/// One operator rule. Every condition that is given must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PermissionRule {
+    /// Tools by name.
+    pub tool: Option<Pattern>,
+    /// Tools by source.
+    pub source: Option<Pattern>,
+    /// Tools by tool set.
+    pub set: Option<Pattern>,
+    /// Calls by agent; calls without an agent never match.
+    pub agent: Option<Pattern>,
+    /// Calls by argument: each named argument must be there and fit. What is not a string is matched as JSON.
+    pub when: std::collections::BTreeMap<String, Pattern>,
+    /// What holds for calls that match.
+    pub permission: Permission,
+}
+
+impl PermissionRule {
+    /// A rule for tools by name.
+    #[must_use]
+    pub fn for_tool(tool: impl Into<Pattern>, permission: Permission) -> Self {
+        Self { tool: Some(tool.into()), permission, ..Self::default() }
+    }
+
+    /// Whether the rule speaks about this call.
+    #[must_use]
+    pub fn matches(&self, subject: &Subject<'_>) -> bool {
+        let fits = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|pattern| pattern.matches(text));
+        fits(&self.tool, subject.tool)
+            && fits(&self.source, subject.source)
+            && self.set.as_ref().is_none_or(|set| subject.sets.iter().any(|name| set.matches(name)))
+            && self.agent.as_ref().is_none_or(|agent| subject.agent.is_some_and(|name| agent.matches(name)))
+            && self.when.iter().all(|(key, pattern)| match subject.arguments.get(key) {
+                Some(Value::String(text)) => pattern.matches(text),
+                Some(other) => pattern.matches(&other.to_string()),
+                None => false,
+            })
+    }
+}
+
+/// What holds for one call, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    /// What holds.
+    pub permission: Permission,
+    /// Why, in a few words for the person who is asked.
+    pub reason: String,
+}
+
+/// The operator's rules. Where some match, the strictest of them replaces the tool's own wish.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    rules: Vec<PermissionRule>,
+}
+
+impl Policy {
+    /// A policy of some rules; their order has no meaning.
+    #[must_use]
+    pub fn new(rules: Vec<PermissionRule>) -> Self {
+        Self { rules }
+    }
+
+    /// Decides about one call of a tool that wishes for `own`.
+    #[must_use]
+    pub fn decide(&self, own: Permission, subject: &Subject<'_>) -> Ruling {
+        let strictest = self.rules.iter().filter(|rule| rule.matches(subject)).max_by_key(|rule| rule.permission);
+        match strictest {
+            Some(rule) => Ruling { permission: rule.permission, reason: reason(rule) },
+            // Most calls end here, so no text is made for a permission that nobody has to read.
+            None if own == Permission::Auto => Ruling { permission: own, reason: String::new() },
+            None => Ruling { permission: own, reason: format!("the tool asks for `{own}`") },
+        }
+    }
+}
+
+fn reason(rule: &PermissionRule) -> String {
+    let mut parts = Vec::new();
+    for (word, pattern) in [("tool", &rule.tool), ("source", &rule.source), ("set", &rule.set), ("agent", &rule.agent)] {
+        if let Some(pattern) = pattern {
+            parts.push(format!("{word} `{pattern}`"));
+        }
+    }
+    parts.extend(rule.when.iter().map(|(key, pattern)| format!("{key} `{pattern}`")));
+    let about = if parts.is_empty() { "every tool".to_owned() } else { parts.join(", ") };
+    format!("a rule for {about} says `{}`", rule.permission)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rule(value: Value) -> PermissionRule {
+        serde_json::from_value(value).expect("a rule")
+    }
+
+    fn decide(rules: Vec<Value>, own: Permission, arguments: &Value) -> Permission {
+        let sets = ["shell".into()];
+        let subject = Subject { tool: "run_command", source: "builtin", sets: &sets, agent: Some("coder"), arguments };
+        Policy::new(rules.into_iter().map(rule).collect()).decide(own, &subject).permission
+    }
+
+    #[test]
+    fn a_matching_rule_overrides_the_tool_and_the_strictest_wins() {
+        let git = json!({"tool": "run_command", "when": {"command": "git *"}, "permission": "auto"});
+        let status = json!({"command": "git status"});
+        assert_eq!(decide(vec![git.clone()], Permission::Confirm, &status), Permission::Auto);
+        assert_eq!(decide(vec![git.clone()], Permission::Confirm, &json!({"command": "rm -r x"})), Permission::Confirm);
+        assert_eq!(decide(vec![git.clone()], Permission::Confirm, &json!({})), Permission::Confirm);
+        let all = json!({"tool": "run_*", "permission": "confirm"});
+        assert_eq!(decide(vec![git.clone(), all], Permission::Auto, &status), Permission::Confirm);
+        let never = json!({"source": "built*", "set": "shell", "agent": "coder", "permission": "deny"});
+        assert_eq!(decide(vec![git, never], Permission::Auto, &status), Permission::Deny);
+    }
+
+    #[test]
+    fn conditions_that_do_not_hold_leave_the_tools_wish() {
+        for other in [json!({"agent": "writer"}), json!({"set": "web"}), json!({"source": "mcp:*"}), json!({"tool": "run"})] {
+            let mut other = other;
+            other["permission"] = json!("deny");
+            assert_eq!(decide(vec![other], Permission::Auto, &json!({})), Permission::Auto);
+        }
+    }
+
+    #[test]
+    fn arguments_that_are_no_strings_are_matched_as_json() {
+        let many = json!({"when": {"count": "1?"}, "permission": "deny"});
+        assert_eq!(decide(vec![many.clone()], Permission::Auto, &json!({"count": 12})), Permission::Deny);
+        assert_eq!(decide(vec![many], Permission::Auto, &json!({"count": 2})), Permission::Auto);
+    }
+
+    #[test]
+    fn the_reason_names_the_rule() {
+        let rule = rule(json!({"tool": "a*", "when": {"x": "y"}, "permission": "confirm"}));
+        assert_eq!(reason(&rule), "a rule for tool `a*`, x `y` says `confirm`");
+        assert_eq!(reason(&PermissionRule::default()), "a rule for every tool says `auto`");
+    }
+}

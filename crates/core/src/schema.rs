@@ -1,0 +1,220 @@
+//! JSON Schema that can be trusted: checked when it is made, compiled when it is first used, shared afterwards.
+//!
+//! A schema may come from a stranger. It is bounded in size, depth and work, its patterns run in linear time, and
+//! it refers to nothing outside itself, so no schema can make Helve read a file or a URL.
+
+mod check;
+mod coerce;
+mod explain;
+
+use std::fmt;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
+use schemars::JsonSchema;
+use serde_json::{Value, json};
+
+use self::coerce::Shape;
+pub use self::explain::Problem;
+use crate::json::{JsonError, canonical};
+
+/// Memory that one compiled pattern may take.
+const PATTERN_BYTES: usize = 1 << 18;
+
+/// A JSON Schema (2020-12 unless it says otherwise) that is known to be sound.
+#[derive(Clone)]
+pub struct Schema(Arc<Inner>);
+
+struct Inner {
+    value: Value,
+    canonical: String,
+    compiled: OnceLock<Compiled>,
+}
+
+struct Compiled {
+    validator: Option<Validator>,
+    shape: Shape,
+}
+
+/// Why a schema was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// It is too large.
+    #[error(transparent)]
+    Size(#[from] JsonError),
+    /// It refers to something outside itself.
+    #[error("`$ref` to `{target}` at {at} leaves the document; only references that start with `#` are followed")]
+    OutsideReference {
+        /// Where, as a JSON pointer.
+        at: String,
+        /// To what.
+        target: String,
+    },
+    /// A reference leads back to itself without consuming anything.
+    #[error("the reference at {at} leads back to itself")]
+    EndlessReference {
+        /// Where, as a JSON pointer.
+        at: String,
+    },
+    /// Checking one value against it would take too long.
+    #[error("the schema combines too many alternatives ({limit} at most)")]
+    TooComplex {
+        /// What was allowed.
+        limit: u64,
+    },
+    /// It is not a JSON Schema, or one of its patterns cannot run in linear time.
+    #[error("at {at}: {message}")]
+    Invalid {
+        /// Where, as a JSON pointer.
+        at: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl Schema {
+    /// Checks a schema and takes it.
+    ///
+    /// # Errors
+    /// [`SchemaError`] says what is wrong and where.
+    pub fn new(value: Value) -> Result<Self, SchemaError> {
+        check::check(&value)?;
+        compile(&value)
+            .map_err(|error| SchemaError::Invalid { at: explain::pointer(error.instance_path().as_str()), message: error.to_string() })?;
+        Ok(Self::trusted(value))
+    }
+
+    /// The schema of a Rust type.
+    #[must_use]
+    pub fn of<T: JsonSchema>() -> Self {
+        let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
+            settings.meta_schema = None;
+            settings.inline_subschemas = true;
+        });
+        let mut value = settings.into_generator().into_root_schema_for::<T>().to_value();
+        if let Some(root) = value.as_object_mut() {
+            root.remove("title");
+        }
+        plain_numbers(&mut value);
+        Self::trusted(value)
+    }
+
+    /// The schema of an object with any fields.
+    #[must_use]
+    pub fn any_object() -> Self {
+        static ANY: LazyLock<Schema> = LazyLock::new(|| Schema::trusted(json!({"type": "object", "additionalProperties": true})));
+        ANY.clone()
+    }
+
+    fn trusted(value: Value) -> Self {
+        let canonical = canonical(&value);
+        Self(Arc::new(Inner { value, canonical, compiled: OnceLock::new() }))
+    }
+
+    /// The schema as it was given.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.0.value
+    }
+
+    /// The schema as canonical JSON text.
+    #[must_use]
+    pub fn canonical(&self) -> &str {
+        &self.0.canonical
+    }
+
+    /// Whether it can describe the arguments of a call.
+    #[must_use]
+    pub fn describes_object(&self) -> bool {
+        match self.0.value.get("type") {
+            Some(Value::String(name)) => name == "object",
+            Some(_) => false,
+            None => self.0.value.is_object(),
+        }
+    }
+
+    /// Whether a value fits.
+    #[must_use]
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.compiled().validator.as_ref().is_some_and(|validator| validator.is_valid(value))
+    }
+
+    /// What is wrong with a value; nothing where it fits.
+    #[must_use]
+    pub fn problems(&self, value: &Value) -> Vec<Problem> {
+        match &self.compiled().validator {
+            Some(validator) => explain::problems(validator, value),
+            None => vec![Problem::unusable()],
+        }
+    }
+
+    /// Makes arguments fit where the schema leaves one reading of them, fills in defaults, and refuses what is unknown.
+    ///
+    /// Arguments that already fit are never changed, except that missing ones with a default are added.
+    ///
+    /// # Errors
+    /// Every problem that is left, up to a number a model can use.
+    pub fn fit(&self, arguments: &mut Value) -> Result<(), Vec<Problem>> {
+        let compiled = self.compiled();
+        let Some(validator) = &compiled.validator else { return Err(vec![Problem::unusable()]) };
+        let shape = &compiled.shape;
+        let fits = validator.is_valid(arguments);
+        if fits && !shape.has_unknown(arguments) && !shape.wants_more(arguments) {
+            return Ok(());
+        }
+        if !fits {
+            coerce::coerce(self.value(), arguments);
+        }
+        coerce::complete(self.value(), arguments);
+        let mut problems = shape.unknown(arguments);
+        problems.extend(explain::problems(validator, arguments));
+        if problems.is_empty() { Ok(()) } else { Err(explain::most_useful(problems)) }
+    }
+
+    fn compiled(&self) -> &Compiled {
+        self.0.compiled.get_or_init(|| Compiled { validator: compile(&self.0.value).ok(), shape: Shape::of(&self.0.value) })
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.canonical == other.0.canonical
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Schema({})", self.0.value)
+    }
+}
+
+fn compile(schema: &Value) -> Result<Validator, jsonschema::ValidationError<'static>> {
+    static OPTIONS: LazyLock<ValidationOptions<'static>> = LazyLock::new(|| {
+        let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
+        jsonschema::options().with_pattern_options(patterns).offline()
+    });
+    // Drafts are told by `$schema`; without one the current draft holds.
+    if schema.get("$schema").is_some() { OPTIONS.build(schema) } else { OPTIONS.clone().with_draft(Draft::Draft202012).build(schema) }
+}
+
+/// Drops `format: "int64"` and the like: bounds already say it, and models read every word.
+fn plain_numbers(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let is_number = fields.get("type").is_some_and(|kind| {
+                let numeric = |name: &Value| matches!(name.as_str(), Some("integer" | "number"));
+                numeric(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(numeric))
+            });
+            if is_number {
+                fields.remove("format");
+            }
+            fields.values_mut().for_each(plain_numbers);
+        }
+        Value::Array(items) => items.iter_mut().for_each(plain_numbers),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

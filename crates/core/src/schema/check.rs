@@ -1,0 +1,230 @@
+//! What a schema must be before it is compiled: small, self-contained, and cheap to check values against.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::SchemaError;
+use crate::json::{Limits, measure};
+
+/// Subschemas that may apply to one place of a value.
+const MAX_IN_PLACE: u64 = 10_000;
+/// Subschemas altogether, each reference counted as often as it is followed.
+const MAX_EXPANDED: u64 = 1_000_000;
+/// Bytes of one pattern: what is longer is a dictionary, and takes long to compile.
+const MAX_PATTERN: usize = 4 << 10;
+
+/// Keywords that hold one subschema, or a list of them, for the same place of the value.
+const IN_PLACE: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+/// Keywords that hold one subschema, or a list of them, for a place further down.
+const BELOW: [&str; 9] = [
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentSchema",
+];
+/// Keywords that hold a map of subschemas for places further down.
+const BELOW_BY_NAME: [&str; 2] = ["properties", "patternProperties"];
+/// Keywords that hold a map of subschemas that apply only where referred to.
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+/// Keywords that refer.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+/// The drafts that are built in; any other dialect would have to be fetched.
+const DIALECTS: [&str; 2] = ["http://json-schema.org/", "https://json-schema.org/"];
+
+/// Checks everything that compiling does not.
+pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
+    measure(schema, Limits::SCHEMA)?;
+    if let Some(dialect) = schema.get("$schema").and_then(Value::as_str)
+        && !DIALECTS.iter().any(|known| dialect.starts_with(known))
+    {
+        return Err(SchemaError::OutsideReference { at: "/$schema".into(), target: shown(dialect) });
+    }
+    references_stay_inside(schema, &mut String::new())?;
+    patterns_are_short(schema, &mut String::new())?;
+    let mut weights = Weights { root: schema, in_place: HashMap::new(), expanded: HashMap::new() };
+    weights.in_place_everywhere(schema, &mut String::new())?;
+    if weights.expanded(schema) > MAX_EXPANDED {
+        return Err(SchemaError::TooComplex { limit: MAX_EXPANDED });
+    }
+    Ok(())
+}
+
+fn shown(text: &str) -> String {
+    crate::printable::shorten(&crate::printable::escape(text), 120)
+}
+
+fn references_stay_inside(schema: &Value, at: &mut String) -> Result<(), SchemaError> {
+    for keyword in REFERENCES {
+        if let Some(target) = schema.get(keyword).and_then(Value::as_str)
+            && !target.starts_with('#')
+        {
+            return Err(SchemaError::OutsideReference { at: format!("{at}/{keyword}"), target: shown(target) });
+        }
+    }
+    each_child(schema, at, &mut |child, at| references_stay_inside(child, at))
+}
+
+fn patterns_are_short(schema: &Value, at: &mut String) -> Result<(), SchemaError> {
+    let named = schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten().map(|(pattern, _)| pattern.as_str());
+    if schema.get("pattern").and_then(Value::as_str).into_iter().chain(named).any(|pattern| pattern.len() > MAX_PATTERN) {
+        let message = format!("a pattern is longer than {MAX_PATTERN} bytes");
+        return Err(SchemaError::Invalid { at: super::explain::pointer(at), message });
+    }
+    each_child(schema, at, &mut |child, at| patterns_are_short(child, at))
+}
+
+/// Visits the direct subschemas of a schema, with the pointer to each.
+fn each_child<'s>(
+    schema: &'s Value,
+    at: &mut String,
+    visit: &mut dyn FnMut(&'s Value, &mut String) -> Result<(), SchemaError>,
+) -> Result<(), SchemaError> {
+    let Some(fields) = schema.as_object() else { return Ok(()) };
+    for (keyword, value) in fields {
+        let length = at.len();
+        at.push('/');
+        at.push_str(keyword);
+        let keyword = keyword.as_str();
+        let by_name = BELOW_BY_NAME.contains(&keyword) || DEFINITIONS.contains(&keyword) || keyword == "dependentSchemas";
+        match value {
+            Value::Object(named) if by_name => {
+                for (name, child) in named {
+                    let length = at.len();
+                    at.push('/');
+                    at.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                    visit(child, at)?;
+                    at.truncate(length);
+                }
+            }
+            _ if IN_PLACE.contains(&keyword) || BELOW.contains(&keyword) => match value {
+                Value::Array(list) => {
+                    for (index, child) in list.iter().enumerate() {
+                        let length = at.len();
+                        at.push('/');
+                        at.push_str(&index.to_string());
+                        visit(child, at)?;
+                        at.truncate(length);
+                    }
+                }
+                child => visit(child, at)?,
+            },
+            _ => {}
+        }
+        at.truncate(length);
+    }
+    Ok(())
+}
+
+/// The subschemas that apply to the same place as a schema does.
+fn in_place_children<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Value> {
+    let mut children = Vec::new();
+    let Some(fields) = schema.as_object() else { return children };
+    for (keyword, value) in fields {
+        match value {
+            Value::Array(list) if IN_PLACE.contains(&keyword.as_str()) => children.extend(list),
+            Value::Object(named) if keyword == "dependentSchemas" => children.extend(named.values()),
+            Value::String(target) if REFERENCES.contains(&keyword.as_str()) => children.extend(resolve(root, target)),
+            child if IN_PLACE.contains(&keyword.as_str()) => children.push(child),
+            _ => {}
+        }
+    }
+    children
+}
+
+/// What a reference inside the document points to.
+pub(super) fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+    let fragment = reference.strip_prefix('#')?;
+    if fragment.is_empty() || fragment.starts_with('/') {
+        return root.pointer(&percent_decoded(fragment));
+    }
+    anchored(root, fragment)
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let code = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match code {
+            Some(code) if byte == b'%' => {
+                bytes.push(code);
+                rest = &tail[2..];
+            }
+            _ => {
+                bytes.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn anchored<'s>(schema: &'s Value, anchor: &str) -> Option<&'s Value> {
+    let here = |keyword| schema.get(keyword).and_then(Value::as_str) == Some(anchor);
+    if here("$anchor") || here("$dynamicAnchor") {
+        return Some(schema);
+    }
+    match schema {
+        Value::Object(fields) => fields.values().find_map(|child| anchored(child, anchor)),
+        Value::Array(items) => items.iter().find_map(|child| anchored(child, anchor)),
+        _ => None,
+    }
+}
+
+/// How much work a schema can cause, computed once per subschema. A subschema is known by its address.
+struct Weights<'s> {
+    root: &'s Value,
+    /// `None` while it is being computed: meeting it again means an endless reference.
+    in_place: HashMap<*const Value, Option<u64>>,
+    expanded: HashMap<*const Value, u64>,
+}
+
+impl<'s> Weights<'s> {
+    fn in_place_everywhere(&mut self, schema: &'s Value, at: &mut String) -> Result<(), SchemaError> {
+        match self.in_place(schema) {
+            None => return Err(SchemaError::EndlessReference { at: super::explain::pointer(at) }),
+            Some(weight) if weight > MAX_IN_PLACE => return Err(SchemaError::TooComplex { limit: MAX_IN_PLACE }),
+            Some(_) => {}
+        }
+        each_child(schema, at, &mut |child, at| self.in_place_everywhere(child, at))
+    }
+
+    fn in_place(&mut self, schema: &'s Value) -> Option<u64> {
+        if let Some(known) = self.in_place.get(&std::ptr::from_ref(schema)) {
+            return *known;
+        }
+        self.in_place.insert(schema, None);
+        let mut weight = 1u64;
+        for child in in_place_children(self.root, schema) {
+            weight = weight.saturating_add(self.in_place(child)?);
+        }
+        self.in_place.insert(schema, Some(weight));
+        Some(weight)
+    }
+
+    /// A recursive schema counts its recursion once: how deep it goes is bounded by the value.
+    fn expanded(&mut self, schema: &'s Value) -> u64 {
+        if let Some(known) = self.expanded.get(&std::ptr::from_ref(schema)) {
+            return *known;
+        }
+        self.expanded.insert(schema, 1);
+        let mut children = in_place_children(self.root, schema);
+        for (keyword, value) in schema.as_object().into_iter().flatten() {
+            match value {
+                Value::Object(named) if BELOW_BY_NAME.contains(&keyword.as_str()) => children.extend(named.values()),
+                Value::Array(list) if BELOW.contains(&keyword.as_str()) => children.extend(list),
+                child if BELOW.contains(&keyword.as_str()) => children.push(child),
+                _ => {}
+            }
+        }
+        let weight = children.into_iter().fold(1u64, |weight, child| weight.saturating_add(self.expanded(child)));
+        self.expanded.insert(schema, weight);
+        weight
+    }
+}

@@ -1,0 +1,311 @@
+//! Arguments that a model sent in the wrong type, read the only way the schema allows, and defaults.
+//!
+//! `"30"` becomes 30 where only an integer fits. Where a schema leaves two readings, or none, the value stays as
+//! it is and validation says what is wrong.
+
+use serde_json::{Map, Value};
+
+use super::check::resolve;
+use super::explain::Problem;
+use crate::json::{Limits, integral, parse};
+
+/// References followed in a row before giving up; longer chains are not written by people.
+const MAX_HOPS: usize = 16;
+/// Schemas may be recursive; arguments are not deeper than this.
+const MAX_DEPTH: usize = Limits::ARGUMENTS.depth;
+
+/// What [`super::Schema::fit`] asks on every call, answered once.
+pub(super) struct Shape {
+    /// The arguments it knows, where it is closed.
+    known: Option<Vec<Box<str>>>,
+    /// The arguments with a default.
+    defaults: Vec<Box<str>>,
+    /// Whether defaults or integers further down call for a closer look.
+    deep: bool,
+}
+
+impl Shape {
+    pub(super) fn of(schema: &Value) -> Self {
+        let mut known = Vec::new();
+        let closed = collect_known(schema, schema, &mut known, 0);
+        let properties = || schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let has_default = |child: &&Value| child.get("default").is_some();
+        let defaults = properties().filter(|(_, child)| has_default(child)).map(|(name, _)| name.as_str().into()).collect();
+        let deep = properties().any(|(_, child)| mentions_default(child)) || schema.get("$ref").is_some() || schema.get("allOf").is_some();
+        Self { known: closed.then_some(known), defaults, deep }
+    }
+
+    /// Whether there are arguments that the schema does not know. Cheap, for the common case that there are none.
+    pub(super) fn has_unknown(&self, arguments: &Value) -> bool {
+        let (Some(known), Value::Object(fields)) = (&self.known, arguments) else { return false };
+        fields.keys().any(|name| !known.iter().any(|known| **known == **name))
+    }
+
+    /// Whether [`complete`] may have something to add.
+    pub(super) fn wants_more(&self, arguments: &Value) -> bool {
+        self.deep || self.defaults.iter().any(|name| arguments.get(&**name).is_none()) || has_whole_float(arguments)
+    }
+
+    pub(super) fn unknown(&self, arguments: &Value) -> Vec<Problem> {
+        let (Some(known), Value::Object(fields)) = (&self.known, arguments) else { return Vec::new() };
+        let names = known.iter().map(|name| &**name);
+        fields
+            .keys()
+            .filter(|name| !known.iter().any(|known| **known == ***name))
+            .map(|name| Problem::unknown(name, names.clone()))
+            .collect()
+    }
+}
+
+/// Collects the names a schema knows at its top level; false where it is open to any.
+fn collect_known(root: &Value, schema: &Value, known: &mut Vec<Box<str>>, hops: usize) -> bool {
+    let Some(fields) = schema.as_object() else { return false };
+    if hops > MAX_HOPS || fields.contains_key("patternProperties") {
+        return false;
+    }
+    if fields.get("additionalProperties").or_else(|| fields.get("unevaluatedProperties")).is_some_and(|more| *more != Value::Bool(false)) {
+        return false;
+    }
+    known.extend(fields.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str().into()));
+    let mut parts: Vec<&Value> = Vec::new();
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        parts.extend(fields.get(keyword).and_then(Value::as_array).into_iter().flatten());
+    }
+    for keyword in ["if", "then", "else"] {
+        parts.extend(fields.get(keyword));
+    }
+    parts.extend(fields.get("dependentSchemas").and_then(Value::as_object).into_iter().flatten().map(|(_, part)| part));
+    if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+        parts.extend(resolve(root, reference));
+    }
+    parts.into_iter().all(|part| part.is_boolean() || collect_known(root, part, known, hops + 1))
+}
+
+/// Whether a subschema may have defaults inside; saying yes too often only costs time.
+fn mentions_default(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            fields.contains_key("$ref") || fields.values().any(|child| child.get("default").is_some() || mentions_default(child))
+        }
+        Value::Array(items) => items.iter().any(mentions_default),
+        _ => false,
+    }
+}
+
+fn has_whole_float(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => integral(number).is_some(),
+        Value::Array(items) => items.iter().any(has_whole_float),
+        Value::Object(fields) => fields.values().any(has_whole_float),
+        _ => false,
+    }
+}
+
+/// Reads values of the wrong type the one way the schema allows.
+pub(super) fn coerce(root: &Value, arguments: &mut Value) {
+    // No arguments are often sent as null or as an empty text.
+    if arguments.is_null() || arguments.as_str().is_some_and(|text| text.trim().is_empty()) {
+        *arguments = Value::Object(Map::new());
+    }
+    walk(root, root, arguments, 0);
+}
+
+fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    let forms = forms(root, schema);
+    if !forms.iter().any(|form| form.admits(value)) {
+        let mut readings: Vec<Value> = Vec::new();
+        for reading in forms.iter().filter_map(|form| form.read(value)) {
+            if !readings.contains(&reading) {
+                readings.push(reading);
+            }
+        }
+        if readings.len() == 1
+            && let Some(reading) = readings.pop()
+        {
+            *value = reading;
+        }
+    }
+    // Go on only where it is clear which form describes the inside.
+    let mut admitting = forms.iter().filter(|form| form.admits(value));
+    let (Some(form), None) = (admitting.next(), admitting.next()) else { return };
+    match value {
+        Value::Object(fields) => {
+            let required = |name: &str| form.list("required").iter().any(|required| required.as_str() == Some(name));
+            for (name, child) in form.properties() {
+                let Some(field) = fields.get_mut(name) else { continue };
+                walk(root, child, field, depth + 1);
+                // An optional argument sent as null where null does not fit can only mean that it is absent.
+                if field.is_null() && !required(name) && !self::forms(root, child).iter().any(|form| form.admits(&Value::Null)) {
+                    fields.shift_remove(name);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(child) = form.schema.get("items").filter(|child| child.is_object()) {
+                for item in items {
+                    walk(root, child, item, depth + 1);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Adds missing arguments that have a default, and writes whole numbers as integers where integers are asked for.
+pub(super) fn complete(root: &Value, arguments: &mut Value) {
+    fill(root, root, arguments, 0);
+}
+
+fn fill(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    for form in forms(root, schema).iter().filter(|form| form.is_only) {
+        match value {
+            Value::Object(fields) => {
+                for (name, child) in form.properties() {
+                    match (fields.get_mut(name), child.get("default")) {
+                        (Some(field), _) => fill(root, child, field, depth + 1),
+                        (None, Some(default)) if !default.is_null() => {
+                            fields.insert(name.clone(), default.clone());
+                        }
+                        (None, _) => {}
+                    }
+                }
+            }
+            Value::Array(items) => {
+                if let Some(child) = form.schema.get("items") {
+                    for item in items {
+                        fill(root, child, item, depth + 1);
+                    }
+                }
+            }
+            Value::Number(number) => {
+                if let Some(whole) = integral(number)
+                    && form.types().any(|name| name == "integer")
+                    && !form.types().any(|name| name == "number")
+                {
+                    *value = whole.into();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One form that a value may take: a subschema without alternatives.
+struct Form<'s> {
+    schema: &'s Value,
+    /// Whether the schema has no other form, so that it describes every value.
+    is_only: bool,
+}
+
+/// The forms of a schema: itself, what it refers to, or its alternatives.
+fn forms<'s>(root: &'s Value, schema: &'s Value) -> Vec<Form<'s>> {
+    let mut found = Vec::new();
+    gather(root, schema, &mut found, 0);
+    let is_only = found.len() == 1;
+    found.into_iter().map(|schema| Form { schema, is_only }).collect()
+}
+
+fn gather<'s>(root: &'s Value, schema: &'s Value, found: &mut Vec<&'s Value>, hops: usize) {
+    if hops > MAX_HOPS || found.len() >= 64 {
+        return;
+    }
+    if let Some(target) = schema.get("$ref").and_then(Value::as_str).and_then(|reference| resolve(root, reference)) {
+        return gather(root, target, found, hops + 1);
+    }
+    let own = schema.get("type").is_some() || schema.get("enum").is_some() || schema.get("properties").is_some();
+    // `allOf` with one part is how generators attach a description to a reference; with more, the parts are no alternatives.
+    let alternatives = ["anyOf", "oneOf", "allOf"]
+        .into_iter()
+        .find_map(|keyword| schema.get(keyword).and_then(Value::as_array).filter(|list| keyword != "allOf" || list.len() == 1));
+    match alternatives {
+        Some(list) if !own => list.iter().for_each(|child| gather(root, child, found, hops + 1)),
+        _ => found.push(schema),
+    }
+}
+
+impl<'s> Form<'s> {
+    fn types(&self) -> impl Iterator<Item = &'s str> {
+        let names = match self.schema.get("type") {
+            Some(Value::Array(names)) => names.as_slice(),
+            Some(name) => std::slice::from_ref(name),
+            None => &[],
+        };
+        names.iter().filter_map(Value::as_str)
+    }
+
+    fn list(&self, keyword: &str) -> &'s [Value] {
+        self.schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    fn properties(&self) -> impl Iterator<Item = (&'s String, &'s Value)> {
+        self.schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+    }
+
+    /// Whether a value is of an allowed type, or one of the listed values.
+    fn admits(&self, value: &Value) -> bool {
+        let listed = self.schema.get("enum").is_none() || self.list("enum").contains(value);
+        let constant = self.schema.get("const").is_none_or(|constant| constant == value);
+        let mut types = self.types().peekable();
+        let type_fits = types.peek().is_none() || types.any(|name| is_of_type(name, value));
+        listed && constant && type_fits
+    }
+
+    /// The only value of this form that another value can mean.
+    fn read(&self, value: &Value) -> Option<Value> {
+        let mut readings: Vec<Value> = match (self.schema.get("enum"), self.schema.get("const")) {
+            (Some(Value::Array(options)), _) => options.iter().filter(|option| spells(option, value)).cloned().collect(),
+            (_, Some(constant)) => std::iter::once(constant).filter(|constant| spells(constant, value)).cloned().collect(),
+            _ => self.types().filter_map(|name| read_as(name, value)).collect(),
+        };
+        readings.dedup();
+        if readings.len() == 1 { readings.pop() } else { None }
+    }
+}
+
+fn is_of_type(name: &str, value: &Value) -> bool {
+    match (name, value) {
+        ("null", Value::Null)
+        | ("boolean", Value::Bool(_))
+        | ("string", Value::String(_))
+        | ("array", Value::Array(_))
+        | ("object", Value::Object(_))
+        | ("number", Value::Number(_)) => true,
+        ("integer", Value::Number(number)) => !number.is_f64() || number.as_f64().is_some_and(|float| float.fract() == 0.0),
+        _ => false,
+    }
+}
+
+/// Whether a scalar is written as another: `"3"` for 3, 3 for `"3"`.
+fn spells(option: &Value, value: &Value) -> bool {
+    match (option, value) {
+        (Value::String(text), Value::Number(_) | Value::Bool(_)) => value.to_string() == text.as_str(),
+        (Value::Number(_) | Value::Bool(_) | Value::Null, Value::String(text)) => option.to_string() == text.as_str(),
+        _ => false,
+    }
+}
+
+/// Reads a value as a type, where there is exactly one way to.
+fn read_as(name: &str, value: &Value) -> Option<Value> {
+    match (name, value) {
+        ("string", Value::Bool(_)) => Some(value.to_string().into()),
+        // `1.50` is already 1.5 here, so only integers are sure to be written as they were meant.
+        ("string", Value::Number(number)) if !number.is_f64() => Some(value.to_string().into()),
+        (_, Value::String(text)) => {
+            let text = text.trim();
+            let read = match name {
+                "integer" | "number" | "boolean" | "null" => parse(text.as_bytes(), Limits::ARGUMENTS).ok()?,
+                "array" if text.starts_with('[') => parse(text.as_bytes(), Limits::ARGUMENTS).ok()?,
+                "object" if text.starts_with('{') => parse(text.as_bytes(), Limits::ARGUMENTS).ok()?,
+                _ => return None,
+            };
+            is_of_type(name, &read).then_some(read)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,231 @@
+//! Secrets never leave: known values are cut out of everything that is logged, recorded or answered.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use crate::error::ToolError;
+use crate::outcome::{Outcome, Output, Status};
+
+/// What stands where a secret stood.
+pub const MASK: &str = "[REDACTED]";
+
+/// A shorter value would be found in innocent text, and is no secret worth the name.
+const SHORTEST: usize = 8;
+
+/// Field names whose values are never logged, whatever they are.
+const SECRET_FIELDS: [&str; 11] =
+    ["password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "authorization", "credential", "private_key", "cookie"];
+
+/// Knows the secrets of this process and cuts them out of text, data and errors. Cheap to clone; clones share.
+#[derive(Clone, Default)]
+pub struct Redactor(Arc<RwLock<Known>>);
+
+#[derive(Default)]
+struct Known {
+    secrets: Vec<SecretString>,
+    finder: Option<AhoCorasick>,
+}
+
+impl Redactor {
+    /// Remembers secrets. Values of fewer than eight bytes are ignored.
+    pub fn add(&self, secrets: impl IntoIterator<Item = SecretString>) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for secret in secrets {
+            let value = secret.expose_secret();
+            let is_new = known.secrets.iter().all(|old| old.expose_secret() != value);
+            if value.len() >= SHORTEST && is_new {
+                known.secrets.push(secret);
+            }
+        }
+        // A secret also appears escaped inside JSON text, so that spelling is searched for too.
+        let spellings = known.secrets.iter().flat_map(|secret| {
+            let plain = secret.expose_secret().to_owned();
+            let quoted = Value::from(plain.as_str()).to_string();
+            [quoted[1..quoted.len() - 1].to_owned(), plain]
+        });
+        known.finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(spellings.collect::<Vec<_>>()).ok();
+    }
+
+    /// Remembers the values of environment variables whose names say that they are secret.
+    pub fn add_environment(&self) {
+        let secret = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            is_secret_field(&name) || name.ends_with("_key") || name.ends_with("_pat")
+        };
+        self.add(std::env::vars().filter(|(name, _)| secret(name)).map(|(_, value)| value.into()));
+    }
+
+    /// The text without secrets, or nothing where it has none.
+    #[must_use]
+    pub fn clean(&self, text: &str) -> Option<String> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let finder = known.finder.as_ref()?;
+        finder.is_match(text).then(|| finder.replace_all_with_mask(text))
+    }
+
+    /// Cuts secrets out of an outcome.
+    pub fn clean_outcome(&self, outcome: &mut Outcome) {
+        if let Status::Done(result) = &mut outcome.status {
+            match result {
+                Ok(output) => self.clean_output(output),
+                Err(error) => self.clean_error(error),
+            }
+        }
+    }
+
+    /// Cuts secrets out of data, keys included.
+    pub fn clean_value(&self, value: &mut Value) {
+        if self.knows_any() {
+            rewrite_value(value, &|text| self.clean(text));
+        }
+    }
+
+    fn clean_output(&self, output: &mut Output) {
+        if !self.knows_any() {
+            return;
+        }
+        if let Some(clean) = self.clean(&output.text) {
+            output.text = clean;
+        }
+        rewrite_value(&mut output.data, &|text| self.clean(text));
+        for value in output.metadata.values_mut() {
+            rewrite_value(value, &|text| self.clean(text));
+        }
+    }
+
+    fn clean_error(&self, error: &mut ToolError) {
+        if self.knows_any() {
+            error.map_text(&|text| self.clean(text));
+        }
+    }
+
+    fn knows_any(&self) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).finder.is_some()
+    }
+
+    /// A value as one line for a log: secrets and secret-looking fields masked, the rest cut to a length.
+    #[must_use]
+    pub fn log_line(&self, value: &Value, length: usize) -> String {
+        let mut copy = value.clone();
+        mask_fields(&mut copy);
+        self.log_text(&copy.to_string(), length)
+    }
+
+    /// A text for a log: secrets masked, cut to a length.
+    #[must_use]
+    pub fn log_text(&self, text: &str, length: usize) -> String {
+        // Redact first and cut then: half a secret is still a leak.
+        let clean = self.clean(text);
+        crate::printable::shorten(clean.as_deref().unwrap_or(text), length)
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redactor")
+    }
+}
+
+trait ReplaceWithMask {
+    fn replace_all_with_mask(&self, text: &str) -> String;
+}
+
+impl ReplaceWithMask for AhoCorasick {
+    fn replace_all_with_mask(&self, text: &str) -> String {
+        let mut clean = String::with_capacity(text.len());
+        self.replace_all_with(text, &mut clean, |_, _, out| {
+            out.push_str(MASK);
+            true
+        });
+        clean
+    }
+}
+
+/// Whether a field of this name holds a secret.
+#[must_use]
+pub fn is_secret_field(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    SECRET_FIELDS.iter().any(|secret| name.contains(secret))
+}
+
+fn mask_fields(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (key, field) in fields.iter_mut() {
+                if is_secret_field(key) && !field.is_null() {
+                    *field = MASK.into();
+                } else {
+                    mask_fields(field);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(mask_fields),
+        _ => {}
+    }
+}
+
+pub(crate) fn rewrite_value(value: &mut Value, rewrite: &dyn Fn(&str) -> Option<String>) {
+    match value {
+        Value::String(text) => {
+            if let Some(clean) = rewrite(text) {
+                *text = clean;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| rewrite_value(item, rewrite)),
+        Value::Object(fields) => {
+            let dirty: Vec<_> = fields.keys().filter_map(|key| Some((key.clone(), rewrite(key)?))).collect();
+            for (key, clean) in dirty {
+                if let Some(field) = fields.remove(&key) {
+                    fields.insert(clean, field);
+                }
+            }
+            fields.values_mut().for_each(|field| rewrite_value(field, rewrite));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn redactor(secret: &str) -> Redactor {
+        let redactor = Redactor::default();
+        redactor.add([secret.to_owned().into()]);
+        redactor
+    }
+
+    #[test]
+    fn a_known_value_is_cut_out_of_everything() {
+        let redactor = redactor("canary\"9000");
+        let mut value = json!({"a": ["xx canary\"9000 yy"], "canary\"9000": {"canary\"9000!": 1}});
+        redactor.clean_value(&mut value);
+        assert!(!value.to_string().contains("canary"), "{value}");
+        assert_eq!(redactor.clean(r#"{"x":"canary\"9000"}"#).as_deref(), Some(r#"{"x":"[REDACTED]"}"#));
+        assert_eq!(redactor.clean("nothing here"), None);
+
+        let cause = std::io::Error::other("canary\"9000 was refused");
+        let mut error = ToolError::failed("canary\"9000").with("key", json!("canary\"9000")).caused_by(cause);
+        redactor.clean_error(&mut error);
+        assert!(!format!("{error:?} {error}").contains("canary"), "{error:?}");
+    }
+
+    #[test]
+    fn a_log_line_masks_fields_by_name_and_never_cuts_a_secret_in_half() {
+        let redactor = redactor("canary-123456789");
+        let line = redactor.log_line(&json!({"API-Key": 5, "q": "canary-123456789", "nested": [{"userPassword": "x"}]}), 500);
+        assert_eq!(line, r#"{"API-Key":"[REDACTED]","q":"[REDACTED]","nested":[{"userPassword":"[REDACTED]"}]}"#);
+        assert!(!redactor.log_text(&format!("{}canary-123456789", "x".repeat(90)), 100).contains("canary"));
+    }
+
+    #[test]
+    fn short_values_are_not_secrets() {
+        assert_eq!(redactor("true").clean("it is true"), None);
+    }
+}

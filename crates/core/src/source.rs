@@ -1,0 +1,270 @@
+//! Where tools come from, and the small wrappers that shape what a source offers.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::call::{CallContext, ToolCall};
+use crate::error::ToolError;
+use crate::ids::ConversationId;
+use crate::outcome::Output;
+use crate::pattern::Pattern;
+use crate::spec::{SpecError, ToolSpec};
+use crate::tool::DynTool;
+
+/// Names a source, such as `builtin` or `mcp:files`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SourceId(Arc<str>);
+
+impl SourceId {
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for SourceId {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for SourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Who sees the tools of a source.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Scope {
+    /// Everyone.
+    #[default]
+    Global,
+    /// Only conversations with this device.
+    Device(Arc<str>),
+    /// Only this conversation.
+    Conversation(ConversationId),
+}
+
+/// What a source has to offer now.
+#[derive(Clone)]
+pub enum SourceState {
+    /// Not known yet.
+    Connecting,
+    /// These tools.
+    Ready(ToolList),
+    /// Nothing, for this reason.
+    Failed(Arc<str>),
+}
+
+/// A place where tools come from. What it offers may change while Helve runs.
+pub trait ToolSource: Send + Sync + 'static {
+    /// Its name.
+    fn id(&self) -> &SourceId;
+
+    /// Who sees its tools.
+    fn scope(&self) -> Scope {
+        Scope::Global
+    }
+
+    /// What it offers, now and later.
+    fn tools(&self) -> watch::Receiver<SourceState>;
+}
+
+/// A source whose list is set by hand: functions of a program, files of a folder, fakes in tests.
+pub struct ListSource {
+    id: SourceId,
+    scope: Scope,
+    state: watch::Sender<SourceState>,
+}
+
+impl ListSource {
+    /// A source that offers these tools.
+    #[must_use]
+    pub fn new(id: impl Into<SourceId>, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Self {
+        let state = watch::Sender::new(SourceState::Ready(tools.into_iter().collect()));
+        Self { id: id.into(), scope: Scope::Global, state }
+    }
+
+    /// The same source for fewer eyes.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Offers something else from now on.
+    pub fn set(&self, state: SourceState) {
+        self.state.send_replace(state);
+    }
+
+    /// Offers one more tool.
+    pub fn add(&self, tool: Arc<dyn DynTool>) {
+        self.state.send_modify(|state| {
+            let old: &[_] = if let SourceState::Ready(list) = state { list.as_slice() } else { &[] };
+            *state = SourceState::Ready(old.iter().cloned().chain([tool]).collect());
+        });
+    }
+}
+
+impl ToolSource for ListSource {
+    fn id(&self) -> &SourceId {
+        &self.id
+    }
+
+    fn scope(&self) -> Scope {
+        self.scope.clone()
+    }
+
+    fn tools(&self) -> watch::Receiver<SourceState> {
+        self.state.subscribe()
+    }
+}
+
+/// The tools of one source. The methods shape what is offered; how a call runs is the business of layers.
+#[derive(Clone, Default)]
+pub struct ToolList(Arc<[Arc<dyn DynTool>]>);
+
+impl ToolList {
+    /// The tools in order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Arc<dyn DynTool>] {
+        &self.0
+    }
+
+    /// Only tools that some `include` pattern names (none means all) and no `exclude` pattern does.
+    #[must_use]
+    pub fn filtered(&self, include: &[Pattern], exclude: &[Pattern]) -> Self {
+        let named = |patterns: &[Pattern], tool: &Arc<dyn DynTool>| patterns.iter().any(|pattern| pattern.matches(tool.spec().name()));
+        self.0.iter().filter(|tool| (include.is_empty() || named(include, tool)) && !named(exclude, tool)).cloned().collect()
+    }
+
+    /// All tools as `prefix_name`. An empty prefix changes nothing.
+    ///
+    /// # Errors
+    /// Where a name becomes too long.
+    pub fn prefixed(&self, prefix: &str) -> Result<Self, SpecError> {
+        if prefix.is_empty() {
+            return Ok(self.clone());
+        }
+        self.respecified(|spec| Some(format!("{prefix}_{}", spec.name())))
+    }
+
+    /// Some tools under other names; a name that no tool has is ignored.
+    ///
+    /// # Errors
+    /// Where a new name cannot be one.
+    pub fn renamed(&self, names: &HashMap<String, String>) -> Result<Self, SpecError> {
+        self.respecified(|spec| names.get(&**spec.name()).cloned())
+    }
+
+    /// Renames tools, and every mention of a renamed tool in the descriptions of its siblings.
+    fn respecified(&self, name: impl Fn(&ToolSpec) -> Option<String>) -> Result<Self, SpecError> {
+        let names: HashMap<Arc<str>, String> =
+            self.0.iter().filter_map(|tool| Some((tool.spec().name().clone(), name(tool.spec())?))).collect();
+        let mentions = crate::mention::Mentions::new(names.iter().map(|(old, new)| (&**old, &**new)));
+        let respecified = self.0.iter().map(|tool| {
+            let old = tool.spec();
+            let new_name = names.get(old.name());
+            let description = mentions.rewrite(old.description());
+            if new_name.is_none() && description.is_none() {
+                return Ok(tool.clone());
+            }
+            let mut spec = ToolSpec::clone(old);
+            if let Some(new_name) = new_name {
+                spec = spec.with_name(new_name.as_str())?;
+            }
+            if let Some(description) = description {
+                spec = spec.with_description(description);
+            }
+            Ok(Arc::new(Respecified { spec: spec.share(), tool: tool.clone() }) as Arc<dyn DynTool>)
+        });
+        respecified.collect::<Result<_, SpecError>>()
+    }
+}
+
+impl FromIterator<Arc<dyn DynTool>> for ToolList {
+    fn from_iter<I: IntoIterator<Item = Arc<dyn DynTool>>>(tools: I) -> Self {
+        Self(tools.into_iter().collect())
+    }
+}
+
+/// A tool under another spec.
+struct Respecified {
+    spec: Arc<ToolSpec>,
+    tool: Arc<dyn DynTool>,
+}
+
+impl DynTool for Respecified {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
+        self.tool.call(call, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::{Tool, ToolResult, erase};
+
+    struct Named(&'static str, &'static str);
+
+    impl Tool for Named {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn description(&self) -> &str {
+            self.1
+        }
+
+        fn parameters_schema(&self) -> serde_json::Value {
+            serde_json::json!({"type": "object"})
+        }
+
+        async fn execute(&self, _: &serde_json::Value) -> ToolResult {
+            ToolResult::success(self.0)
+        }
+    }
+
+    fn list() -> ToolList {
+        [Named("read", "Reads; see `write`, not rewrite."), Named("write", "Writes.")]
+            .into_iter()
+            .map(|tool| erase(tool).expect("a tool"))
+            .collect()
+    }
+
+    fn names(list: &ToolList) -> Vec<&str> {
+        list.as_slice().iter().map(|tool| &**tool.spec().name()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_prefix_renames_the_tools_and_what_they_say_of_each_other() {
+        let list = list().prefixed("files").expect("names");
+        assert_eq!(names(&list), ["files_read", "files_write"]);
+        assert_eq!(&**list.as_slice()[0].spec().description(), "Reads; see `files_write`, not rewrite.");
+        let call = ToolCall::new("files_read", serde_json::json!({}));
+        let output = list.as_slice()[0].call(&call, &CallContext::default()).await.expect("an output");
+        assert_eq!(output.text, "read");
+    }
+
+    #[test]
+    fn filters_and_renames() {
+        assert_eq!(names(&list().filtered(&["r*".into()], &[])), ["read"]);
+        assert_eq!(names(&list().filtered(&[], &["r*".into()])), ["write"]);
+        let renamed = list().renamed(&HashMap::from([("write".into(), "put".into())])).expect("names");
+        assert_eq!(names(&renamed), ["read", "put"]);
+        assert_eq!(&**renamed.as_slice()[0].spec().description(), "Reads; see `put`, not rewrite.");
+        assert!(list().prefixed(&"x".repeat(300)).is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! "Did you mean …?": the known name that is nearest to what was written.
+
+/// The nearest of some known names, where one is near enough to be what was meant.
+pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Longer names are no typos of tool names, and the comparison is quadratic.
+    if written.len() > 128 {
+        return None;
+    }
+    let wanted = written.to_lowercase();
+    known
+        .into_iter()
+        .filter(|name| name.len() <= 128)
+        .map(|name| (score(&wanted, &name.to_lowercase()), name))
+        .filter(|(score, _)| *score >= 0.7)
+        .max_by(|(a, left), (b, right)| a.total_cmp(b).then_with(|| right.cmp(left)))
+        .map(|(_, name)| name)
+}
+
+fn score(wanted: &str, name: &str) -> f64 {
+    let alike = strsim::normalized_damerau_levenshtein(wanted, name);
+    // A name that holds the other whole (`weather` for `get_weather`) is near although many letters differ.
+    let (short, long) = if wanted.len() < name.len() { (wanted, name) } else { (name, wanted) };
+    if short.len() >= 4 && long.split(['_', '-', '.']).any(|word| word == short) { alike.max(0.75) } else { alike }
+}
+
+/// The end of a sentence: ``; did you mean `name`?`` or nothing.
+#[must_use]
+pub fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(written, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_found_and_far_ones_are_not() {
+        let known = ["get_time", "get_date", "calculate", "get_weather"];
+        assert_eq!(nearest("get_tiem", known), Some("get_time"));
+        assert_eq!(nearest("Calculate", known), Some("calculate"));
+        assert_eq!(nearest("weather", known), Some("get_weather"));
+        assert_eq!(nearest("launch", known), None);
+        assert_eq!(nearest(&"x".repeat(1_000_000), known), None);
+        assert_eq!(did_you_mean("calulate", known), "; did you mean `calculate`?");
+    }
+}
