@@ -121,4 +121,11 @@ impl CallContext {
             observer.observe(EventData::ToolProgress { call_id, fraction, message: message.into() });
         }
     }
+
+    /// Tells whoever watches that something happened; the event is made only if someone does.
+    pub fn emit(&self, event: impl FnOnce() -> EventData) {
+        if let Some(observer) = &self.observer {
+            observer.observe(event());
+        }
+    }
 }

@@ -6,12 +6,16 @@ use std::any::Any;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::call::ToolCall;
 use crate::error::ToolError;
 use crate::outcome::Output;
+use crate::schema::Schema;
+use crate::spec::ToolSpec;
 use crate::tool::DynTool;
 
 /// A function that announced itself at link time.
@@ -63,9 +67,20 @@ impl<T: Serialize + 'static> IntoOutput for T {
         if let Some(text) = (&mut slot as &mut dyn Any).downcast_mut::<Option<String>>() {
             return Ok(Output::text(text.take().unwrap_or_default()));
         }
-        serde_json::to_value(slot)
-            .map(Output::data)
-            .map_err(|error| ToolError::failed("the tool's result cannot be written as JSON").caused_by(error))
+        serde_json::to_value(slot).map(Output::data).map_err(not_json)
+    }
+}
+
+/// Turns a result whose schema is promised into an output: what is text for the model is data for programs, too.
+///
+/// # Errors
+/// `failed` where the value cannot be written as JSON.
+#[doc(hidden)]
+pub fn described<T: Serialize>(value: T) -> Result<Output, ToolError> {
+    match serde_json::to_value(value) {
+        Ok(Value::String(text)) => Ok(Output::text(text.clone()).with_data(Value::String(text))),
+        Ok(data) => Ok(Output::data(data)),
+        Err(error) => Err(not_json(error)),
     }
 }
 
@@ -86,6 +101,28 @@ pub fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError> {
     T::deserialize(&call.arguments).map_err(|error| ToolError::invalid_parameters(error.to_string()))
 }
 
+/// What a parameter of a tool function may be: anything that can be read from JSON and described to a model.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot take `{Self}` as an argument",
+    label = "not something a model could write",
+    note = "an argument implements `serde::Deserialize` and `schemars::JsonSchema`",
+    note = "for your own type, add `#[derive(serde::Deserialize, schemars::JsonSchema)]`"
+)]
+pub trait Argument: DeserializeOwned + JsonSchema {}
+
+impl<T: DeserializeOwned + JsonSchema> Argument for T {}
+
+/// Tells the author of a function that a parameter cannot be an argument, before derived code does.
+#[doc(hidden)]
+pub fn argument<T: Argument>() {}
+
+/// Lets a default through if the model can be told of it.
+#[doc(hidden)]
+pub fn default_value<T: Serialize>(value: T) -> T {
+    value
+}
+
 /// Runs a function that blocks on a thread of its own. A panic in it goes on to whoever awaits.
 ///
 /// # Errors
@@ -98,6 +135,20 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ToolEr
             Err(_) => Err(ToolError::cancelled()),
         },
     }
+}
+
+/// The spec of a function whose name and description `#[tool]` has checked.
+#[doc(hidden)]
+#[must_use]
+pub fn spec(name: &'static str, description: &'static str, input: Schema) -> ToolSpec {
+    match ToolSpec::new(name, description, input) {
+        Ok(spec) => spec,
+        Err(error) => unreachable!("`#[tool]` let this through: {error}"),
+    }
+}
+
+fn not_json(error: serde_json::Error) -> ToolError {
+    ToolError::failed("the tool's result cannot be written as JSON").caused_by(error)
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub use call::{CallContext, Caller, ToolCall};
 pub use digest::{Digest, DigestError};
 pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};
 pub use event::{Event, EventData, Observer};
+pub use helve_macros::tool;
 pub use ids::{ApprovalId, CallId, ConversationId, IdError, RunId};
 pub use layer::{Layer, Next};
 pub use outcome::{Outcome, Output, Status};
@@ -39,4 +40,14 @@ pub use schema::{Problem, Schema, SchemaError};
 pub use secret::Redactor;
 pub use source::{ListSource, Scope, SourceId, SourceState, ToolList, ToolSource};
 pub use spec::{Origin, SpecError, ToolKind, ToolSpec};
-pub use tool::{DynTool, Tool, ToolResult, erase};
+pub use tool::{DynTool, IntoTool, Tool, ToolResult};
+
+/// What the code that [`macro@tool`] writes stands on. Not for people.
+#[doc(hidden)]
+pub mod __private {
+    pub use futures_util::future::BoxFuture;
+    pub use {inventory, schemars, serde};
+
+    pub use crate::function;
+    pub use crate::{CacheRule, CallContext, DynTool, Mode, Output, Permission, Rules, Schema, ToolCall, ToolError, ToolKind, ToolSpec};
+}

@@ -40,6 +40,23 @@ impl Output {
         }
     }
 
+    /// A result that is any value that can be serialised.
+    ///
+    /// # Errors
+    /// `failed` where the value cannot be written as JSON.
+    pub fn of(value: &impl Serialize) -> Result<Self, ToolError> {
+        serde_json::to_value(value)
+            .map(Self::data)
+            .map_err(|error| ToolError::failed("the tool's result cannot be written as JSON").caused_by(error))
+    }
+
+    /// The same result, in other words for the model.
+    #[must_use]
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.text = text.into();
+        self
+    }
+
     /// The same result, with data beside the text.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {

@@ -27,6 +27,9 @@ pub struct Schema(Arc<Inner>);
 
 struct Inner {
     value: Value,
+    /// As it was given, keys in their order: what models read.
+    text: String,
+    /// With sorted keys: what is compared and hashed.
     canonical: String,
     compiled: OnceLock<Compiled>,
 }
@@ -108,14 +111,20 @@ impl Schema {
     }
 
     fn trusted(value: Value) -> Self {
-        let canonical = canonical(&value);
-        Self(Arc::new(Inner { value, canonical, compiled: OnceLock::new() }))
+        let (text, canonical) = (value.to_string(), canonical(&value));
+        Self(Arc::new(Inner { value, text, canonical, compiled: OnceLock::new() }))
     }
 
     /// The schema as it was given.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.0.value
+    }
+
+    /// The schema as JSON text, as it was given.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0.text
     }
 
     /// The schema as canonical JSON text.

@@ -74,6 +74,11 @@ pub trait ToolSource: Send + Sync + 'static {
         Scope::Global
     }
 
+    /// Whether a tool of this name could come from here once the source is up.
+    fn may_bring(&self, _name: &str) -> bool {
+        false
+    }
+
     /// What it offers, now and later.
     fn tools(&self) -> watch::Receiver<SourceState>;
 }
@@ -215,7 +220,7 @@ impl DynTool for Respecified {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::{Tool, ToolResult, erase};
+    use crate::tool::{IntoTool, Tool, ToolResult};
 
     struct Named(&'static str, &'static str);
 
@@ -240,7 +245,7 @@ mod tests {
     fn list() -> ToolList {
         [Named("read", "Reads; see `write`, not rewrite."), Named("write", "Writes.")]
             .into_iter()
-            .map(|tool| erase(tool).expect("a tool"))
+            .map(|tool| tool.into_tool().expect("a tool"))
             .collect()
     }
 

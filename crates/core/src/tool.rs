@@ -109,16 +109,29 @@ pub trait DynTool: Send + Sync + 'static {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>>;
 }
 
-/// Erases an author's [`Tool`].
-///
-/// # Errors
-/// Where the tool's name, description or schema cannot be used.
-pub fn erase(tool: impl Tool) -> Result<Arc<dyn DynTool>, SpecError> {
-    let name = tool.name().to_owned();
-    let refused = |error| SpecError::Schema { name: name.clone(), part: "input", error };
-    let input = Schema::new(tool.parameters_schema()).map_err(refused)?;
-    let spec = ToolSpec::new(name.clone(), tool.description().to_owned(), input)?.with_rules(tool.rules()).share();
-    Ok(Arc::new(Erased { spec, tool }))
+/// Anything that can be registered as a tool: a [`Tool`], or one that is already erased.
+pub trait IntoTool {
+    /// Gives the machine's side of the tool.
+    ///
+    /// # Errors
+    /// Where the tool's name, description or schema cannot be used.
+    fn into_tool(self) -> Result<Arc<dyn DynTool>, SpecError>;
+}
+
+impl IntoTool for Arc<dyn DynTool> {
+    fn into_tool(self) -> Result<Self, SpecError> {
+        Ok(self)
+    }
+}
+
+impl<T: Tool> IntoTool for T {
+    fn into_tool(self) -> Result<Arc<dyn DynTool>, SpecError> {
+        let name = self.name().to_owned();
+        let refused = |error| SpecError::Schema { name: name.clone(), part: "input", error };
+        let input = Schema::new(self.parameters_schema()).map_err(refused)?;
+        let spec = ToolSpec::new(name.as_str(), self.description().to_owned(), input)?.with_rules(self.rules()).share();
+        Ok(Arc::new(Erased { spec, tool: self }))
+    }
 }
 
 struct Erased<T> {

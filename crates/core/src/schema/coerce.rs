@@ -283,11 +283,13 @@ fn is_of_type(name: &str, value: &Value) -> bool {
 
 /// Whether a scalar is written as another: `"3"` for 3, 3 for `"3"`.
 fn spells(option: &Value, value: &Value) -> bool {
-    match (option, value) {
-        (Value::String(text), Value::Number(_) | Value::Bool(_)) => value.to_string() == text.as_str(),
-        (Value::Number(_) | Value::Bool(_) | Value::Null, Value::String(text)) => option.to_string() == text.as_str(),
-        _ => false,
-    }
+    let (text, scalar) = match (option, value) {
+        (Value::String(text), scalar @ (Value::Number(_) | Value::Bool(_))) => (text, scalar),
+        (scalar @ (Value::Number(_) | Value::Bool(_) | Value::Null), Value::String(text)) => (text, scalar),
+        _ => return false,
+    };
+    let written = scalar.to_string();
+    *text == written
 }
 
 /// Reads a value as a type, where there is exactly one way to.

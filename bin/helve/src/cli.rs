@@ -1,0 +1,77 @@
+//! What can be typed: commands and their options.
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+/// Tools for LLM agents: one catalogue, one governed call path.
+#[derive(Parser)]
+#[command(name = "helve", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Args)]
+pub struct Global {
+    /// Print JSON on stdout, for programs
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say more on stderr; twice for even more
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub verbose: u8,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// List, describe and call tools
+    #[command(args_conflicts_with_subcommands = true)]
+    Tools(Tools),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+#[derive(Args)]
+pub struct Tools {
+    #[command(subcommand)]
+    pub command: Option<ToolsCommand>,
+}
+
+#[derive(Subcommand)]
+pub enum ToolsCommand {
+    /// List all tools with their source, permission and mode (the default)
+    List,
+    /// Describe one tool: parameters, rules, an example
+    Show {
+        /// The tool's name
+        name: String,
+    },
+    /// Call one tool through validation, permission and all limits
+    #[command(after_help = CALL_HELP)]
+    Call(Call),
+}
+
+#[derive(Args)]
+pub struct Call {
+    /// The tool's name
+    pub name: String,
+    /// One JSON object, `key=value` pairs, or `-` to read JSON from stdin
+    #[arg(value_name = "JSON|KEY=VALUE")]
+    pub arguments: Vec<String>,
+    /// Approve the call if it must be confirmed
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+const CALL_HELP: &str = "\
+Examples:
+  helve tools call calculate 'expression=2^64 + 1'
+  helve tools call get_time '{\"timezone\": \"Asia/Shanghai\"}'
+  echo '{\"expression\": \"1+1\"}' | helve tools call calculate -
+
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 waiting for approval";

@@ -1,0 +1,35 @@
+//! `helve tools`: what there is, what it takes, and what it says.
+
+mod approve;
+mod arguments;
+mod call;
+mod list;
+mod show;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use helve::{Entry, Helve, suggest};
+
+use crate::cli::{Global, Tools, ToolsCommand};
+use crate::failure::Failure;
+
+/// Runs one of the commands about tools.
+pub fn run(tools: &Tools, global: &Global, helve: &Helve) -> Result<ExitCode, Failure> {
+    match &tools.command {
+        None | Some(ToolsCommand::List) => Ok(list::run(global, helve)),
+        Some(ToolsCommand::Show { name }) => show::run(name, global, helve),
+        Some(ToolsCommand::Call(call)) => call::run(call, global, helve),
+    }
+}
+
+fn find(name: &str, helve: &Helve) -> Result<Arc<Entry>, Failure> {
+    helve.catalogue().get(name).ok_or_else(|| {
+        let entries = helve.catalogue().list();
+        let hint = match suggest::nearest(name, entries.iter().map(|entry| &**entry.name())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`helve tools` lists all tools".to_owned(),
+        };
+        Failure::new("unknown_tool", format_args!("there is no tool `{name}`")).hint(hint)
+    })
+}

@@ -1,0 +1,126 @@
+//! `helve tools call`: one call through all layers, watched by the person who made it.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use helve::{Admission, CallContext, Helve, Outcome, Prepared, Question, Status, ToolCall, printable};
+
+use super::{approve, arguments};
+use crate::cli::{Call, Global};
+use crate::failure::Failure;
+use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, styled};
+
+/// The call waits for a person.
+const WAITING: u8 = 3;
+
+/// Calls one tool and says what came of it.
+pub fn run(command: &Call, global: &Global, helve: &Helve) -> Result<ExitCode, Failure> {
+    let call = ToolCall::new(command.name.as_str(), arguments::read(&command.arguments)?);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new("failed", format_args!("the runtime cannot start: {error}")))?;
+    let outcome = runtime.block_on(settle(call, command.yes, helve));
+    // A blocking tool that ignores its cancellation must not keep the command from ending.
+    runtime.shutdown_background();
+    Ok(show(&outcome, global))
+}
+
+async fn settle(call: ToolCall, yes: bool, helve: &Helve) -> Outcome {
+    let toolkit = helve.toolkit();
+    let (cx, executor) = (CallContext::default(), helve.executor());
+    let mut grant = None;
+    let mut asked = call;
+    loop {
+        return match executor.admit(&toolkit, asked, &cx, grant.take()).await {
+            Admission::Ready(prepared) => attempt(prepared, &cx, helve).await,
+            Admission::Answered(outcome) => outcome,
+            Admission::Accepted(task) => Outcome { call_id: task, tool: "".into(), status: Status::Accepted, duration: Duration::ZERO },
+            Admission::Waiting(question) if yes => {
+                grant = Some(approve::beforehand(&question));
+                asked = question.call;
+                continue;
+            }
+            Admission::Waiting(question) if terminal::can_ask() => {
+                grant = Some(approve::ask(&question, helve.redactor(), &mut terminal::ask));
+                asked = question.call;
+                continue;
+            }
+            Admission::Waiting(question) => waiting(&question),
+        };
+    }
+}
+
+fn waiting(question: &Question) -> Outcome {
+    terminal::error(
+        "the call must be approved and there is no terminal to ask on",
+        Some("call it again with --yes to approve it; this question is not kept"),
+    );
+    Outcome { call_id: question.call.id, tool: question.tool.clone(), status: Status::Waiting(question.id), duration: Duration::ZERO }
+}
+
+/// Runs the call, shows that it still runs after a second, and cancels it on Ctrl-C.
+async fn attempt(prepared: Prepared, cx: &CallContext, helve: &Helve) -> Outcome {
+    let begun = Instant::now();
+    let name = printable::escape(prepared.entry().name());
+    let mut work = std::pin::pin!(helve.executor().attempt(prepared, cx));
+    let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + Duration::from_secs(1), Duration::from_millis(200));
+    let mut shown = false;
+    loop {
+        tokio::select! {
+            outcome = &mut work => {
+                if shown {
+                    progress("");
+                }
+                return outcome;
+            }
+            _ = tick.tick(), if terminal::is_watched() => {
+                shown = true;
+                progress(&format!("{name} … {:.0} s (Ctrl-C cancels)", begun.elapsed().as_secs_f64()));
+            }
+            _ = tokio::signal::ctrl_c() => cx.cancelled().cancel(),
+        }
+    }
+}
+
+/// Rewrites the line that shows progress.
+fn progress(text: &str) {
+    use std::io::Write;
+    let mut stderr = anstream::stderr();
+    let _ = write!(stderr, "\r\u{1b}[2K{}", styled(FAINT, text)).and_then(|()| stderr.flush());
+}
+
+fn show(outcome: &Outcome, global: &Global) -> ExitCode {
+    if global.json {
+        terminal::print(&serde_json::json!(outcome).to_string());
+    } else {
+        show_to_person(outcome);
+    }
+    match outcome.status {
+        Status::Done(Ok(_)) | Status::Accepted => ExitCode::SUCCESS,
+        Status::Done(Err(_)) => ExitCode::FAILURE,
+        Status::Waiting(_) => ExitCode::from(WAITING),
+    }
+}
+
+fn show_to_person(outcome: &Outcome) {
+    match &outcome.status {
+        Status::Done(Ok(output)) => {
+            terminal::print(&printable::escape(&output.text));
+            if terminal::is_watched() {
+                let cached = if output.metadata.contains_key("cached") { ", cached" } else { "" };
+                let line = format!("{} in {:.1?}{cached}", printable::escape(&outcome.tool), outcome.duration);
+                terminal::note(&format!("{} {}", styled(GOOD, "✓"), styled(FAINT, &line)));
+            }
+        }
+        Status::Done(Err(error)) => {
+            let operator = error.kind().facts().for_operator;
+            terminal::note(&format!("{} {}", styled(BAD, &format!("{}:", error.kind())), printable::escape(error.message())));
+            if error.details().is_empty() {
+                terminal::note(&styled(FAINT, operator));
+            }
+        }
+        Status::Accepted => terminal::print(&format!("{} as task {}", styled(GOOD, "accepted"), outcome.call_id)),
+        Status::Waiting(approval) => terminal::print(&format!("{} for approval {approval}", styled(CAREFUL, "waiting"))),
+    }
+}

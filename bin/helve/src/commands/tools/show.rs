@@ -1,0 +1,111 @@
+//! `helve tools show`: one tool, with all that a caller must know.
+
+use std::process::ExitCode;
+
+use helve::{Entry, Helve, printable};
+use serde_json::Value;
+
+use super::list;
+use crate::cli::Global;
+use crate::failure::Failure;
+use crate::terminal::{self, FAINT, STRONG, styled};
+
+/// Describes one tool.
+pub fn run(name: &str, global: &Global, helve: &Helve) -> Result<ExitCode, Failure> {
+    let entry = super::find(name, helve)?;
+    if global.json {
+        terminal::print(&list::describe(&entry).to_string());
+        return Ok(ExitCode::SUCCESS);
+    }
+    for line in lines(&entry) {
+        terminal::print(&line);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lines(entry: &Entry) -> Vec<String> {
+    let spec = entry.spec();
+    let rules = spec.rules();
+    let mut lines = vec![styled(STRONG, &printable::escape(entry.name()))];
+    lines.push(printable::escape(spec.description()));
+    lines.push(String::new());
+    let mut fact = |word: &str, value: String| lines.push(format!("{}  {value}", styled(FAINT, &format!("{word:>10}"))));
+    if entry.model_name() != entry.name() {
+        fact("model name", entry.model_name().to_string());
+    }
+    let location = spec.origin().location.as_deref().map(|location| format!(", {}", printable::escape(location))).unwrap_or_default();
+    fact("source", format!("{} ({}{location})", printable::escape(entry.source().as_str()), spec.origin().kind.name()));
+    fact("permission", styled(list::permission_style(rules.permission), rules.permission.name()));
+    fact("mode", rules.mode.name().to_owned());
+    fact("timeout", format!("{:?}", rules.timeout()));
+    let mut traits = Vec::new();
+    traits.extend(rules.idempotent.then(|| "idempotent".to_owned()));
+    traits.extend(rules.exclusive.then(|| "exclusive".to_owned()));
+    traits.extend((rules.retries > 0).then(|| format!("{} retries", rules.retries)));
+    traits.extend(rules.cache.map(|cache| format!("cached for {:?}", cache.ttl)));
+    traits.extend(rules.concurrency.map(|most| format!("{most} at once")));
+    if !traits.is_empty() {
+        fact("rules", traits.join(", "));
+    }
+    for duplicate in entry.duplicates() {
+        fact("duplicate", format!("in {}, not used", printable::escape(duplicate.source.as_str())));
+    }
+    lines.extend(parameters(spec.input().value()));
+    lines.push(String::new());
+    lines.push(format!("{}  {}", styled(FAINT, &format!("{:>10}", "example")), example(entry)));
+    lines
+}
+
+fn parameters(schema: &Value) -> Vec<String> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|properties| !properties.is_empty()) else {
+        return vec![String::new(), "It takes no arguments.".to_owned()];
+    };
+    let mut lines = vec![String::new(), styled(STRONG, "Parameters")];
+    for (name, parameter) in properties {
+        let need = match (is_required(schema, name), parameter.get("default")) {
+            (true, _) => "required".to_owned(),
+            (false, Some(default)) if !default.is_null() => format!("default {default}"),
+            (false, _) => "optional".to_owned(),
+        };
+        lines.push(format!("  {} {}", styled(STRONG, &printable::escape(name)), styled(FAINT, &format!("{}, {need}", kind(parameter)))));
+        if let Some(description) = parameter.get("description").and_then(Value::as_str) {
+            lines.push(format!("      {}", printable::escape(description)));
+        }
+    }
+    lines
+}
+
+fn is_required(schema: &Value, name: &str) -> bool {
+    schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|required| required == name))
+}
+
+/// What a parameter takes, in a few words.
+fn kind(parameter: &Value) -> String {
+    if let Some(options) = parameter.get("enum").and_then(Value::as_array) {
+        return options.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
+    }
+    let of = |name: &str| match (name, parameter.pointer("/items/type").and_then(Value::as_str)) {
+        ("array", Some(items)) => format!("array of {items}"),
+        _ => name.to_owned(),
+    };
+    match parameter.get("type") {
+        Some(Value::String(name)) => of(name),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).filter(|name| *name != "null").map(of).collect::<Vec<_>>().join(" | "),
+        _ => "any".to_owned(),
+    }
+}
+
+/// A call that could be typed, with the required parameters.
+fn example(entry: &Entry) -> String {
+    let schema = entry.spec().input().value();
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let arguments = properties.filter(|(name, _)| is_required(schema, name)).map(|(name, parameter)| {
+        let value = match parameter.get("enum").and_then(|options| options.get(0)) {
+            Some(Value::String(option)) => option.clone(),
+            Some(option) => option.to_string(),
+            None => "…".to_owned(),
+        };
+        format!(" {name}={value}")
+    });
+    printable::escape(&format!("helve tools call {}{}", entry.name(), arguments.collect::<String>()))
+}

@@ -1,0 +1,47 @@
+//! How a command fails: what, what next, and the exit status.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use helve::{Redactor, printable};
+use serde_json::json;
+
+use crate::terminal;
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug)]
+pub struct Failure {
+    kind: &'static str,
+    message: String,
+    hint: Option<String>,
+    status: u8,
+}
+
+impl Failure {
+    /// The command was understood and could not be done.
+    pub fn new(kind: &'static str, message: impl fmt::Display) -> Self {
+        Self { kind, message: message.to_string(), hint: None, status: 1 }
+    }
+
+    /// The command was not understood.
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Self { status: 2, ..Self::new("bad_request", message) }
+    }
+
+    /// The same failure, with what to do next.
+    pub fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// Says it to the person, and to the program where one is listening.
+    pub fn show(&self, json: bool, redactor: &Redactor) -> ExitCode {
+        let clean = |text: &str| printable::escape(&redactor.clean(text).unwrap_or_else(|| text.to_owned()));
+        if json {
+            let details = self.hint.as_deref().map_or_else(|| json!({}), |hint| json!({"hint": clean(hint)}));
+            terminal::print(&json!({"error": {"kind": self.kind, "message": clean(&self.message), "details": details}}).to_string());
+        }
+        terminal::error(&clean(&self.message), self.hint.as_deref().map(clean).as_deref());
+        ExitCode::from(self.status)
+    }
+}

@@ -1,0 +1,51 @@
+//! Logs go to stderr, never with a secret in them, and so does the last word of a panic.
+
+use std::io::{self, IsTerminal, Write};
+
+use helve::Redactor;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Starts logging: warnings by default, calls with `-v`, everything of Helve with `-vv`. `HELVE_LOG` overrides.
+pub fn start(verbose: u8, redactor: &Redactor) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "info",
+        2 => "helve=debug,info",
+        _ => "helve=trace,debug",
+    };
+    let filter = EnvFilter::try_from_env("HELVE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    let writer = Redacting(redactor.clone());
+    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(io::stderr().is_terminal()).with_writer(writer).init();
+    let redactor = redactor.clone();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.to_string();
+        let clean = redactor.clean(&text).unwrap_or(text);
+        tracing::error!(panic = %helve::printable::escape(&clean), "something panicked");
+    }));
+}
+
+/// A writer of log lines that lets no known secret through. Each line comes in one piece.
+struct Redacting(Redactor);
+
+impl<'a> MakeWriter<'a> for Redacting {
+    type Writer = RedactingLine<'a>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        RedactingLine(&self.0)
+    }
+}
+
+struct RedactingLine<'a>(&'a Redactor);
+
+impl Write for RedactingLine<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        io::stderr().write_all(self.0.clean(&text).unwrap_or_else(|| text.into_owned()).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}

@@ -1,0 +1,65 @@
+//! What people see: colour only on a terminal, text of strangers never raw, a broken pipe never a panic.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+
+/// What stands out.
+pub const STRONG: Style = Style::new().bold();
+/// What steps back.
+pub const FAINT: Style = Style::new().dimmed();
+/// What went well.
+pub const GOOD: Style = AnsiColor::Green.on_default();
+/// What needs a second look.
+pub const CAREFUL: Style = AnsiColor::Yellow.on_default();
+/// What went wrong.
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// Text in a style. Colours are taken out again where no terminal listens.
+pub fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Prints one line on stdout. A reader who went away is no error.
+pub fn print(line: &str) {
+    let _ = writeln!(anstream::stdout(), "{line}");
+}
+
+/// Prints one line on stderr.
+pub fn note(line: &str) {
+    let _ = writeln!(anstream::stderr(), "{line}");
+}
+
+/// Says what went wrong and what to do next.
+pub fn error(message: &str, hint: Option<&str>) {
+    note(&format!("{} {message}", styled(BAD, "error:")));
+    if let Some(hint) = hint {
+        note(&format!("{} {hint}", styled(CAREFUL, "hint:")));
+    }
+}
+
+/// Whether a person can be asked.
+pub fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Whether a person watches stderr.
+pub fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// How wide the terminal is; wide enough for everything where there is none.
+pub fn width() -> usize {
+    terminal_size::terminal_size().map_or(usize::MAX, |(width, _)| width.0.into())
+}
+
+/// Asks a question and reads one line; nothing where the input ends.
+pub fn ask(question: &str) -> Option<String> {
+    let mut stderr = anstream::stderr();
+    let _ = write!(stderr, "{question} ").and_then(|()| stderr.flush());
+    let mut line = String::new();
+    match io::stdin().lock().read_line(&mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(line.trim().to_owned()),
+    }
+}

@@ -1,0 +1,13 @@
+#![allow(unused_variables)]
+
+use helve_core::tool;
+
+/// Tells the time.
+#[tool(retries = 3, crate = helve_core)]
+async fn retries() {}
+
+/// Tells the time.
+#[tool(cache_per_caller, crate = helve_core)]
+async fn cache() {}
+
+fn main() {}

@@ -1,0 +1,9 @@
+#![allow(unused_variables)]
+
+use helve_core::tool;
+
+/// Counts.
+#[tool(crate = helve_core)]
+async fn count(#[default("three")] to: i64, #[default(1.5)] from: i64) {}
+
+fn main() {}

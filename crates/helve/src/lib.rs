@@ -1,0 +1,39 @@
+//! Helve gives an LLM agent its tools through one catalogue and one governed call path.
+//!
+//! ```
+//! use helve::prelude::*;
+//!
+//! /// Adds two numbers.
+//! #[tool(idempotent)]
+//! async fn add(
+//!     /// The first number.
+//!     a: i64,
+//!     /// The second number.
+//!     b: i64,
+//! ) -> i64 {
+//!     a + b
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let helve = Helve::new();
+//! helve.catalogue().register(add::tool())?;
+//! let outcome = helve.call("add", serde_json::json!({"a": 2, "b": "3"})).await;
+//! assert_eq!(outcome.text(), "5");
+//! # Ok(()) }
+//! ```
+
+mod compose;
+
+pub use compose::Helve;
+pub use helve_core::*;
+pub use helve_tools::*;
+
+/// What most programs need.
+pub mod prelude {
+    pub use helve_core::{
+        CallContext, ErrorKind, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Tool, ToolCall, ToolError, ToolResult, tool,
+    };
+    pub use helve_tools::{Catalogue, Executor, ExecutorOptions, Selection, ToolSet, Toolkit, View};
+
+    pub use crate::Helve;
+}

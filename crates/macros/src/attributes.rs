@@ -1,0 +1,195 @@
+//! What stands in the parentheses of `#[tool(...)]`.
+
+use std::time::Duration;
+
+use proc_macro2::Span;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::{Error, Ident, LitInt, LitStr, Path, Result, Token, parse_quote};
+
+/// Every attribute, and how it is written.
+const KNOWN: [(&str, &str); 14] = [
+    ("name", "name = \"get_time\""),
+    ("title", "title = \"Clock\""),
+    ("description", "description = \"Tells the time.\""),
+    ("permission", "permission = \"confirm\""),
+    ("timeout", "timeout = \"30s\""),
+    ("idempotent", "idempotent"),
+    ("retries", "retries = 3"),
+    ("cache", "cache = \"5m\""),
+    ("cache_per_caller", "cache_per_caller"),
+    ("background", "background"),
+    ("exclusive", "exclusive"),
+    ("concurrency", "concurrency = 4"),
+    ("output", "output"),
+    ("crate", "crate = helve_core"),
+];
+
+/// The attributes of one tool. A flag is where it was written.
+#[derive(Default)]
+pub(crate) struct Attributes {
+    pub(crate) name: Option<LitStr>,
+    pub(crate) title: Option<LitStr>,
+    pub(crate) description: Option<LitStr>,
+    /// A variant of `Permission`.
+    pub(crate) permission: Option<Ident>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) idempotent: Option<Span>,
+    pub(crate) retries: Option<u32>,
+    pub(crate) cache: Option<Duration>,
+    pub(crate) cache_per_caller: Option<Span>,
+    pub(crate) background: Option<Span>,
+    pub(crate) exclusive: Option<Span>,
+    pub(crate) concurrency: Option<u32>,
+    pub(crate) output: Option<Span>,
+    runtime: Option<Path>,
+}
+
+impl Attributes {
+    /// The path of the crate that the generated code stands on.
+    pub(crate) fn runtime(&self) -> Path {
+        self.runtime.clone().unwrap_or_else(|| parse_quote!(::helve))
+    }
+
+    fn read(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
+        let known = KNOWN.iter().find(|(name, _)| key == name);
+        let Some((_, example)) = known else { return Err(unknown(key)) };
+        match key.to_string().as_str() {
+            "name" => self.name = Some(name(text(key, example, input)?)?),
+            "title" => self.title = Some(filled(text(key, example, input)?)?),
+            "description" => self.description = Some(filled(text(key, example, input)?)?),
+            "permission" => self.permission = Some(permission(key, example, input)?),
+            "timeout" => self.timeout = Some(duration(&text(key, example, input)?)?),
+            "retries" => self.retries = Some(number(key, example, input)?),
+            "cache" => self.cache = Some(duration(&text(key, example, input)?)?),
+            "concurrency" => self.concurrency = Some(number(key, example, input)?),
+            "crate" => {
+                equals(key, example, input)?;
+                self.runtime = Some(input.call(Path::parse_mod_style)?);
+            }
+            "idempotent" => self.idempotent = Some(flag(key, input)?),
+            "cache_per_caller" => self.cache_per_caller = Some(flag(key, input)?),
+            "background" => self.background = Some(flag(key, input)?),
+            "exclusive" => self.exclusive = Some(flag(key, input)?),
+            "output" => self.output = Some(flag(key, input)?),
+            _ => return Err(unknown(key)),
+        }
+        Ok(())
+    }
+}
+
+impl Parse for Attributes {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut attributes = Self::default();
+        let mut seen: Vec<Ident> = Vec::new();
+        while !input.is_empty() {
+            if !input.peek(Ident::peek_any) {
+                return Err(input.error(format!("expected an attribute; known are {}", known_names())));
+            }
+            let key = input.call(Ident::parse_any)?;
+            if seen.contains(&key) {
+                return Err(Error::new_spanned(&key, format!("`{key}` is given twice")));
+            }
+            attributes.read(&key, input)?;
+            seen.push(key);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        let missing = |key: &str, needed: &str, why: &str| match seen.iter().find(|seen| *seen == key) {
+            Some(key) if !seen.iter().any(|seen| seen == needed) => Err(Error::new_spanned(key, why)),
+            _ => Ok(()),
+        };
+        missing("retries", "idempotent", "only an idempotent tool is tried again: add `idempotent`, or leave out `retries`")?;
+        missing("cache_per_caller", "cache", "nothing is kept without `cache`: add `cache = \"5m\"`, or leave out `cache_per_caller`")?;
+        Ok(attributes)
+    }
+}
+
+/// Refuses a name that some model's API would refuse.
+pub(crate) fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+/// What a name may be, for people.
+pub(crate) const NAME_RULE: &str = "a name has 1 to 64 letters, digits, `_` or `-`";
+
+fn name(text: LitStr) -> Result<LitStr> {
+    if is_name(&text.value()) {
+        return Ok(text);
+    }
+    Err(Error::new_spanned(&text, format!("`{}` cannot be a tool name: {NAME_RULE}", text.value())))
+}
+
+fn filled(text: LitStr) -> Result<LitStr> {
+    if text.value().trim().is_empty() { Err(Error::new_spanned(text, "this text is empty")) } else { Ok(text) }
+}
+
+fn duration(text: &LitStr) -> Result<Duration> {
+    let written = text.value();
+    match humantime::parse_duration(&written) {
+        Ok(duration) if duration.is_zero() => Err(Error::new_spanned(text, "this must be longer than zero")),
+        Ok(duration) => Ok(duration),
+        // The list of units that the library tells is longer than the examples, and helps less.
+        Err(_) => Err(Error::new_spanned(text, format!("`{written}` is not a duration: write it like \"500ms\", \"30s\" or \"1h 30m\""))),
+    }
+}
+
+fn permission(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<Ident> {
+    equals(key, example, input)?;
+    let (written, span) = if input.peek(LitStr) {
+        let text: LitStr = input.parse()?;
+        (text.value(), text.span())
+    } else {
+        let word: Ident = input.parse()?;
+        (word.to_string(), word.span())
+    };
+    let variant = match written.as_str() {
+        "auto" => "Auto",
+        "confirm" => "Confirm",
+        "deny" => "Deny",
+        _ => return Err(Error::new(span, format!("`{written}` is not a permission: use `auto`, `confirm` or `deny`"))),
+    };
+    Ok(Ident::new(variant, Span::call_site()))
+}
+
+fn number(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<u32> {
+    equals(key, example, input)?;
+    let wrong = |span| Error::new(span, format!("`{key}` is a number from 1 to {}: `{example}`", u32::MAX));
+    let literal: LitInt = input.parse().map_err(|error: Error| wrong(error.span()))?;
+    literal.base10_parse().ok().filter(|number| *number > 0).ok_or_else(|| wrong(literal.span()))
+}
+
+fn text(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<LitStr> {
+    equals(key, example, input)?;
+    input.parse().map_err(|error: Error| Error::new(error.span(), format!("`{key}` is a text in quotes: `{example}`")))
+}
+
+fn flag(key: &Ident, input: ParseStream<'_>) -> Result<Span> {
+    if input.is_empty() || input.peek(Token![,]) {
+        return Ok(key.span());
+    }
+    Err(input.error(format!("`{key}` takes no value: write it alone, or leave it out")))
+}
+
+fn equals(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<()> {
+    if input.parse::<Option<Token![=]>>()?.is_some() {
+        return Ok(());
+    }
+    Err(Error::new_spanned(key, format!("`{key}` needs a value: `{example}`")))
+}
+
+fn unknown(key: &Ident) -> Error {
+    let written = key.to_string();
+    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(&written, name);
+    let nearest = KNOWN.iter().map(|(name, _)| (likeness(name), name)).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    let hint = match nearest {
+        Some((likeness, name)) if likeness >= 0.5 => format!("; did you mean `{name}`?"),
+        _ => String::new(),
+    };
+    Error::new_spanned(key, format!("`#[tool]` has no attribute `{written}`{hint}\nknown are {}", known_names()))
+}
+
+fn known_names() -> String {
+    KNOWN.map(|(name, _)| format!("`{name}`")).join(", ")
+}

@@ -1,0 +1,63 @@
+//! Doc comments as text: what the model reads about a tool and its arguments.
+
+use syn::{Attribute, Expr, Lit, Meta};
+
+/// The text of an item's doc comments as it was written, or nothing where there is none.
+///
+/// # Errors
+/// Where the text cannot be seen from here.
+pub(crate) fn text(attributes: &[Attribute]) -> syn::Result<Option<String>> {
+    let mut lines = Vec::new();
+    for attribute in attributes {
+        let Meta::NameValue(meta) = &attribute.meta else { continue };
+        if !meta.path.is_ident("doc") {
+            continue;
+        }
+        // Another macro, such as `include_str!`, is not expanded yet.
+        let hidden = || syn::Error::new_spanned(&meta.value, "`#[tool]` cannot see this text: write it out in a doc comment");
+        let text = literal(&meta.value).ok_or_else(hidden)?;
+        lines.extend(text.split('\n').map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned()));
+    }
+    let text = lines.join("\n").trim().to_owned();
+    Ok((!text.is_empty()).then_some(text))
+}
+
+fn literal(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Str(text) => Some(text.value()),
+            _ => None,
+        },
+        Expr::Group(group) => literal(&group.expr),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_quote;
+
+    use super::*;
+
+    #[test]
+    fn lines_stay_as_they_were_written() {
+        let item: syn::ItemFn = parse_quote! {
+            /// First line.
+            ///
+            ///   - indented
+            #[doc = ""]
+            /// last.
+            #[doc(hidden)]
+            #[inline]
+            fn documented() {}
+        };
+        let text = text(&item.attrs).expect("readable").expect("a text");
+        assert_eq!(text, "First line.\n\n  - indented\n\nlast.");
+    }
+
+    #[test]
+    fn blank_comments_say_nothing_and_unreadable_ones_are_reported() {
+        assert!(matches!(text(&[parse_quote!(#[doc = "  "])]), Ok(None)));
+        assert!(text(&[parse_quote!(#[doc = include_str!("x.md")])]).is_err());
+    }
+}

@@ -1,0 +1,62 @@
+//! The expression that makes a tool's spec, with the rules that its attributes ask for.
+
+use std::time::Duration;
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote_spanned;
+use syn::ext::IdentExt;
+
+use super::{Tool, here};
+
+impl Tool<'_> {
+    /// What the tool says about itself.
+    pub(super) fn spec(&self) -> TokenStream {
+        let Self { private, name, description, .. } = self;
+        let place = self.function.item.sig.ident.unraw().to_string();
+        let title = self.attributes.title.iter();
+        let rules = self.rules();
+        let output = self.output.iter().map(|ty| {
+            quote_spanned! {here(ty)=> #private::Schema::of::<#ty>() }
+        });
+        quote_spanned! {Span::mixed_site()=>
+            #private::function::spec(#name, #description, #private::Schema::of::<__Arguments>())
+                #(.with_title(#title))*
+                #(.with_output(#output))*
+                .with_rules(#rules)
+                .with_origin(#private::ToolKind::Builtin, ::core::concat!(::core::module_path!(), "::", #place))
+                .share()
+        }
+    }
+
+    fn rules(&self) -> TokenStream {
+        let Self { private, attributes, .. } = self;
+        let span = Span::mixed_site();
+        let permission = attributes.permission.iter().map(|variant| quote_spanned!(span=> permission: #private::Permission::#variant,));
+        let mode = attributes.background.iter().map(|_| quote_spanned!(span=> mode: #private::Mode::Background,));
+        let timeout = attributes.timeout.iter().map(|timeout| {
+            let timeout = duration(*timeout);
+            quote_spanned!(span=> timeout: ::core::option::Option::Some(#timeout),)
+        });
+        let retries = attributes.retries.iter().map(|retries| quote_spanned!(span=> retries: #retries,));
+        let per_caller = attributes.cache_per_caller.is_some() || self.function.context().is_some();
+        let cache = attributes.cache.iter().map(|ttl| {
+            let ttl = duration(*ttl);
+            quote_spanned!(span=> cache: ::core::option::Option::Some(#private::CacheRule { ttl: #ttl, per_caller: #per_caller }),)
+        });
+        let idempotent = attributes.idempotent.iter().map(|_| quote_spanned!(span=> idempotent: true,));
+        let exclusive = attributes.exclusive.iter().map(|_| quote_spanned!(span=> exclusive: true,));
+        let concurrency =
+            attributes.concurrency.iter().map(|most| quote_spanned!(span=> concurrency: ::core::num::NonZeroU32::new(#most),));
+        quote_spanned! {span=>
+            #private::Rules {
+                #(#permission)* #(#mode)* #(#timeout)* #(#retries)* #(#cache)* #(#idempotent)* #(#exclusive)* #(#concurrency)*
+                ..#private::Rules::default()
+            }
+        }
+    }
+}
+
+fn duration(duration: Duration) -> TokenStream {
+    let (seconds, nanoseconds) = (duration.as_secs(), duration.subsec_nanos());
+    quote_spanned!(Span::mixed_site()=> ::core::time::Duration::new(#seconds, #nanoseconds))
+}

@@ -1,0 +1,88 @@
+//! `#[tool]`: makes a tool of a plain function.
+//!
+//! The attribute is read in `attributes.rs`, the function in `signature.rs` and `parameter.rs`, and what comes out is
+//! written in `expand.rs`. What the generated code stands on is `helve_core::function`.
+
+mod attributes;
+mod documentation;
+mod expand;
+mod parameter;
+mod problems;
+mod signature;
+
+use proc_macro::TokenStream;
+
+/// Makes a tool of a function. The function stays what it was and can still be called.
+///
+/// ```
+/// use helve_core::{CallContext, DynTool, ToolCall, tool};
+///
+/// /// Adds two numbers.
+/// #[tool(idempotent, timeout = "5s", crate = helve_core)]
+/// async fn add(
+///     /// The first number.
+///     a: i64,
+///     /// The second number.
+///     #[default(10)]
+///     b: i64,
+///     note: Option<String>,
+///     cx: &CallContext,
+/// ) -> i64 {
+///     cx.progress(None, note.unwrap_or_default());
+///     a + b
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), helve_core::ToolError> {
+/// let tool = add::tool();
+/// assert_eq!(tool.spec().name().as_ref(), "add");
+/// assert_eq!(tool.spec().description().as_ref(), "Adds two numbers.");
+///
+/// let call = ToolCall::from_json("add", br#"{"a": 1}"#)?;
+/// assert_eq!(tool.call(&call, &CallContext::default()).await?.text, "11");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Beside the function `add` there is then a type `add` with `add::tool()`, and `function::linked` finds the tool
+/// without being told of it.
+///
+/// # The function
+///
+/// - Its doc comment is what the model reads about the tool; the doc comment of a parameter describes that argument.
+/// - An `async fn` runs where it is awaited. A plain `fn` may block: it runs on a thread for such work.
+/// - It returns anything that can be serialised, an `Output`, or a `Result` of these with an error that can be shown.
+///   A `ToolError` keeps its kind.
+///
+/// # Parameters
+///
+/// - Arguments come from JSON: each type implements `serde::Deserialize` and `schemars::JsonSchema` and owns what it
+///   holds (`String`, not `&str`).
+/// - `Option<T>` may be left out. So may a parameter with `#[default(value)]`, and the model is told the value;
+///   `#[default]` alone means `Default::default()`.
+/// - `#[schemars(...)]` says more about an argument to the model, such as `#[schemars(range(min = 1, max = 10))]`.
+/// - A `CallContext` or `&CallContext` is handed in and no argument.
+/// - A leading underscore is no part of an argument's name, and neither is `r#`.
+///
+/// # Attributes
+///
+/// | attribute | meaning |
+/// |---|---|
+/// | `name = "x"` | the tool's name, where it is not the function's |
+/// | `title = "x"` | a title for people |
+/// | `description = "x"` | what the model reads instead of the doc comment |
+/// | `permission = "confirm"` | whether a person is asked first: `auto`, `confirm` or `deny` |
+/// | `timeout = "30s"` | how long one attempt may take |
+/// | `idempotent` | running the same call twice does no more than running it once |
+/// | `retries = 3` | how often a transient failure is tried again; only for an idempotent tool |
+/// | `cache = "5m"` | how long a result is kept; by caller where the function takes a `CallContext` |
+/// | `cache_per_caller` | results are kept by caller although the function takes no `CallContext` |
+/// | `background` | the caller does not wait for the end |
+/// | `exclusive` | no other call of the same turn runs beside it |
+/// | `concurrency = 4` | how many calls may run at once |
+/// | `output` | the return type's schema is promised to callers, and results are checked against it |
+/// | `crate = helve_core` | the path of the runtime, where it is not `::helve` |
+#[proc_macro_attribute]
+pub fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
+    expand::tool(attributes.into(), item.into()).into()
+}

@@ -1,0 +1,33 @@
+//! Everything that is wrong with one use of `#[tool]`, so that it is told at once and not one by one.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+
+/// What is wrong so far.
+#[derive(Default)]
+pub(crate) struct Problems(Option<syn::Error>);
+
+impl Problems {
+    /// Adds what is wrong with these tokens.
+    pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
+        self.add(syn::Error::new_spanned(tokens, message));
+    }
+
+    /// Adds an error.
+    pub(crate) fn add(&mut self, error: syn::Error) {
+        match &mut self.0 {
+            Some(errors) => errors.combine(error),
+            None => self.0 = Some(error),
+        }
+    }
+
+    /// The value of a result; an error is kept.
+    pub(crate) fn keep<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+        result.map_err(|error| self.add(error)).ok()
+    }
+
+    /// The errors as code, where there are any.
+    pub(crate) fn into_code(self) -> Option<TokenStream> {
+        self.0.map(syn::Error::into_compile_error)
+    }
+}

@@ -1,0 +1,146 @@
+//! The function under `#[tool]`: whether it can be a tool, and what the tool is made of.
+
+use proc_macro2::{Span, TokenStream};
+use syn::visit::Visit;
+use syn::{FnArg, GenericArgument, GenericParam, Item, ItemFn, PathArguments, ReturnType, Safety, Signature, Type, TypeReference};
+
+use crate::documentation;
+use crate::parameter::{Argument, Parameter, Passing, is, owned_instead, peel};
+use crate::problems::Problems;
+
+/// A function that becomes a tool.
+pub(crate) struct Function {
+    /// The function without what only `#[tool]` understands.
+    pub(crate) item: ItemFn,
+    /// Its doc comment, or why that cannot be read.
+    pub(crate) documentation: syn::Result<Option<String>>,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) returns: Returns,
+}
+
+/// What a function gives back.
+pub(crate) enum Returns {
+    Nothing,
+    Value(Box<Type>),
+    /// A `Result`, and what it holds where both are written.
+    Result {
+        whole: Box<Type>,
+        value: Option<Box<Type>>,
+        error: Option<Box<Type>>,
+    },
+}
+
+impl Function {
+    /// Reads a function.
+    ///
+    /// # Errors
+    /// Where it is none; what is wrong with a function goes to `problems`.
+    pub(crate) fn read(tokens: TokenStream, problems: &mut Problems) -> syn::Result<Self> {
+        let Item::Fn(mut item) = syn::parse2(tokens)? else {
+            return Err(syn::Error::new(Span::call_site(), "`#[tool]` makes a tool of a function with a body, and this is none"));
+        };
+        check_kind(&item.sig, problems);
+        let documentation = documentation::text(&item.attrs);
+        let mut parameters = Vec::new();
+        for input in &mut item.sig.inputs {
+            match input {
+                FnArg::Receiver(receiver) => {
+                    problems.at(receiver, "a tool has no `self`: use a free function, or implement the trait `Tool` for the type");
+                }
+                FnArg::Typed(typed) => {
+                    let parameter = Parameter::take(typed, problems);
+                    check_beside(&parameters, parameter.as_ref(), typed, problems);
+                    parameters.extend(parameter);
+                }
+            }
+        }
+        let returns = Returns::read(&item.sig.output, problems);
+        Ok(Self { item, documentation, parameters, returns })
+    }
+
+    /// The parameters that come from JSON.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &Argument> {
+        self.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::Argument(argument) => Some(&**argument),
+            Parameter::Context(_) => None,
+        })
+    }
+
+    /// How the function takes the context, where it does.
+    pub(crate) fn context(&self) -> Option<Passing> {
+        self.parameters.iter().find_map(|parameter| match parameter {
+            Parameter::Context(passing) => Some(*passing),
+            Parameter::Argument(_) => None,
+        })
+    }
+}
+
+impl Returns {
+    fn read(output: &ReturnType, problems: &mut Problems) -> Self {
+        let ReturnType::Type(_, ty) = output else { return Self::Nothing };
+        ResultTypes(problems).visit_type(ty);
+        match peel(ty) {
+            Type::Tuple(tuple) if tuple.elems.is_empty() => Self::Nothing,
+            result if is(result, "Result") => {
+                let mut held = type_arguments(result).map(Box::new);
+                Self::Result { whole: ty.clone(), value: held.next(), error: held.next() }
+            }
+            _ => Self::Value(ty.clone()),
+        }
+    }
+}
+
+/// Tells what makes any function unfit, whatever its parameters.
+fn check_kind(signature: &Signature, problems: &mut Problems) {
+    if let Safety::Unsafe(token) = &signature.safety {
+        problems.at(token, "a model calls tools as it likes, so a tool cannot be `unsafe`");
+    }
+    if let Some(abi) = &signature.abi {
+        problems.at(abi, "a tool is called by Rust: leave out `extern`");
+    }
+    for parameter in &signature.generics.params {
+        // The context may have a named lifetime; arguments cannot.
+        if !matches!(parameter, GenericParam::Lifetime(_)) {
+            problems.at(parameter, "a tool has one schema, so its function cannot be generic: name the type");
+        }
+    }
+}
+
+/// Tells where a parameter does not go with those before it.
+fn check_beside(before: &[Parameter], new: Option<&Parameter>, written: &syn::PatType, problems: &mut Problems) {
+    match new {
+        Some(Parameter::Context(_)) if before.iter().any(|known| matches!(known, Parameter::Context(_))) => {
+            problems.at(written, "a call has one context, and this function already takes it");
+        }
+        Some(Parameter::Argument(new)) => {
+            let taken = |known: &Parameter| matches!(known, Parameter::Argument(known) if known.name == new.name);
+            if before.iter().any(taken) {
+                problems.at(&written.pat, format!("another argument is already called `{}`", new.name));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The types in the angle brackets at the end of a path.
+fn type_arguments(ty: &Type) -> impl Iterator<Item = Type> {
+    let last = if let Type::Path(path) = ty { path.path.segments.last() } else { None };
+    let arguments = last.and_then(|segment| match &segment.arguments {
+        PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
+        _ => None,
+    });
+    arguments.into_iter().flatten().filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty.clone()),
+        _ => None,
+    })
+}
+
+struct ResultTypes<'a>(&'a mut Problems);
+
+impl<'ast> Visit<'ast> for ResultTypes<'_> {
+    fn visit_type_reference(&mut self, reference: &'ast TypeReference) {
+        if reference.lifetime.as_ref().is_none_or(|lifetime| lifetime.ident != "static") {
+            self.0.at(reference, format!("a result outlives the call and must be owned: {}", owned_instead(reference)));
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! One consistent picture of the catalogue.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use helve_core::{DynTool, SourceId, SourceState, ToolList, ToolSource};
+use tokio::sync::watch;
+
+use super::entry::{Entry, Reference};
+
+/// The tools of some sources, in order, without duplicates.
+#[derive(Default)]
+pub(super) struct Table {
+    entries: Vec<Arc<Entry>>,
+    /// Both names of each entry.
+    by_name: HashMap<Arc<str>, usize>,
+    reports: Vec<SourceReport>,
+}
+
+/// How a source is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceReport {
+    /// The source.
+    pub source: SourceId,
+    /// Why it has no tools now, where it should have some.
+    pub trouble: Option<Arc<str>>,
+    /// Tools that another source already brought under the same name.
+    pub displaced: Vec<Displaced>,
+}
+
+/// A tool that is not offered because an earlier one has its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Displaced {
+    /// The tool.
+    pub name: Arc<str>,
+    /// Where it is defined.
+    pub location: Option<Arc<str>>,
+    /// The source whose tool stays.
+    pub by: SourceId,
+}
+
+impl Table {
+    /// Makes the picture of some sources. Names that the base has are displaced; entries that did not change are
+    /// taken over from the old picture, so that what is cached for them stays good.
+    pub(super) fn build<'a>(
+        sources: impl Iterator<Item = (&'a dyn ToolSource, &'a mut watch::Receiver<SourceState>)>,
+        base: Option<&Self>,
+        old: &Self,
+    ) -> Self {
+        let mut draft = Draft { base, ..Draft::default() };
+        let mut reports = Vec::new();
+        for (source, state) in sources {
+            let state = state.borrow_and_update().clone();
+            let (tools, trouble) = match state {
+                SourceState::Ready(tools) => (tools, None),
+                SourceState::Connecting => (ToolList::default(), Some("still connecting".into())),
+                SourceState::Failed(why) => (ToolList::default(), Some(why)),
+            };
+            let displaced = tools.as_slice().iter().filter_map(|tool| draft.add(tool, source.id())).collect();
+            reports.push(SourceReport { source: source.id().clone(), trouble, displaced });
+        }
+        draft.finish(reports, old)
+    }
+
+    fn get(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.by_name.get(name).map(|index| &self.entries[*index])
+    }
+}
+
+#[derive(Default)]
+struct Draft<'a> {
+    base: Option<&'a Table>,
+    found: Vec<(Arc<dyn DynTool>, SourceId, Vec<Reference>)>,
+    by_name: HashMap<Arc<str>, usize>,
+}
+
+impl Draft<'_> {
+    /// Takes a tool, or says what displaces it.
+    fn add(&mut self, tool: &Arc<dyn DynTool>, source: &SourceId) -> Option<Displaced> {
+        let name = tool.spec().name();
+        let mapped = crate::names::model_name(name);
+        let displaced = |by: &SourceId| Displaced { name: name.clone(), location: tool.spec().origin().location.clone(), by: by.clone() };
+        if let Some(earlier) = self.base.and_then(|base| base.get(name).or_else(|| base.get(&mapped))) {
+            return Some(displaced(earlier.source()));
+        }
+        if let Some(index) = self.by_name.get(&**name).or_else(|| self.by_name.get(&*mapped)) {
+            let (_, by, duplicates) = &mut self.found[*index];
+            duplicates.push(Reference::to(&**tool, source));
+            return Some(displaced(by));
+        }
+        let index = self.found.len();
+        if mapped != **name {
+            self.by_name.insert(mapped.into(), index);
+        }
+        self.by_name.insert(name.clone(), index);
+        self.found.push((tool.clone(), source.clone(), Vec::new()));
+        None
+    }
+
+    fn finish(self, reports: Vec<SourceReport>, old: &Table) -> Table {
+        let unchanged = |tool: &Arc<dyn DynTool>, source: &SourceId, duplicates: &[Reference]| {
+            let entry = old.get(tool.spec().name())?;
+            (Arc::ptr_eq(entry.tool(), tool) && entry.source() == source && entry.duplicates() == duplicates).then(|| entry.clone())
+        };
+        let entries = self.found.into_iter().map(|(tool, source, duplicates)| {
+            unchanged(&tool, &source, &duplicates).unwrap_or_else(|| Arc::new(Entry::new(tool, source, duplicates)))
+        });
+        Table { entries: entries.collect(), by_name: self.by_name, reports }
+    }
+}
+
+/// What one viewer sees at one moment. It never changes; a run keeps the one it told the model about.
+#[derive(Clone)]
+pub struct Snapshot {
+    base: Arc<Table>,
+    overlays: Arc<[Arc<Table>]>,
+}
+
+impl Snapshot {
+    pub(super) fn new(base: Arc<Table>, overlays: Vec<Arc<Table>>) -> Self {
+        Self { base, overlays: overlays.into() }
+    }
+
+    fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        std::iter::once(&self.base).chain(self.overlays.iter())
+    }
+
+    /// A tool by its name or the name that models use.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.tables().find_map(|table| table.get(name))
+    }
+
+    /// All tools, those of everyone first.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        // Overlays are made over the base but not over each other, so two of them may bring the same name.
+        let several = self.overlays.len() > 1;
+        let stays = move |entry: &&Arc<Entry>| !several || self.get(entry.name()).is_some_and(|first| Arc::ptr_eq(first, entry));
+        self.tables().flat_map(|table| &table.entries).filter(stays)
+    }
+
+    /// How many tools there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How each source is doing.
+    pub fn sources(&self) -> impl Iterator<Item = &SourceReport> {
+        self.tables().flat_map(|table| &table.reports)
+    }
+}

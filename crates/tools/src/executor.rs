@@ -1,0 +1,219 @@
+//! The one path of a call, and the one place that knows the order of its concerns.
+//!
+//! **Admit, then attempt.** `admit` decides whether a call may run and needs no tool for that: trace, validate,
+//! permit, cache, defer. `attempt` runs it: cache, retry, limit, timeout, check the output, the tool. Nobody holds a
+//! future while a person thinks: `permit` gives back a [`Question`] that can be stored, and the answer re-enters
+//! `admit` as a [`Grant`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use helve_core::{
+    CallContext, DynTool, ErrorKind, EventData, Grant, Layer, Next, Outcome, Output, Policy, Question, Redactor, ToolCall, ToolError,
+};
+
+use crate::catalogue::Entry;
+use crate::layers::cache::Cache;
+use crate::layers::catch::Catch;
+use crate::layers::check_output::CheckOutput;
+use crate::layers::limit::{Limit, Limits};
+use crate::layers::permit::{Permit, Verdict};
+use crate::layers::retry::Retry;
+use crate::layers::timeout::Timeout;
+use crate::layers::trace::Trace;
+use crate::layers::{defer, trace, validate};
+use crate::toolkit::{Member, Toolkit};
+
+/// How an executor is set up.
+#[derive(Clone)]
+pub struct ExecutorOptions {
+    /// The operator's permission rules.
+    pub policy: Policy,
+    /// The secrets that must never show.
+    pub redactor: Redactor,
+    /// How many calls run at once.
+    pub concurrency: usize,
+    /// How many more may wait for their turn; the rest is `rate_limited`.
+    pub waiting: usize,
+    /// How much cached results may take.
+    pub cache_bytes: u64,
+    /// How long a cancelled tool may tidy up before its work is dropped.
+    pub grace: Duration,
+    /// Concerns of your own, outermost first. They stand around the retries of a call, inside the cache.
+    pub layers: Vec<Arc<dyn Layer>>,
+}
+
+impl Default for ExecutorOptions {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            redactor: Redactor::default(),
+            concurrency: 64,
+            waiting: 1024,
+            cache_bytes: 64 << 20,
+            grace: Duration::from_secs(1),
+            layers: Vec::new(),
+        }
+    }
+}
+
+/// Runs calls. Cheap to clone; clones share limits and cache.
+#[derive(Clone)]
+pub struct Executor(Arc<Inner>);
+
+struct Inner {
+    trace: Trace,
+    permit: Permit,
+    cache: Arc<Cache>,
+    limits: Limits,
+    grace: Duration,
+    layers: Vec<Arc<dyn Layer>>,
+    chains: RwLock<HashMap<u64, Chain>>,
+}
+
+type Chain = Arc<[Arc<dyn Layer>]>;
+
+/// Entries come and go with live sources; past this many the chains are forgotten and made anew on demand.
+const MAX_CHAINS: usize = 65_536;
+
+/// What became of a call that asked to run.
+pub enum Admission {
+    /// It may run now: give it to [`Executor::attempt`].
+    Ready(Prepared),
+    /// It has its outcome already: refused, or known from the cache.
+    Answered(Outcome),
+    /// It was put in the queue; the task has the call's id.
+    Accepted(helve_core::CallId),
+    /// A person must be asked first.
+    Waiting(Question),
+}
+
+/// A call that was validated and permitted. It is used up by being attempted.
+pub struct Prepared {
+    call: ToolCall,
+    entry: Arc<Entry>,
+    begun: Instant,
+}
+
+impl Prepared {
+    /// The exact call that will run.
+    #[must_use]
+    pub fn call(&self) -> &ToolCall {
+        &self.call
+    }
+
+    /// The tool.
+    #[must_use]
+    pub fn entry(&self) -> &Arc<Entry> {
+        &self.entry
+    }
+}
+
+impl Executor {
+    /// An executor.
+    #[must_use]
+    pub fn new(options: ExecutorOptions) -> Self {
+        Self(Arc::new(Inner {
+            trace: Trace::new(options.redactor),
+            permit: Permit::new(options.policy),
+            cache: Arc::new(Cache::new(options.cache_bytes)),
+            limits: Limits::new(options.concurrency, options.waiting),
+            grace: options.grace,
+            layers: options.layers,
+            chains: RwLock::default(),
+        }))
+    }
+
+    /// Decides whether a call may run. A grant answers the question that an earlier admission gave.
+    pub async fn admit(&self, toolkit: &Toolkit, mut call: ToolCall, cx: &CallContext, grant: Option<Grant>) -> Admission {
+        let begun = Instant::now();
+        let Some(member) = toolkit.member(&call.tool) else {
+            let error = ToolError::new(ErrorKind::UnknownTool, toolkit.unknown(&call.tool));
+            return Admission::Answered(self.0.trace.unknown(&call, error, begun));
+        };
+        let answered = |call: &ToolCall, result| Admission::Answered(self.0.trace.finish(call, &member.entry, result, begun));
+        if let Err(error) = validate::validate(&member.entry, &mut call) {
+            return answered(&call, Err(error));
+        }
+        match self.0.permit.decide(toolkit, member, &call, cx, grant) {
+            Verdict::Allow => {}
+            Verdict::Refuse(error) => return answered(&call, Err(error)),
+            Verdict::Ask(question) => {
+                trace::waiting(&question);
+                return Admission::Waiting(*question);
+            }
+        }
+        if let Some(output) = self.0.cache.lookup(&member.entry, &call, cx) {
+            return answered(&call, Ok(output));
+        }
+        match defer::defer(&member.entry, &call).await {
+            Ok(None) => Admission::Ready(Prepared { call, entry: member.entry.clone(), begun }),
+            Ok(Some(task)) => Admission::Accepted(task),
+            Err(error) => answered(&call, Err(error)),
+        }
+    }
+
+    /// Runs a call that was admitted. It always ends in an outcome.
+    pub async fn attempt(&self, prepared: Prepared, cx: &CallContext) -> Outcome {
+        let Prepared { call, entry, begun } = prepared;
+        let cx = cx.clone().with_call(call.id);
+        cx.emit(|| EventData::ToolStart { call_id: call.id, tool: entry.name().clone() });
+        let chain = self.chain(&entry);
+        let result = trace::watch(&call, &entry, run(&chain, &**entry.tool(), &call, &cx)).await;
+        self.0.trace.finish(&call, &entry, result, begun)
+    }
+
+    /// Admits and attempts one call. A call that must be approved comes back as waiting, and its question is gone:
+    /// use [`Executor::admit`] where someone can answer.
+    pub async fn execute(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext) -> Outcome {
+        self.settle(toolkit, call, cx).await.outcome
+    }
+
+    /// The layers of a tool, outermost first. Layers that do not apply are left out.
+    fn layers(&self, entry: &Entry) -> Vec<Arc<dyn Layer>> {
+        let rules = entry.spec().rules();
+        let mut layers: Vec<Arc<dyn Layer>> = Vec::new();
+        layers.extend(Cache::layer(&self.0.cache, entry));
+        layers.extend(self.0.layers.iter().cloned());
+        layers.extend(Retry::layer(rules));
+        layers.push(Limit::layer(&self.0.limits, entry));
+        layers.push(Timeout::layer(rules, self.0.grace));
+        layers.extend(CheckOutput::layer(entry));
+        layers.push(Catch::layer());
+        layers
+    }
+
+    fn chain(&self, entry: &Entry) -> Chain {
+        if let Some(chain) = self.0.chains.read().unwrap_or_else(PoisonError::into_inner).get(&entry.id()) {
+            return chain.clone();
+        }
+        let chain: Chain = self.layers(entry).into();
+        let mut chains = self.0.chains.write().unwrap_or_else(PoisonError::into_inner);
+        if chains.len() >= MAX_CHAINS {
+            chains.clear();
+        }
+        chains.insert(entry.id(), chain.clone());
+        chain
+    }
+}
+
+async fn run(chain: &Chain, tool: &dyn DynTool, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
+    if cx.cancelled().is_cancelled() {
+        return Err(ToolError::cancelled());
+    }
+    Next::new(chain, tool).run(call, cx).await
+}
+
+impl Default for Executor {
+    fn default() -> Self {
+        Self::new(ExecutorOptions::default())
+    }
+}
+
+impl Member {
+    /// Whether nothing else of the same turn may run beside it.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.entry.spec().rules().exclusive
+    }
+}

@@ -1,0 +1,12 @@
+//! The concerns of a call, one in each file. Their order stands in `executor.rs` and nowhere else.
+
+pub(crate) mod cache;
+pub(crate) mod catch;
+pub(crate) mod check_output;
+pub(crate) mod defer;
+pub(crate) mod limit;
+pub(crate) mod permit;
+pub(crate) mod retry;
+pub(crate) mod timeout;
+pub(crate) mod trace;
+pub(crate) mod validate;

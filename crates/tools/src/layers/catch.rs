@@ -1,0 +1,31 @@
+//! A panic in a tool is a failed call, not a dead process.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, LazyLock};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use helve_core::{CallContext, Layer, Next, Output, ToolCall, ToolError};
+
+/// Turns panics into `failed`.
+pub(crate) struct Catch;
+
+impl Catch {
+    pub(crate) fn layer() -> Arc<dyn Layer> {
+        static ONLY: LazyLock<Arc<Catch>> = LazyLock::new(|| Arc::new(Catch));
+        ONLY.clone()
+    }
+}
+
+impl Layer for Catch {
+    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            // The call is over after a panic and nothing of it is used again, so broken invariants stay inside.
+            let work = AssertUnwindSafe(async { next.run(call, cx).await });
+            work.catch_unwind().await.unwrap_or_else(|panic| {
+                let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                Err(ToolError::failed(format!("the tool panicked: {}", said.unwrap_or("without a message"))))
+            })
+        })
+    }
+}

@@ -1,0 +1,37 @@
+//! A tool that promises what its results look like is held to it.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use helve_core::{CallContext, ErrorKind, Layer, Next, Output, Schema, ToolCall, ToolError};
+use serde_json::json;
+
+use crate::catalogue::Entry;
+
+/// Turns results that break the output schema into `invalid_output`.
+pub(crate) struct CheckOutput(Schema);
+
+impl CheckOutput {
+    pub(crate) fn layer(entry: &Entry) -> Option<Arc<dyn Layer>> {
+        let schema = entry.spec().output()?;
+        Some(Arc::new(Self(schema.clone())))
+    }
+}
+
+impl Layer for CheckOutput {
+    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            let output = next.run(call, cx).await?;
+            // A result that is only text promises nothing but a string.
+            let text = if output.data.is_null() { Some(json!(output.text)) } else { None };
+            let data = text.as_ref().unwrap_or(&output.data);
+            if self.0.is_valid(data) {
+                return Ok(output);
+            }
+            let problems = self.0.problems(data);
+            let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            let message = format!("the tool's result does not fit its own schema: {}", listed.join("; "));
+            Err(ToolError::new(ErrorKind::InvalidOutput, message).with("problems", json!(problems)))
+        })
+    }
+}

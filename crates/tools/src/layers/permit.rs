@@ -1,0 +1,74 @@
+//! Whether a call may run: at once, after a person agrees, or not at all.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use helve_core::{
+    ApprovalId, CallContext, Decision, Denial, Grant, Permission, Policy, Question, Subject, ToolCall, ToolError, call_digest,
+};
+
+use crate::toolkit::{Member, Toolkit};
+
+/// Used grants that are remembered; older ones are the store's business.
+const REMEMBERED: usize = 65_536;
+
+/// What is decided about one call.
+pub(crate) enum Verdict {
+    Allow,
+    Refuse(ToolError),
+    Ask(Box<Question>),
+}
+
+/// Decides by the tool's wish, the operator's rules, what the agent tightens, and a person's answer.
+pub(crate) struct Permit {
+    policy: Policy,
+    used: Mutex<BTreeSet<ApprovalId>>,
+}
+
+impl Permit {
+    pub(crate) fn new(policy: Policy) -> Self {
+        Self { policy, used: Mutex::default() }
+    }
+
+    pub(crate) fn decide(&self, toolkit: &Toolkit, member: &Member, call: &ToolCall, cx: &CallContext, grant: Option<Grant>) -> Verdict {
+        let entry = &member.entry;
+        let agent = toolkit.agent().or(cx.caller().agent.as_ref()).map(|agent| &**agent);
+        let subject =
+            Subject { tool: entry.name(), source: entry.source().as_str(), sets: &member.sets, agent, arguments: &call.arguments };
+        let mut ruling = self.policy.decide(entry.spec().rules().permission, &subject);
+        let restriction = toolkit.restriction(entry);
+        if restriction > ruling.permission {
+            ruling.permission = restriction;
+            ruling.reason = format!("the agent's own rules say `{restriction}`");
+        }
+        let ask = |reason| Verdict::Ask(Box::new(Question::new(call.clone(), entry.name().clone(), entry.spec(), cx.caller().clone(), reason)));
+        match (ruling.permission, grant) {
+            (Permission::Deny, _) => Verdict::Refuse(ToolError::denied(Denial::Policy, ruling.reason)),
+            (Permission::Auto, None) => Verdict::Allow,
+            (Permission::Confirm, None) => ask(ruling.reason),
+            (_, Some(grant)) if grant.digest != call_digest(call, entry.name(), entry.spec()) => {
+                ask("the call or its tool changed after the question was asked".to_owned())
+            }
+            (_, Some(grant)) => self.redeem(grant),
+        }
+    }
+
+    fn redeem(&self, grant: Grant) -> Verdict {
+        let said = grant.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        match grant.decision {
+            Decision::Deny => Verdict::Refuse(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
+            Decision::Expired => Verdict::Refuse(ToolError::denied(Denial::Expired, "nobody approved the call in time")),
+            Decision::Approve => {
+                let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+                if !used.insert(grant.approval_id) {
+                    return Verdict::Refuse(ToolError::denied(Denial::Policy, "an approval opens its call once, and this one was used"));
+                }
+                // Ids are in the order of time, so the first is the oldest.
+                if used.len() > REMEMBERED {
+                    used.pop_first();
+                }
+                Verdict::Allow
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! A call that takes too long, or that nobody wants any more, is told to stop, given a moment, and dropped.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use helve_core::{CallContext, ErrorKind, Layer, Next, Output, Rules, ToolCall, ToolError};
+use serde_json::json;
+
+/// Ends work on time and on cancellation: signal, grace, drop.
+pub(crate) struct Timeout {
+    after: Duration,
+    grace: Duration,
+}
+
+impl Timeout {
+    pub(crate) fn layer(rules: &Rules, grace: Duration) -> Arc<dyn Layer> {
+        Arc::new(Self { after: rules.timeout(), grace })
+    }
+}
+
+impl Layer for Timeout {
+    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            let stop = cx.cancelled().child_token();
+            let inner = cx.clone().with_cancel(stop.clone());
+            let mut work = pin!(next.run(call, &inner));
+            let error = tokio::select! {
+                // Work first: a result that is there counts, even if time is up.
+                biased;
+                result = &mut work => return result,
+                () = cx.cancelled().cancelled() => ToolError::cancelled(),
+                () = tokio::time::sleep(self.after) => {
+                    let millis = u64::try_from(self.after.as_millis()).unwrap_or(u64::MAX);
+                    ToolError::new(ErrorKind::Timeout, format!("no result after {:?}", self.after)).with("timeout_ms", json!(millis))
+                }
+            };
+            stop.cancel();
+            // What the work says now is too late to count; it may only tidy up.
+            let _ = tokio::time::timeout(self.grace, work).await;
+            Err(error)
+        })
+    }
+}

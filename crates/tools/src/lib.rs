@@ -1,0 +1,20 @@
+//! The catalogue of all tools, and the one path that every call takes.
+//!
+//! What is offered is shaped by sources, tool sets and toolkits; how a call runs is shaped by layers, whose order
+//! stands in one place, [`Executor`].
+
+mod batch;
+mod catalogue;
+mod executor;
+mod layers;
+mod names;
+mod set;
+mod toolkit;
+
+pub use batch::Settled;
+pub use catalogue::{Catalogue, Entry, Reference, Snapshot, SourceReport, View};
+pub use executor::{Admission, Executor, ExecutorOptions, Prepared};
+pub use layers::cache::CacheKey;
+pub use names::{MAX_MODEL_NAME, model_name};
+pub use set::ToolSet;
+pub use toolkit::{ModelList, ModelTool, Selection, Toolkit, ToolkitError};

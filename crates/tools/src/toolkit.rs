@@ -1,0 +1,268 @@
+//! The tools one agent may use, resolved from sets and names, and what the model is told about them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use helve_core::mention::Mentions;
+use helve_core::{CallContext, Outcome, Pattern, Permission, Schema, ToolCall};
+use serde_json::{Value, json};
+
+use crate::catalogue::{Entry, Snapshot, unknown};
+use crate::executor::Executor;
+use crate::set::ToolSet;
+
+/// What an agent may use, as its author writes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// The agent's name, for errors and permission rules.
+    pub agent: Option<Arc<str>>,
+    /// Tool sets by name.
+    pub sets: Vec<Arc<str>>,
+    /// Tools by name or pattern.
+    pub tools: Vec<Pattern>,
+    /// What the agent tightens: it can never loosen.
+    pub restrictions: Vec<(Pattern, Permission)>,
+}
+
+/// Why a selection cannot be resolved.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolkitError {
+    /// No such tool set.
+    #[error("there is no tool set `{name}`{hint}")]
+    UnknownSet {
+        /// The name.
+        name: Arc<str>,
+        /// What was probably meant.
+        hint: String,
+    },
+    /// No such tool, and no source that could bring it.
+    #[error("{message}")]
+    UnknownTool {
+        /// The name.
+        name: Arc<str>,
+        /// The whole sentence, with what was probably meant.
+        message: String,
+    },
+}
+
+/// The tools one agent may use. Cheap to clone; it never changes.
+#[derive(Clone, Default)]
+pub struct Toolkit(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    agent: Option<Arc<str>>,
+    members: Vec<Member>,
+    /// Both names of each member.
+    by_name: HashMap<Arc<str>, usize>,
+    restrictions: Vec<(Pattern, Permission)>,
+    missing: Vec<Pattern>,
+    model_list: OnceLock<ModelList>,
+}
+
+/// One tool of a toolkit.
+#[derive(Clone)]
+pub(crate) struct Member {
+    pub(crate) entry: Arc<Entry>,
+    /// The sets through which the agent has it.
+    pub(crate) sets: Arc<[Arc<str>]>,
+}
+
+impl Toolkit {
+    /// Every tool of a snapshot, for a person or a program that is no agent.
+    #[must_use]
+    pub fn everything(snapshot: &Snapshot) -> Self {
+        let no_sets: Arc<[Arc<str>]> = Arc::from([]);
+        let members = snapshot.iter().map(|entry| Member { entry: entry.clone(), sets: no_sets.clone() }).collect();
+        Self::of(Inner { members, ..Inner::default() })
+    }
+
+    /// Resolves a selection. A name that is not there is an error unless it may still appear.
+    pub(crate) fn resolve(
+        selection: &Selection,
+        sets: &[ToolSet],
+        snapshot: &Snapshot,
+        may_appear: impl Fn(&str) -> bool,
+    ) -> Result<Self, ToolkitError> {
+        let mut draft = Draft { agent: selection.agent.as_deref(), snapshot, may_appear: &may_appear, members: Vec::new(), missing: Vec::new() };
+        for name in &selection.sets {
+            let set = sets.iter().find(|set| set.name == *name).ok_or_else(|| {
+                let hint = helve_core::suggest::did_you_mean(name, sets.iter().map(|set| &*set.name));
+                ToolkitError::UnknownSet { name: name.clone(), hint }
+            })?;
+            for pattern in &set.tools {
+                draft.add(pattern, Some(name))?;
+            }
+        }
+        for pattern in &selection.tools {
+            draft.add(pattern, None)?;
+        }
+        let members = draft.members.into_iter().map(|(entry, sets)| Member { entry, sets: sets.into() }).collect();
+        let missing = draft.missing;
+        Ok(Self::of(Inner { agent: selection.agent.clone(), members, missing, restrictions: selection.restrictions.clone(), ..Inner::default() }))
+    }
+
+    fn of(mut inner: Inner) -> Self {
+        inner.by_name.reserve(inner.members.len());
+        for (index, member) in inner.members.iter().enumerate() {
+            for name in [member.entry.model_name(), member.entry.name()] {
+                inner.by_name.insert(name.clone(), index);
+            }
+        }
+        Self(Arc::new(inner))
+    }
+
+    /// The same toolkit with one more tool; a tool of the same name stays as it was.
+    #[must_use]
+    pub fn add(&self, entry: Arc<Entry>) -> Self {
+        if self.get(entry.name()).is_some() {
+            return self.clone();
+        }
+        let mut members = self.0.members.clone();
+        members.push(Member { entry, sets: Arc::from([]) });
+        let (agent, restrictions, missing) = (self.0.agent.clone(), self.0.restrictions.clone(), self.0.missing.clone());
+        Self::of(Inner { agent, members, restrictions, missing, ..Inner::default() })
+    }
+
+    /// The agent it belongs to.
+    #[must_use]
+    pub fn agent(&self) -> Option<&Arc<str>> {
+        self.0.agent.as_ref()
+    }
+
+    /// A tool by its name or the name that models use.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.member(name).map(|member| &member.entry)
+    }
+
+    /// The tools in order.
+    pub fn list(&self) -> impl Iterator<Item = &Arc<Entry>> + Clone {
+        self.0.members.iter().map(|member| &member.entry)
+    }
+
+    /// Names and patterns that nothing fits yet, because their source is not up.
+    #[must_use]
+    pub fn missing(&self) -> &[Pattern] {
+        &self.0.missing
+    }
+
+    /// What the model is told, made once.
+    #[must_use]
+    pub fn model_list(&self) -> &ModelList {
+        self.0.model_list.get_or_init(|| ModelList::of(self.list()))
+    }
+
+    /// Calls one tool through all layers.
+    pub async fn execute(&self, executor: &Executor, tool: &str, arguments: Value, cx: &CallContext) -> Outcome {
+        executor.execute(self, ToolCall::new(tool, arguments), cx).await
+    }
+
+    pub(crate) fn member(&self, name: &str) -> Option<&Member> {
+        self.0.by_name.get(name).map(|index| &self.0.members[*index])
+    }
+
+    /// The least permission that the agent asks for.
+    pub(crate) fn restriction(&self, entry: &Entry) -> Permission {
+        let named = self.0.restrictions.iter().filter(|(pattern, _)| entry.is_named(pattern));
+        named.map(|(_, permission)| *permission).max().unwrap_or_default()
+    }
+
+    /// The sentence about a tool that is not in the toolkit.
+    pub(crate) fn unknown(&self, name: &str) -> String {
+        unknown(name, self.0.agent.as_deref(), self.list().map(|entry| &**entry.model_name()))
+    }
+}
+
+struct Draft<'a> {
+    agent: Option<&'a str>,
+    snapshot: &'a Snapshot,
+    may_appear: &'a dyn Fn(&str) -> bool,
+    members: Vec<(Arc<Entry>, Vec<Arc<str>>)>,
+    missing: Vec<Pattern>,
+}
+
+impl Draft<'_> {
+    fn add(&mut self, pattern: &Pattern, set: Option<&Arc<str>>) -> Result<(), ToolkitError> {
+        let found: Vec<_> = if pattern.is_literal() {
+            self.snapshot.get(pattern.as_str()).into_iter().cloned().collect()
+        } else {
+            self.snapshot.iter().filter(|entry| entry.is_named(pattern)).cloned().collect()
+        };
+        if found.is_empty() {
+            if pattern.is_literal() && !(self.may_appear)(pattern.as_str()) {
+                let message = unknown(pattern.as_str(), self.agent, self.snapshot.iter().map(|entry| &**entry.name()));
+                return Err(ToolkitError::UnknownTool { name: pattern.as_str().into(), message });
+            }
+            self.missing.push(pattern.clone());
+        }
+        for entry in found {
+            let place = self.members.iter().position(|(known, _)| Arc::ptr_eq(known, &entry));
+            let (_, sets) = match place {
+                Some(place) => &mut self.members[place],
+                None => self.members.push_mut((entry, Vec::new())),
+            };
+            sets.extend(set.filter(|set| !sets.contains(set)).cloned().into_iter().collect::<Vec<_>>());
+        }
+        Ok(())
+    }
+}
+
+/// What a model is told about its tools.
+#[derive(Debug, Clone, Default)]
+pub struct ModelList {
+    tools: Vec<ModelTool>,
+    json: OnceLock<Arc<str>>,
+}
+
+/// What a model is told about one tool.
+#[derive(Debug, Clone)]
+pub struct ModelTool {
+    /// The name it must use.
+    pub name: Arc<str>,
+    /// What the tool does, with the names of other tools as the model knows them.
+    pub description: Arc<str>,
+    /// What arguments must look like.
+    pub parameters: Schema,
+}
+
+impl ModelList {
+    fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>> + Clone) -> Self {
+        let mentions = Mentions::new(entries.clone().map(|entry| (&**entry.name(), &**entry.model_name())));
+        let tools = entries.map(|entry| {
+            let description = entry.spec().description();
+            let description = mentions.rewrite(description).map_or_else(|| description.clone(), Arc::from);
+            ModelTool { name: entry.model_name().clone(), description, parameters: entry.spec().input().clone() }
+        });
+        Self { tools: tools.collect(), json: OnceLock::new() }
+    }
+
+    /// The tools in order.
+    #[must_use]
+    pub fn tools(&self) -> &[ModelTool] {
+        &self.tools
+    }
+
+    /// The list as JSON: `[{"name", "description", "parameters"}, …]`, made once.
+    #[must_use]
+    pub fn json(&self) -> &Arc<str> {
+        self.json.get_or_init(|| {
+            let mut text = String::from("[");
+            for (index, tool) in self.tools.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                text.push_str("{\"name\":");
+                text.push_str(&json!(*tool.name).to_string());
+                text.push_str(",\"description\":");
+                text.push_str(&json!(*tool.description).to_string());
+                text.push_str(",\"parameters\":");
+                text.push_str(tool.parameters.text());
+                text.push('}');
+            }
+            text.push(']');
+            text.into()
+        })
+    }
+}
