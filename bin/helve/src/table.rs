@@ -46,7 +46,8 @@ impl Table {
     /// The table as lines, at most so wide.
     pub fn lines(&self, width: usize) -> Vec<String> {
         let columns = self.headings.len();
-        let needed = |column: usize| self.rows.iter().map(|row| row[column].text.width()).chain([self.headings[column].width()]).max().unwrap_or(0);
+        let needed =
+            |column: usize| self.rows.iter().map(|row| row[column].text.width()).chain([self.headings[column].width()]).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(needed).collect();
         let before_last: usize = widths[..columns - 1].iter().map(|width| width + GAP.len()).sum();
         let last = width.saturating_sub(before_last).max(20);

@@ -45,7 +45,9 @@ fn check(expression: &str) -> Result<(), ToolError> {
     }
     if let Some(bad) = expression.chars().find(|character| matches!(character, '\\' | ':' | '=' | ';' | '@') || character.is_control()) {
         let bad = bad.escape_default();
-        return Err(ToolError::invalid_parameters(format!("`{bad}` has no place in an expression; functions and variables cannot be defined")));
+        return Err(ToolError::invalid_parameters(format!(
+            "`{bad}` has no place in an expression; functions and variables cannot be defined"
+        )));
     }
     let mut depth = 0usize;
     for character in expression.chars() {

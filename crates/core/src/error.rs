@@ -262,8 +262,10 @@ impl ToolError {
         if let Some(clean) = rewrite(&self.0.message) {
             self.0.message = clean;
         }
-        for value in self.0.details.values_mut() {
-            crate::secret::rewrite_value(value, rewrite);
+        let mut details = Value::Object(std::mem::take(&mut self.0.details));
+        crate::secret::rewrite_value(&mut details, rewrite);
+        if let Value::Object(details) = details {
+            self.0.details = details;
         }
         // A cause is a foreign type whose text cannot be rewritten, so a redacted error keeps only what is clean.
         let dirty = self.0.source.as_ref().is_some_and(|cause| rewrite(&cause.to_string()).is_some());

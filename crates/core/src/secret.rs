@@ -69,6 +69,10 @@ impl Redactor {
 
     /// Cuts secrets out of an outcome.
     pub fn clean_outcome(&self, outcome: &mut Outcome) {
+        // A model may have put a secret where a tool's name belongs.
+        if let Some(clean) = self.clean(&outcome.tool) {
+            outcome.tool = clean.into();
+        }
         if let Status::Done(result) = &mut outcome.status {
             match result {
                 Ok(output) => self.clean_output(output),
@@ -82,6 +86,14 @@ impl Redactor {
         if self.knows_any() {
             rewrite_value(value, &|text| self.clean(text));
         }
+    }
+
+    /// A copy without secrets, for text that will be cut to a length: half a secret could not be found any more.
+    #[must_use]
+    pub fn cleaned(&self, value: &Value) -> Value {
+        let mut copy = value.clone();
+        self.clean_value(&mut copy);
+        copy
     }
 
     fn clean_output(&self, output: &mut Output) {

@@ -31,7 +31,8 @@ pub use helve_tools::*;
 /// What most programs need.
 pub mod prelude {
     pub use helve_core::{
-        CallContext, ErrorKind, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Tool, ToolCall, ToolError, ToolResult, tool,
+        CallContext, ErrorKind, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Tool, ToolCall, ToolError, ToolResult,
+        tool,
     };
     pub use helve_tools::{Catalogue, Executor, ExecutorOptions, Selection, ToolSet, Toolkit, View};
 

@@ -22,7 +22,8 @@ pub(crate) fn text(attributes: &[Attribute]) -> syn::Result<Option<String>> {
     Ok((!text.is_empty()).then_some(text))
 }
 
-fn literal(value: &Expr) -> Option<String> {
+/// The text of an expression that is a literal in quotes.
+pub(crate) fn literal(value: &Expr) -> Option<String> {
     match value {
         Expr::Lit(literal) => match &literal.lit {
             Lit::Str(text) => Some(text.value()),

@@ -72,6 +72,8 @@ impl<'a> Tool<'a> {
             #(#conditions)*
             #[doc = #about]
             #[allow(non_camel_case_types)]
+            #[derive(::core::fmt::Debug)]
+            #[non_exhaustive]
             #vis struct #ident {}
 
             #(#conditions)*
@@ -106,10 +108,13 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// The function as it was written. It owns its arguments and is asynchronous to run in place, whatever it does with either.
+/// The function as it was written.
+///
+/// The lints ask for what a tool cannot give: it must own its arguments, it is asynchronous to run in place even where
+/// it awaits nothing, and its doc comment speaks to a model.
 fn written(item: &ItemFn) -> TokenStream {
     quote_spanned! {Span::mixed_site()=>
-        #[allow(clippy::needless_pass_by_value, clippy::unused_async)]
+        #[allow(clippy::missing_errors_doc, clippy::needless_pass_by_value, clippy::unused_async)]
         #item
     }
 }

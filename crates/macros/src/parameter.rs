@@ -143,7 +143,7 @@ fn default_value(attribute: &Attribute) -> syn::Result<TokenStream> {
         Meta::NameValue(pair) => pair.value.clone(),
     };
     // A literal in quotes is a `&str`, while arguments own their text.
-    let is_text = matches!(&value, Expr::Lit(literal) if matches!(literal.lit, syn::Lit::Str(_)));
+    let is_text = documentation::literal(&value).is_some();
     Ok(if is_text { quote!(::core::convert::From::from(#value)) } else { value.into_token_stream() })
 }
 

@@ -129,11 +129,12 @@ impl Executor {
     pub async fn admit(&self, toolkit: &Toolkit, mut call: ToolCall, cx: &CallContext, grant: Option<Grant>) -> Admission {
         let begun = Instant::now();
         let Some(member) = toolkit.member(&call.tool) else {
-            let error = ToolError::new(ErrorKind::UnknownTool, toolkit.unknown(&call.tool));
+            let clean = self.0.trace.redactor().clean(&call.tool);
+            let error = ToolError::new(ErrorKind::UnknownTool, toolkit.unknown(clean.as_deref().unwrap_or(&call.tool)));
             return Admission::Answered(self.0.trace.unknown(&call, error, begun));
         };
         let answered = |call: &ToolCall, result| Admission::Answered(self.0.trace.finish(call, &member.entry, result, begun));
-        if let Err(error) = validate::validate(&member.entry, &mut call) {
+        if let Err(error) = validate::validate(&member.entry, &mut call, self.0.trace.redactor()) {
             return answered(&call, Err(error));
         }
         match self.0.permit.decide(toolkit, member, &call, cx, grant) {
@@ -179,7 +180,7 @@ impl Executor {
         layers.extend(Retry::layer(rules));
         layers.push(Limit::layer(&self.0.limits, entry));
         layers.push(Timeout::layer(rules, self.0.grace));
-        layers.extend(CheckOutput::layer(entry));
+        layers.extend(CheckOutput::layer(entry, self.0.trace.redactor()));
         layers.push(Catch::layer());
         layers
     }

@@ -85,7 +85,8 @@ impl Toolkit {
         snapshot: &Snapshot,
         may_appear: impl Fn(&str) -> bool,
     ) -> Result<Self, ToolkitError> {
-        let mut draft = Draft { agent: selection.agent.as_deref(), snapshot, may_appear: &may_appear, members: Vec::new(), missing: Vec::new() };
+        let mut draft =
+            Draft { agent: selection.agent.as_deref(), snapshot, may_appear: &may_appear, members: Vec::new(), missing: Vec::new() };
         for name in &selection.sets {
             let set = sets.iter().find(|set| set.name == *name).ok_or_else(|| {
                 let hint = helve_core::suggest::did_you_mean(name, sets.iter().map(|set| &*set.name));
@@ -100,7 +101,13 @@ impl Toolkit {
         }
         let members = draft.members.into_iter().map(|(entry, sets)| Member { entry, sets: sets.into() }).collect();
         let missing = draft.missing;
-        Ok(Self::of(Inner { agent: selection.agent.clone(), members, missing, restrictions: selection.restrictions.clone(), ..Inner::default() }))
+        Ok(Self::of(Inner {
+            agent: selection.agent.clone(),
+            members,
+            missing,
+            restrictions: selection.restrictions.clone(),
+            ..Inner::default()
+        }))
     }
 
     fn of(mut inner: Inner) -> Self {

@@ -4,6 +4,6 @@ use helve_core::tool;
 
 /// Counts.
 #[tool(crate = helve_core)]
-async fn count(#[default("three")] to: i64, #[default(1.5)] from: i64) {}
+async fn count(#[default(1.5)] from: i64) {}
 
 fn main() {}

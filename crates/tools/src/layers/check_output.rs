@@ -3,18 +3,21 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, ErrorKind, Layer, Next, Output, Schema, ToolCall, ToolError};
+use helve_core::{CallContext, ErrorKind, Layer, Next, Output, Redactor, Schema, ToolCall, ToolError};
 use serde_json::json;
 
 use crate::catalogue::Entry;
 
 /// Turns results that break the output schema into `invalid_output`.
-pub(crate) struct CheckOutput(Schema);
+pub(crate) struct CheckOutput {
+    schema: Schema,
+    redactor: Redactor,
+}
 
 impl CheckOutput {
-    pub(crate) fn layer(entry: &Entry) -> Option<Arc<dyn Layer>> {
-        let schema = entry.spec().output()?;
-        Some(Arc::new(Self(schema.clone())))
+    pub(crate) fn layer(entry: &Entry, redactor: &Redactor) -> Option<Arc<dyn Layer>> {
+        let schema = entry.spec().output()?.clone();
+        Some(Arc::new(Self { schema, redactor: redactor.clone() }))
     }
 }
 
@@ -25,10 +28,11 @@ impl Layer for CheckOutput {
             // A result that is only text promises nothing but a string.
             let text = if output.data.is_null() { Some(json!(output.text)) } else { None };
             let data = text.as_ref().unwrap_or(&output.data);
-            if self.0.is_valid(data) {
+            if self.schema.is_valid(data) {
                 return Ok(output);
             }
-            let problems = self.0.problems(data);
+            // Problems quote the result in part, so they are told of a result that holds no secret.
+            let problems = self.schema.problems(&self.redactor.cleaned(data));
             let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
             let message = format!("the tool's result does not fit its own schema: {}", listed.join("; "));
             Err(ToolError::new(ErrorKind::InvalidOutput, message).with("problems", json!(problems)))

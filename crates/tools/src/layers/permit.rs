@@ -41,7 +41,8 @@ impl Permit {
             ruling.permission = restriction;
             ruling.reason = format!("the agent's own rules say `{restriction}`");
         }
-        let ask = |reason| Verdict::Ask(Box::new(Question::new(call.clone(), entry.name().clone(), entry.spec(), cx.caller().clone(), reason)));
+        let ask =
+            |reason| Verdict::Ask(Box::new(Question::new(call.clone(), entry.name().clone(), entry.spec(), cx.caller().clone(), reason)));
         match (ruling.permission, grant) {
             (Permission::Deny, _) => Verdict::Refuse(ToolError::denied(Denial::Policy, ruling.reason)),
             (Permission::Auto, None) => Verdict::Allow,

@@ -27,9 +27,9 @@ impl Layer for Timeout {
             let inner = cx.clone().with_cancel(stop.clone());
             let mut work = pin!(next.run(call, &inner));
             let error = tokio::select! {
-                // Work first: a result that is there counts, even if time is up.
+                // Work first: a result that is there counts, even if time is up. A caller who left wants none.
                 biased;
-                result = &mut work => return result,
+                result = &mut work => return if cx.cancelled().is_cancelled() { Err(ToolError::cancelled()) } else { result },
                 () = cx.cancelled().cancelled() => ToolError::cancelled(),
                 () = tokio::time::sleep(self.after) => {
                     let millis = u64::try_from(self.after.as_millis()).unwrap_or(u64::MAX);

@@ -22,6 +22,11 @@ impl Trace {
         Self { redactor }
     }
 
+    /// The secrets that must not show.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     /// Makes the outcome of a call, without secrets, and reports it.
     pub(crate) fn finish(&self, call: &ToolCall, entry: &Entry, result: Result<Output, ToolError>, begun: Instant) -> Outcome {
         self.report(call, entry.name().clone(), Some(entry), result, begun)

@@ -18,14 +18,19 @@ pub fn read(words: &[String]) -> Result<Value, Failure> {
 }
 
 fn parse(text: &[u8]) -> Result<Value, Failure> {
-    json::parse(text, Limits::ARGUMENTS)
-        .map_err(|error| Failure::usage(format_args!("the arguments were not accepted: {error}")).hint("quote the JSON for your shell: '{\"key\": \"value\"}'"))
+    json::parse(text, Limits::ARGUMENTS).map_err(|error| {
+        Failure::usage(format_args!("the arguments were not accepted: {error}"))
+            .hint("quote the JSON for your shell: '{\"key\": \"value\"}'")
+    })
 }
 
 fn read_stdin() -> Result<Value, Failure> {
     let mut text = Vec::new();
     let most = Limits::ARGUMENTS.bytes as u64 + 1;
-    std::io::stdin().take(most).read_to_end(&mut text).map_err(|error| Failure::new("failed", format_args!("stdin cannot be read: {error}")))?;
+    std::io::stdin()
+        .take(most)
+        .read_to_end(&mut text)
+        .map_err(|error| Failure::new("failed", format_args!("stdin cannot be read: {error}")))?;
     if text.trim_ascii().is_empty() { Ok(Value::Object(Map::new())) } else { parse(&text) }
 }
 

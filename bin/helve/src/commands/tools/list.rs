@@ -75,7 +75,10 @@ fn warnings(snapshot: &Snapshot) -> Vec<String> {
             warnings.push(format!("source `{}` has no tools now: {trouble}", report.source));
         }
         for displaced in &report.displaced {
-            warnings.push(format!("`{}` of `{}` is not used: `{}` already has a tool of this name", displaced.name, report.source, displaced.by));
+            warnings.push(format!(
+                "`{}` of `{}` is not used: `{}` already has a tool of this name",
+                displaced.name, report.source, displaced.by
+            ));
         }
     }
     warnings

@@ -90,7 +90,9 @@ fn kind(parameter: &Value) -> String {
     };
     match parameter.get("type") {
         Some(Value::String(name)) => of(name),
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).filter(|name| *name != "null").map(of).collect::<Vec<_>>().join(" | "),
+        Some(Value::Array(names)) => {
+            names.iter().filter_map(Value::as_str).filter(|name| *name != "null").map(of).collect::<Vec<_>>().join(" | ")
+        }
         _ => "any".to_owned(),
     }
 }

@@ -1,0 +1,131 @@
+//! Permission and approval: who is asked, what an answer opens, and that it opens it once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use helve_core::{CallContext, Decision, Grant, ListSource, Output, Permission, PermissionRule, Policy, Question, Rules, ToolCall};
+use helve_testkit::{echo, fake, spec, toolkit};
+use helve_tools::{Admission, Catalogue, Executor, ExecutorOptions, Selection, Toolkit, View};
+use serde_json::{Value, json};
+
+fn wiper() -> (Arc<AtomicU32>, Toolkit) {
+    let runs = Arc::new(AtomicU32::new(0));
+    let counted = runs.clone();
+    let rules = Rules { permission: Permission::Confirm, ..Rules::default() };
+    let tool = fake(spec("wipe").with_rules(rules), move |_, _| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { Ok(Output::text("wiped")) })
+    });
+    (runs, toolkit([tool]))
+}
+
+async fn ask(executor: &Executor, tools: &Toolkit, arguments: Value) -> Question {
+    match executor.admit(tools, ToolCall::new("wipe", arguments), &CallContext::default(), None).await {
+        Admission::Waiting(question) => question,
+        _ => panic!("a person must be asked"),
+    }
+}
+
+/// Re-enters a call with an answer and gives the outcome as JSON, or the new question.
+async fn enter(executor: &Executor, tools: &Toolkit, call: ToolCall, grant: Grant) -> Result<Value, Question> {
+    match executor.admit(tools, call, &CallContext::default(), Some(grant)).await {
+        Admission::Ready(prepared) => Ok(json!(executor.attempt(prepared, &CallContext::default()).await)),
+        Admission::Answered(outcome) => Ok(json!(outcome)),
+        Admission::Waiting(question) => Err(question),
+        Admission::Accepted(_) => panic!("nothing runs in the background here"),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_opens_the_call_after_a_restart_and_only_once() {
+    let (runs, tools) = wiper();
+    let question = ask(&Executor::default(), &tools, json!({"disk": "1"})).await;
+    let stored = serde_json::to_string(&question).expect("a question can be stored");
+    drop(question);
+
+    let restarted = Executor::default();
+    let question: Question = serde_json::from_str(&stored).expect("and read again");
+    assert_eq!(runs.load(Ordering::SeqCst), 0, "nothing runs while a person thinks");
+    let outcome = enter(&restarted, &tools, question.call.clone(), question.answer(Decision::Approve, "ada")).await.expect("an outcome");
+    assert_eq!((&outcome["text"], &outcome["call_id"]), (&json!("wiped"), &json!(question.call.id)));
+    let again = enter(&restarted, &tools, question.call.clone(), question.answer(Decision::Approve, "ada")).await.expect("an outcome");
+    assert_eq!(again["error"]["kind"], "permission_denied");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+/// S7: the approver saw other arguments than those that would run.
+#[tokio::test]
+async fn a_changed_argument_voids_the_answer() {
+    let (runs, tools) = wiper();
+    let executor = Executor::default();
+    let question = ask(&executor, &tools, json!({"disk": 1})).await;
+    let changed = ToolCall { arguments: json!({"disk": 2}), ..question.call.clone() };
+    let asked_again = enter(&executor, &tools, changed, question.answer(Decision::Approve, "ada")).await.expect_err("a new question");
+    assert_ne!((asked_again.id, asked_again.digest), (question.id, question.digest));
+    assert_eq!(asked_again.call.arguments, json!({"disk": 2}), "the new question shows what would run");
+    let other_call = ToolCall::new("wipe", json!({"disk": 1}));
+    assert!(
+        enter(&executor, &tools, other_call, question.answer(Decision::Approve, "ada")).await.is_err(),
+        "nor does it open another call"
+    );
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn denied_and_expired_are_told_apart() {
+    let (runs, tools) = wiper();
+    let executor = Executor::default();
+    let question = ask(&executor, &tools, json!({})).await;
+    let grant = question.answer(Decision::Deny, "ada").because("not on a Friday");
+    let denied = enter(&executor, &tools, question.call.clone(), grant).await.expect("an outcome");
+    assert_eq!(
+        denied["error"],
+        json!({"kind": "permission_denied", "message": "the user said no: not on a Friday", "details": {"reason": "denied"}})
+    );
+    let expired = enter(&executor, &tools, question.call.clone(), question.answer(Decision::Expired, "clock")).await.expect("an outcome");
+    assert_eq!(expired["error"]["details"]["reason"], "expired");
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_nonsense() {
+    let (_, tools) = wiper();
+    let outcome = helve_testkit::call(&Executor::default(), &tools, "wipe", json!([1])).await;
+    assert_eq!(outcome["error"]["kind"], "invalid_parameters");
+}
+
+#[tokio::test]
+async fn rules_decide_and_no_answer_opens_what_they_forbid() {
+    let (runs, tools) = wiper();
+    let question = ask(&Executor::default(), &tools, json!({})).await;
+    let policy = Policy::new(vec![PermissionRule::for_tool("wi*", Permission::Deny)]);
+    let strict = Executor::new(ExecutorOptions { policy, ..ExecutorOptions::default() });
+    let refused = enter(&strict, &tools, question.call.clone(), question.answer(Decision::Approve, "ada")).await.expect("an outcome");
+    assert_eq!(refused["error"]["message"], "a rule for tool `wi*` says `deny`");
+    assert_eq!(refused["error"]["details"], json!({"reason": "policy"}));
+
+    let policy = Policy::new(vec![PermissionRule::for_tool("wipe", Permission::Auto)]);
+    let lax = Executor::new(ExecutorOptions { policy, ..ExecutorOptions::default() });
+    assert_eq!(helve_testkit::call(&lax, &tools, "wipe", json!({})).await["text"], "wiped");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+    let denied = enter(&lax, &tools, question.call.clone(), question.answer(Decision::Deny, "ada")).await.expect("an outcome");
+    assert_eq!(denied["error"]["details"]["reason"], "denied", "a denied call never runs, whatever the rules say now");
+}
+
+#[tokio::test]
+async fn an_agent_can_only_tighten() {
+    let catalogue = Catalogue::new();
+    let wary = Rules { permission: Permission::Confirm, ..Rules::default() };
+    catalogue.add_source(Arc::new(ListSource::new("test", [echo("read", Rules::default()), echo("write", wary)])));
+    let selection = Selection {
+        agent: Some("scribe".into()),
+        tools: vec!["*".into()],
+        restrictions: vec![("read".into(), Permission::Deny), ("write".into(), Permission::Auto)],
+        ..Selection::default()
+    };
+    let tools = catalogue.toolkit(&selection, &View::default()).expect("a toolkit");
+    let executor = Executor::default();
+    let read = helve_testkit::call(&executor, &tools, "read", json!({})).await;
+    assert_eq!(read["error"]["message"], "the agent's own rules say `deny`");
+    assert_eq!(helve_testkit::call(&executor, &tools, "write", json!({})).await["status"], "waiting");
+}

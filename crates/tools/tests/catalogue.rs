@@ -1,0 +1,181 @@
+//! The catalogue: order, duplicates, scopes, live sources, sets and toolkits.
+
+use std::sync::Arc;
+
+use helve_core::{ConversationId, DynTool, ListSource, Rules, Scope, SourceId, SourceState, ToolSource};
+use helve_testkit::{echo, fake, spec};
+use helve_tools::{Catalogue, Selection, ToolSet, Toolkit, ToolkitError, View};
+use tokio::sync::watch;
+
+fn source(id: &str, names: &[&str]) -> Arc<ListSource> {
+    Arc::new(ListSource::new(id, names.iter().map(|name| echo(name, Rules::default()))))
+}
+
+fn names(catalogue: &Catalogue, view: &View) -> Vec<String> {
+    catalogue.snapshot(view).iter().map(|entry| entry.name().to_string()).collect()
+}
+
+fn catalogue(sources: &[Arc<ListSource>]) -> Catalogue {
+    let catalogue = Catalogue::new();
+    for source in sources {
+        catalogue.add_source(source.clone());
+    }
+    catalogue
+}
+
+#[test]
+fn the_earlier_of_two_equal_names_stays_and_the_later_is_remembered() {
+    let catalogue = catalogue(&[source("one", &["a", "b"]), source("two", &["b", "c"]), source("three", &["b"])]);
+    assert_eq!(names(&catalogue, &View::default()), ["a", "b", "c"]);
+    let b = catalogue.get("b").expect("b");
+    assert_eq!(b.source().as_str(), "one");
+    assert_eq!(b.duplicates().iter().map(|duplicate| duplicate.source.as_str()).collect::<Vec<_>>(), ["two", "three"]);
+    let snapshot = catalogue.snapshot(&View::default());
+    let displaced: Vec<_> = snapshot.sources().filter(|report| !report.displaced.is_empty()).map(|report| report.source.as_str()).collect();
+    assert_eq!(displaced, ["two", "three"], "a warning for each");
+}
+
+#[test]
+fn live_sources_come_and_go_without_a_restart() {
+    let live = source("live", &["x"]);
+    let catalogue = catalogue(&[source("fixed", &["a"]), live.clone()]);
+    let before = catalogue.snapshot(&View::default());
+    live.set(SourceState::Ready([echo("y", Rules::default())].into_iter().collect()));
+    assert_eq!(names(&catalogue, &View::default()), ["a", "y"]);
+    assert!(before.get("x").is_some() && before.get("y").is_none(), "an old picture never changes");
+    live.set(SourceState::Failed("the server is down".into()));
+    assert_eq!(names(&catalogue, &View::default()), ["a"]);
+    let snapshot = catalogue.snapshot(&View::default());
+    let troubles: Vec<_> = snapshot.sources().filter_map(|report| report.trouble.as_deref()).collect();
+    assert_eq!(troubles, ["the server is down"]);
+    catalogue.remove_source(&SourceId::from("fixed"));
+    assert_eq!(names(&catalogue, &View::default()), [""; 0]);
+}
+
+#[test]
+fn entries_that_did_not_change_are_kept() {
+    let live = source("live", &["x"]);
+    let catalogue = catalogue(&[source("fixed", &["a"]), live.clone()]);
+    let before = catalogue.get("a").expect("a");
+    live.add(echo("y", Rules::default()));
+    assert!(Arc::ptr_eq(&before, &catalogue.get("a").expect("a")));
+    assert!(Arc::ptr_eq(&catalogue.get("a").expect("a"), &catalogue.get("a").expect("a")));
+}
+
+#[tokio::test]
+async fn a_change_can_be_waited_for() {
+    let live = source("live", &["x"]);
+    let catalogue = catalogue(&[live.clone()]);
+    let _ = catalogue.snapshot(&View::default());
+    let (woken, ()) = tokio::join!(catalogue.changed(), async { live.add(echo("y", Rules::default())) });
+    let () = woken;
+    assert_eq!(names(&catalogue, &View::default()), ["x", "y"]);
+    let ((), ()) = tokio::join!(catalogue.changed(), async { catalogue.add_source(source("late", &["z"])) });
+    assert_eq!(names(&catalogue, &View::default()), ["x", "y", "z"]);
+}
+
+#[test]
+fn devices_and_conversations_never_see_each_others_tools() {
+    let device = |id: &str, names: &[&str]| {
+        let tools = names.iter().map(|name| echo(name, Rules::default()));
+        Arc::new(ListSource::new(format!("device:{id}").as_str(), tools).with_scope(Scope::Device(id.into())))
+    };
+    let conversation = ConversationId::mint();
+    let talk = ListSource::new("talk", [echo("note", Rules::default())]).with_scope(Scope::Conversation(conversation));
+    let catalogue = catalogue(&[source("base", &["a"]), device("one", &["lamp", "a"]), device("two", &["lamp"]), Arc::new(talk)]);
+    let sees = |device: Option<&str>, conversation| View { device: device.map(Into::into), conversation };
+    assert_eq!(names(&catalogue, &View::default()), ["a"]);
+    let one = catalogue.snapshot(&sees(Some("one"), None));
+    assert_eq!(one.iter().map(|entry| entry.source().as_str()).collect::<Vec<_>>(), ["base", "device:one"]);
+    assert_eq!(one.get("a").expect("a").source().as_str(), "base", "a device cannot take the place of a tool that everyone has");
+    assert_eq!(catalogue.snapshot(&sees(Some("two"), None)).get("lamp").expect("lamp").source().as_str(), "device:two");
+    assert_eq!(names(&catalogue, &sees(Some("two"), Some(conversation))), ["a", "lamp", "note"]);
+    assert_eq!(names(&catalogue, &sees(None, Some(ConversationId::mint()))), ["a"]);
+}
+
+#[test]
+fn models_get_names_they_can_use_also_in_descriptions() {
+    let described: Arc<dyn DynTool> = fake(spec("note").with_description("Use self.light.on first."), |_, _| Box::pin(async { Ok(helve_core::Output::default()) }));
+    let catalogue = Catalogue::new();
+    catalogue.add_source(Arc::new(ListSource::new("x", [echo("self.light.on", Rules::default()), echo("天气", Rules::default()), described])));
+    let tools = Toolkit::everything(&catalogue.snapshot(&View::default()));
+    let list = tools.model_list();
+    assert_eq!(&*list.tools()[0].name, "self--light--on");
+    assert!(list.tools()[1].name.starts_with("tool_x"));
+    assert_eq!(&*list.tools()[2].description, "Use self--light--on first.");
+    assert_eq!(tools.get("self--light--on").expect("by the model's name").name(), tools.get("self.light.on").expect("by its own").name());
+    let json: serde_json::Value = serde_json::from_str(list.json()).expect("JSON");
+    assert_eq!(json[0], serde_json::json!({"name": "self--light--on", "description": "A fake.", "parameters": {"type": "object", "additionalProperties": true}}));
+}
+
+fn select(sets: &[&str], tools: &[&str]) -> Selection {
+    let sets = sets.iter().map(|&name| name.into()).collect();
+    Selection { agent: Some("scribe".into()), sets, tools: tools.iter().map(|&name| name.into()).collect(), ..Selection::default() }
+}
+
+#[test]
+fn a_toolkit_is_the_union_in_order() {
+    let catalogue = catalogue(&[source("s", &["files_read", "files_write", "search", "plot"])]);
+    catalogue.define_set(ToolSet { name: "files".into(), description: String::new(), tools: vec!["files_*".into()] });
+    catalogue.define_set(ToolSet { name: "data".into(), description: String::new(), tools: vec!["plot".into(), "files_read".into()] });
+    let listed = |selection: &Selection| {
+        let toolkit = catalogue.toolkit(selection, &View::default()).expect("a toolkit");
+        toolkit.list().map(|entry| entry.name().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&select(&["data", "files"], &["search", "files_*"])), ["plot", "files_read", "files_write", "search"]);
+    assert_eq!(catalogue.set("data").expect("a set").len(), 2);
+    assert!(catalogue.set("dat").is_none());
+    let toolkit = catalogue.toolkit(&select(&[], &["plot"]), &View::default()).expect("a toolkit");
+    let more = toolkit.add(catalogue.get("search").expect("search")).add(catalogue.get("plot").expect("plot"));
+    assert_eq!((toolkit.list().count(), more.list().count()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_call_outside_the_toolkit_names_the_agent() {
+    let catalogue = catalogue(&[source("s", &["read", "write"])]);
+    let toolkit = catalogue.toolkit(&select(&[], &["read"]), &View::default()).expect("a toolkit");
+    let executor = helve_tools::Executor::default();
+    let outcome = toolkit.execute(&executor, "write", serde_json::json!({}), &helve_core::CallContext::default()).await;
+    assert_eq!(outcome.text(), "unknown_tool: there is no tool `write` for agent `scribe`. Use only the tools you were given.");
+}
+
+#[test]
+fn names_that_nothing_can_bring_are_errors_with_a_hint() {
+    let catalogue = catalogue(&[source("s", &["search"])]);
+    catalogue.define_set(ToolSet { name: "data".into(), description: String::new(), tools: vec!["serch".into()] });
+    let error = |selection: &Selection| catalogue.toolkit(selection, &View::default()).map(|_| ()).expect_err("unknown").to_string();
+    assert_eq!(error(&select(&["dta"], &[])), "there is no tool set `dta`; did you mean `data`?");
+    assert_eq!(error(&select(&["data"], &[])), "there is no tool `serch` for agent `scribe`; did you mean `search`?");
+    let toolkit = catalogue.toolkit(&select(&[], &["none_*"]), &View::default()).expect("a pattern may match nothing yet");
+    assert_eq!(toolkit.missing().len(), 1);
+}
+
+/// A source that is not up yet, whose tools have a prefix.
+struct Slow(SourceId, watch::Sender<SourceState>);
+
+impl ToolSource for Slow {
+    fn id(&self) -> &SourceId {
+        &self.0
+    }
+
+    fn may_bring(&self, name: &str) -> bool {
+        name.starts_with("slow_")
+    }
+
+    fn tools(&self) -> watch::Receiver<SourceState> {
+        self.1.subscribe()
+    }
+}
+
+#[test]
+fn a_name_under_the_prefix_of_a_source_that_is_not_up_only_waits() {
+    let slow = Arc::new(Slow("slow".into(), watch::Sender::new(SourceState::Connecting)));
+    let catalogue = Catalogue::new();
+    catalogue.add_source(slow.clone());
+    let resolve = |name: &str| catalogue.toolkit(&select(&[], &[name]), &View::default());
+    assert_eq!(resolve("slow_x").expect("it may still come").missing().len(), 1);
+    assert!(matches!(resolve("fast_x").map(|_| ()), Err(ToolkitError::UnknownTool { .. })));
+    slow.1.send_replace(SourceState::Ready([echo("slow_y", Rules::default())].into_iter().collect()));
+    assert!(resolve("slow_x").is_err(), "now it is up and has no such tool");
+    assert_eq!(resolve("slow_y").expect("there").list().count(), 1);
+}
