@@ -2,6 +2,8 @@
 //!
 //! Run it with `cargo run -p helve --example functions`.
 
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
 use helve::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -1,1 +1,318 @@
-//! x
+//! The invariants of ARCHITECTURE.md, checked from `cargo metadata` and the files themselves.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+
+/// What a crate is, and so what it may know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Words and rules; no input or output.
+    Inside,
+    /// One way to the outside world.
+    Edge,
+    /// What several edges need.
+    Shared,
+    /// What people touch.
+    Face,
+    /// Only for tests and measurements.
+    Tests,
+}
+
+use Place::{Edge, Face, Inside, Shared, Tests};
+
+const PLACES: [(&str, Place); 8] = [
+    ("helve-core", Inside),
+    ("helve-macros", Inside),
+    ("helve-tools", Inside),
+    ("helve-builtins", Edge),
+    ("helve", Face),
+    ("helve-cli", Face),
+    ("helve-testkit", Tests),
+    ("helve-bench", Tests),
+];
+
+/// Crates that do input or output, or start something that does. Inside crates must not use them.
+const WORLDLY: [&str; 12] = [
+    "axum",
+    "hyper",
+    "reqwest",
+    "rusqlite",
+    "tokio-postgres",
+    "tokio-tungstenite",
+    "rmcp",
+    "anstream",
+    "clap",
+    "terminal_size",
+    "fend-core",
+    "tracing-subscriber",
+];
+
+/// Features of tokio that reach outside the process.
+const WORLDLY_TOKIO: [&str; 5] = ["fs", "full", "io-std", "net", "process"];
+
+/// Licences that go with MIT OR Apache-2.0.
+const LICENCES: [&str; 12] =
+    ["MIT", "MIT-0", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Unicode-3.0", "Unlicense", "0BSD", "BSL-1.0", "CC0-1.0"];
+
+const MAX_LINES: usize = 500;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root of the workspace")
+}
+
+fn metadata() -> Metadata {
+    // Nothing is fetched, so only what this machine builds with is looked at.
+    let version = Command::new("rustc").arg("-vV").output().expect("rustc runs").stdout;
+    let version = String::from_utf8_lossy(&version).into_owned();
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host").to_owned();
+    let options = ["--offline".to_owned(), "--filter-platform".to_owned(), host];
+    MetadataCommand::new().manifest_path(root().join("Cargo.toml")).other_options(options).exec().expect("cargo metadata")
+}
+
+fn place(package: &str) -> Option<Place> {
+    PLACES.iter().find(|(name, _)| *name == package).map(|(_, place)| *place)
+}
+
+fn members(metadata: &Metadata) -> Vec<&Package> {
+    metadata.workspace_packages()
+}
+
+/// Every Rust file of the project, with its path from the root.
+fn sources() -> Vec<(String, String)> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+            let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if entry.is_dir() && !name.starts_with('.') && name != "target" {
+                walk(&entry, found);
+            } else if entry.extension().is_some_and(|extension| extension == "rs") {
+                found.push(entry);
+            }
+        }
+    }
+    let root = root();
+    let mut found = Vec::new();
+    walk(&root, &mut found);
+    let read = |path: PathBuf| {
+        let name = path.strip_prefix(&root).expect("inside the root").to_string_lossy().into_owned();
+        (name, fs::read_to_string(path).expect("a readable file"))
+    };
+    found.into_iter().map(read).collect()
+}
+
+/// The lines of a file before its tests.
+fn lines_without_tests(text: &str) -> usize {
+    text.lines().take_while(|line| *line != "#[cfg(test)]").count()
+}
+
+fn is_test(path: &str) -> bool {
+    path.contains("/tests/") || path.starts_with("tests/") || path.ends_with("/tests.rs")
+}
+
+fn assert_none(broken: &[String], invariant: &str) {
+    assert!(broken.is_empty(), "{invariant}\n  {}", broken.join("\n  "));
+}
+
+#[test]
+fn every_crate_has_its_place() {
+    let metadata = metadata();
+    let unplaced: Vec<_> =
+        members(&metadata).iter().filter(|package| place(&package.name).is_none()).map(|package| package.name.to_string()).collect();
+    assert_none(&unplaced, "a new crate needs a row in PLACES and in ARCHITECTURE.md:");
+}
+
+#[test]
+fn crates_know_only_what_their_place_allows() {
+    let metadata = metadata();
+    let mut broken = Vec::new();
+    for package in members(&metadata) {
+        let Some(own) = place(&package.name) else { continue };
+        for dependency in package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal) {
+            let Some(other) = place(&dependency.name) else { continue };
+            let allowed = match own {
+                Inside => other == Inside,
+                Edge | Shared => dependency.name == "helve-core" || dependency.name == "helve-macros" || other == Shared,
+                Face => other != Tests,
+                Tests => true,
+            };
+            if !allowed {
+                broken.push(format!("{} ({own:?}) depends on {} ({other:?})", package.name, dependency.name));
+            }
+        }
+    }
+    assert_none(&broken, "inside crates know no edge, and edges know only core and what is shared:");
+}
+
+#[test]
+fn inside_crates_do_no_input_or_output() {
+    let metadata = metadata();
+    let mut broken = Vec::new();
+    for package in members(&metadata).into_iter().filter(|package| place(&package.name) == Some(Inside)) {
+        for dependency in package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal) {
+            if WORLDLY.contains(&dependency.name.as_str()) {
+                broken.push(format!("{} depends on {}", package.name, dependency.name));
+            }
+            let outside = dependency.features.iter().find(|feature| WORLDLY_TOKIO.contains(&feature.as_str()));
+            if let Some(feature) = outside.filter(|_| dependency.name == "tokio") {
+                broken.push(format!("{} uses tokio's `{feature}`", package.name));
+            }
+        }
+    }
+    let inside = |path: &str| {
+        ["crates/core/src", "crates/tools/src", "crates/macros/src", "crates/dialect/src", "crates/agent/src"]
+            .iter()
+            .any(|folder| path.starts_with(folder))
+    };
+    for (path, text) in sources().into_iter().filter(|(path, _)| inside(path)) {
+        for reach in ["std::fs", "std::net", "std::process", "tokio::fs", "tokio::net", "tokio::process"] {
+            if text.lines().any(|line| line.contains(reach) && !line.trim_start().starts_with("//")) {
+                broken.push(format!("{path} uses {reach}"));
+            }
+        }
+    }
+    assert_none(&broken, "inside crates do no IO:");
+}
+
+#[test]
+fn only_compose_names_all_parts() {
+    let metadata = metadata();
+    let edges: Vec<String> = members(&metadata)
+        .iter()
+        .filter(|package| place(&package.name) == Some(Edge))
+        .map(|package| package.name.replace('-', "_"))
+        .collect();
+    let mut broken = Vec::new();
+    for (path, text) in sources().into_iter().filter(|(path, _)| path.starts_with("crates/helve/src") || path.starts_with("bin/helve/src"))
+    {
+        let named = edges.iter().find(|edge| text.contains(edge.as_str()));
+        if let Some(edge) = named.filter(|_| path != "crates/helve/src/compose.rs") {
+            broken.push(format!("{path} names {edge}"));
+        }
+    }
+    assert_none(&broken, "only compose.rs names concrete edges:");
+}
+
+#[test]
+fn files_are_short_and_say_what_they_own() {
+    let mut broken = Vec::new();
+    for (path, text) in sources() {
+        let lines = lines_without_tests(&text);
+        if lines > MAX_LINES && !is_test(&path) {
+            broken.push(format!("{path} has {lines} lines without its tests"));
+        }
+        let part_of_another = path.ends_with("/tests.rs") || path.contains("/tests/ui/");
+        if !text.starts_with("//! ") && !part_of_another {
+            broken.push(format!("{path} does not open with a `//!` sentence"));
+        }
+        if path.ends_with("/mod.rs") {
+            broken.push(format!("{path}: `foo.rs` beside `foo/` instead of `mod.rs`"));
+        }
+    }
+    assert_none(&broken, "files are short and open with what they own:");
+}
+
+#[test]
+fn lib_files_only_re_export() {
+    let mut broken = Vec::new();
+    for (path, text) in sources().into_iter().filter(|(path, _)| path.ends_with("src/lib.rs") && path.starts_with("crates/")) {
+        // A procedural macro must stand in its lib.rs, and one function of an edge may be its whole surface.
+        let functions =
+            text.lines().take_while(|line| *line != "#[cfg(test)]").filter(|line| line.trim_start().starts_with("pub fn ")).count();
+        let types = text
+            .lines()
+            .filter(|line| ["pub struct ", "pub enum ", "pub trait ", "impl "].iter().any(|item| line.starts_with(item)))
+            .count();
+        if functions > 1 || types > 0 {
+            broken.push(format!("{path} defines {functions} functions and {types} types"));
+        }
+    }
+    assert_none(&broken, "`lib.rs` only declares and re-exports:");
+}
+
+#[test]
+fn nothing_is_unsafe_and_lints_are_on() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+    for lint in ["unsafe_code = \"forbid\"", "unwrap_used = \"warn\"", "expect_used = \"warn\"", "panic = \"warn\""] {
+        assert!(manifest.contains(lint), "{lint} must stay");
+    }
+    let metadata = metadata();
+    let mut broken = Vec::new();
+    for package in members(&metadata) {
+        let text = fs::read_to_string(&package.manifest_path).expect("a manifest");
+        if !text.contains("[lints]\nworkspace = true") {
+            broken.push(format!("{} does not take the workspace's lints", package.name));
+        }
+    }
+    for (path, text) in sources().into_iter().filter(|(path, _)| path != "tests/architecture.rs" && !path.contains("/tests/")) {
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            let words: Vec<_> = line.split(|character: char| !character.is_alphanumeric() && character != '_').collect();
+            if words.contains(&"unsafe") && !line.contains("unsafe(") && !line.contains('"') && !line.contains("`unsafe`") {
+                broken.push(format!("{path}:{} says unsafe", number + 1));
+            }
+        }
+    }
+    assert_none(&broken, "no unsafe code, the same lints everywhere:");
+}
+
+#[test]
+fn every_dependency_has_its_reason() {
+    let metadata = metadata();
+    let reasons = fs::read_to_string(root().join("docs/dependencies.md")).expect("docs/dependencies.md");
+    let used: BTreeSet<_> = members(&metadata)
+        .iter()
+        .flat_map(|package| package.dependencies.iter().map(|dependency| dependency.name.clone()))
+        .filter(|name| place(name).is_none())
+        .collect();
+    let given: BTreeSet<_> =
+        reasons.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_owned())).collect();
+    let missing: Vec<_> = used.difference(&given).cloned().collect();
+    assert_none(&missing, "dependencies without a reason in docs/dependencies.md:");
+    let stale: Vec<_> = given.difference(&used).cloned().collect();
+    assert_none(&stale, "reasons for dependencies that are gone:");
+}
+
+#[test]
+fn licences_go_with_ours() {
+    let metadata = metadata();
+    let alternative_fits = |alternative: &str| {
+        alternative
+            .split(" AND ")
+            .all(|part| LICENCES.contains(&part.trim_matches(['(', ')', ' ']).trim_end_matches(" WITH LLVM-exception")))
+    };
+    let fits = |licence: &str| {
+        let plain = licence.replace(['(', ')'], "").replace('/', " OR ");
+        // `(A OR B) AND C` is read as `A`, `B AND C`: stricter than it says, and true for all that are in use.
+        plain.split(" OR ").any(alternative_fits)
+    };
+    let broken: Vec<_> = metadata
+        .packages
+        .iter()
+        .filter(|package| !package.license.as_deref().is_some_and(fits))
+        .map(|package| format!("{} {}: {:?}", package.name, package.version, package.license))
+        .collect();
+    assert_none(&broken, "licences that do not go with MIT OR Apache-2.0:");
+}
+
+#[test]
+fn every_decision_is_in_the_index() {
+    let folder = root().join("docs/adr");
+    let index = fs::read_to_string(folder.join("README.md")).expect("docs/adr/README.md");
+    let mut by_number: BTreeMap<String, String> = BTreeMap::new();
+    for entry in fs::read_dir(&folder).expect("docs/adr") {
+        let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
+        if name == "README.md" {
+            continue;
+        }
+        assert!(index.contains(&name), "{name} is not in docs/adr/README.md");
+        let number = name.split('-').next().unwrap_or_default().to_owned();
+        if let Some(other) = by_number.insert(number, name.clone()) {
+            panic!("{name} and {other} have the same number");
+        }
+    }
+    assert!(by_number.len() >= 8, "the choices that are dangerous are written down");
+}

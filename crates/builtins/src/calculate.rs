@@ -11,6 +11,8 @@ use serde::Serialize;
 const MAX_LENGTH: usize = 500;
 /// Brackets inside each other; the evaluator recurses.
 const MAX_DEPTH: usize = 32;
+/// The evaluator recurses for operators too; every chain that [`check`] lets through fits this stack.
+const STACK: usize = 256 << 20;
 /// Digits a model could still use.
 const MAX_RESULT: usize = 10_000;
 const MAX_TIME: Duration = Duration::from_secs(2);
@@ -33,7 +35,8 @@ fn calculate(
     cx: &CallContext,
 ) -> Result<Output, ToolError> {
     check(&expression)?;
-    let answer = evaluate(&expression, &Stop { cx, end: Instant::now() + MAX_TIME })?;
+    let stop = Stop { cx, end: Instant::now() + MAX_TIME };
+    let answer = on_deep_stack(|| evaluate(&expression, &stop))?;
     let text = if answer.exact { answer.result.clone() } else { format!("approximately {}", answer.result) };
     Output::of(&answer).map(|output| output.with_text(text))
 }
@@ -81,6 +84,18 @@ fn evaluate(expression: &str, stop: &Stop<'_>) -> Result<Answer, ToolError> {
         return Err(ToolError::failed(format!("the result has {digits} digits, more than the {MAX_RESULT} that are given back")));
     }
     Ok(Answer { result: value.to_owned(), exact })
+}
+
+/// Runs work on a thread whose stack is only as real as it is used.
+fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, ToolError> + Send) -> Result<T, ToolError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("calculate".into()).stack_size(STACK).spawn_scoped(scope, work);
+        match thread.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => Err(ToolError::failed("there is no thread to calculate on").caused_by(error)),
+        }
+    })
 }
 
 struct Stop<'a> {

@@ -27,7 +27,7 @@ struct Day {
     /// The day of the week.
     weekday: String,
     /// The number of the week after ISO 8601.
-    week: i8,
+    week: u8,
     /// The time zone.
     timezone: String,
 }
@@ -73,7 +73,7 @@ fn day(now: &Zoned) -> Day {
     Day {
         date: now.strftime("%Y-%m-%d").to_string(),
         weekday: now.strftime("%A").to_string(),
-        week: now.date().iso_week_date().week(),
+        week: now.date().iso_week_date().week().unsigned_abs(),
         timezone: zone_name(now),
     }
 }

@@ -12,6 +12,8 @@ mod ids;
 pub mod json;
 mod layer;
 pub mod mention;
+mod message;
+mod model;
 mod outcome;
 mod pattern;
 mod permission;
@@ -32,6 +34,10 @@ pub use event::{Event, EventData, Observer};
 pub use helve_macros::tool;
 pub use ids::{ApprovalId, CallId, ConversationId, IdError, RunId};
 pub use layer::{Layer, Next};
+pub use message::{Message, Part};
+pub use model::{
+    EndReason, GenerateOptions, LanguageModel, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, ModelTool, ToolChoice, Usage,
+};
 pub use outcome::{Outcome, Output, Status};
 pub use pattern::Pattern;
 pub use permission::{Permission, PermissionRule, Policy, Ruling, Subject};

@@ -98,6 +98,10 @@ impl Schema {
         let mut value = settings.into_generator().into_root_schema_for::<T>().to_value();
         if let Some(root) = value.as_object_mut() {
             root.remove("title");
+            // Some providers insist on it, also where there is nothing to list.
+            if root.get("type").is_some_and(|kind| kind == "object") {
+                root.entry("properties").or_insert_with(|| json!({}));
+            }
         }
         plain_numbers(&mut value);
         Self::trusted(value)

@@ -17,4 +17,4 @@ pub use executor::{Admission, Executor, ExecutorOptions, Prepared};
 pub use layers::cache::CacheKey;
 pub use names::{MAX_MODEL_NAME, model_name};
 pub use set::ToolSet;
-pub use toolkit::{ModelList, ModelTool, Selection, Toolkit, ToolkitError};
+pub use toolkit::{ModelList, Selection, Toolkit, ToolkitError};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use helve_core::mention::Mentions;
-use helve_core::{CallContext, Outcome, Pattern, Permission, Schema, ToolCall};
+use helve_core::{CallContext, ModelTool, Outcome, Pattern, Permission, ToolCall};
 use serde_json::{Value, json};
 
 use crate::catalogue::{Entry, Snapshot, unknown};
@@ -219,19 +219,8 @@ impl Draft<'_> {
 /// What a model is told about its tools.
 #[derive(Debug, Clone, Default)]
 pub struct ModelList {
-    tools: Vec<ModelTool>,
+    tools: Arc<[ModelTool]>,
     json: OnceLock<Arc<str>>,
-}
-
-/// What a model is told about one tool.
-#[derive(Debug, Clone)]
-pub struct ModelTool {
-    /// The name it must use.
-    pub name: Arc<str>,
-    /// What the tool does, with the names of other tools as the model knows them.
-    pub description: Arc<str>,
-    /// What arguments must look like.
-    pub parameters: Schema,
 }
 
 impl ModelList {
@@ -247,7 +236,7 @@ impl ModelList {
 
     /// The tools in order.
     #[must_use]
-    pub fn tools(&self) -> &[ModelTool] {
+    pub fn tools(&self) -> &Arc<[ModelTool]> {
         &self.tools
     }
 

@@ -1,5 +1,7 @@
 //! Permission and approval: who is asked, what an answer opens, and that it opens it once.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,5 +1,7 @@
 //! The calls of one turn: every call gets its outcome, in order, whatever the others do.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -83,7 +85,7 @@ async fn a_thousand_calls_give_a_thousand_outcomes_in_order() {
             _ if &*tool == "nobody" => assert_eq!(kind, Some("unknown_tool")),
             None => assert_eq!(kind, Some("invalid_parameters")),
             Some("fail") => {
-                assert_eq!((kind, outcome["error"]["message"].as_str()), (Some("failed"), Some(arguments["number"].to_string().as_str())))
+                assert_eq!((kind, outcome["error"]["message"].as_str()), (Some("failed"), Some(arguments["number"].to_string().as_str())));
             }
             Some("panic") => assert_eq!(outcome["error"]["message"], format!("the tool panicked: {}", arguments["number"])),
             Some("hang") => assert_eq!(kind, Some("timeout")),

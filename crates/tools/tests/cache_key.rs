@@ -1,5 +1,7 @@
 //! Cache keys are equal exactly where the calls are.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
 use helve_core::json::canonical;
 use helve_core::{Caller, ConversationId, Digest, SourceId};
 use helve_tools::CacheKey;

@@ -1,5 +1,7 @@
 //! The catalogue: order, duplicates, scopes, live sources, sets and toolkits.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
 use std::sync::Arc;
 
 use helve_core::{ConversationId, DynTool, ListSource, Rules, Scope, SourceId, SourceState, ToolSource};
@@ -65,7 +67,7 @@ fn entries_that_did_not_change_are_kept() {
 #[tokio::test]
 async fn a_change_can_be_waited_for() {
     let live = source("live", &["x"]);
-    let catalogue = catalogue(&[live.clone()]);
+    let catalogue = catalogue(std::slice::from_ref(&live));
     let _ = catalogue.snapshot(&View::default());
     let (woken, ()) = tokio::join!(catalogue.changed(), async { live.add(echo("y", Rules::default())) });
     let () = woken;
@@ -95,9 +97,11 @@ fn devices_and_conversations_never_see_each_others_tools() {
 
 #[test]
 fn models_get_names_they_can_use_also_in_descriptions() {
-    let described: Arc<dyn DynTool> = fake(spec("note").with_description("Use self.light.on first."), |_, _| Box::pin(async { Ok(helve_core::Output::default()) }));
+    let described: Arc<dyn DynTool> =
+        fake(spec("note").with_description("Use self.light.on first."), |_, _| Box::pin(async { Ok(helve_core::Output::default()) }));
     let catalogue = Catalogue::new();
-    catalogue.add_source(Arc::new(ListSource::new("x", [echo("self.light.on", Rules::default()), echo("天气", Rules::default()), described])));
+    catalogue
+        .add_source(Arc::new(ListSource::new("x", [echo("self.light.on", Rules::default()), echo("天气", Rules::default()), described])));
     let tools = Toolkit::everything(&catalogue.snapshot(&View::default()));
     let list = tools.model_list();
     assert_eq!(&*list.tools()[0].name, "self--light--on");
@@ -105,7 +109,10 @@ fn models_get_names_they_can_use_also_in_descriptions() {
     assert_eq!(&*list.tools()[2].description, "Use self--light--on first.");
     assert_eq!(tools.get("self--light--on").expect("by the model's name").name(), tools.get("self.light.on").expect("by its own").name());
     let json: serde_json::Value = serde_json::from_str(list.json()).expect("JSON");
-    assert_eq!(json[0], serde_json::json!({"name": "self--light--on", "description": "A fake.", "parameters": {"type": "object", "additionalProperties": true}}));
+    assert_eq!(
+        json[0],
+        serde_json::json!({"name": "self--light--on", "description": "A fake.", "parameters": {"type": "object", "additionalProperties": true}})
+    );
 }
 
 fn select(sets: &[&str], tools: &[&str]) -> Selection {

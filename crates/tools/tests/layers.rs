@@ -1,5 +1,7 @@
 //! Each concern of a call, through the executor.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -14,7 +16,7 @@ use helve_tools::{Executor, ExecutorOptions};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-const LONG: Duration = Duration::from_secs(3600);
+const LONG: Duration = Duration::from_hours(1);
 
 #[tokio::test]
 async fn arguments_are_read_completed_and_checked() {

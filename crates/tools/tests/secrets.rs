@@ -1,5 +1,7 @@
 //! A canary secret goes through everything that can be seen, and is seen nowhere. Events are told, too.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
 use std::sync::{Arc, Mutex};
 
 use helve_core::{CallContext, ErrorKind, EventData, Observer, Output, Redactor, Rules, Schema, ToolCall, ToolError};
@@ -55,7 +57,9 @@ async fn a_secret_shows_in_no_log_error_or_outcome() {
         Box::pin(async { Ok(Output::default()) })
     });
     let promise = Schema::new(json!({"type": "integer"})).expect("a schema");
-    let liar = fake(spec("liar").with_output(promise), |_, _| Box::pin(async { Ok(Output::data(json!({"a": [CANARY]})).with_data(json!(CANARY))) }));
+    let liar = fake(spec("liar").with_output(promise), |_, _| {
+        Box::pin(async { Ok(Output::data(json!({"a": [CANARY]})).with_data(json!(CANARY))) })
+    });
     let metadata = fake(spec("metadata"), |_, _| Box::pin(async { Ok(Output::text("x").with_metadata("seen", json!({CANARY: CANARY}))) }));
     let tools = toolkit([echo("echo", Rules::default()), fail, panics, strict, liar, metadata]);
     let executor = executor();
@@ -80,7 +84,8 @@ async fn a_secret_shows_in_no_log_error_or_outcome() {
 #[tokio::test]
 async fn every_call_is_one_line_at_info_with_masked_fields() {
     let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).without_time().with_ansi(false).with_writer(lines.clone()).finish();
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).without_time().with_ansi(false).with_writer(lines.clone()).finish();
     let _logging = tracing::subscriber::set_default(subscriber);
     let tools = toolkit([echo("echo", Rules::default())]);
     let outcome = call(&Executor::default(), &tools, "echo", json!({"password": "hunter2", "q": "x"})).await;

@@ -283,10 +283,10 @@ fn is_of_type(name: &str, value: &Value) -> bool {
 
 /// Whether a scalar is written as another: `"3"` for 3, 3 for `"3"`.
 fn spells(option: &Value, value: &Value) -> bool {
-    let (text, scalar) = match (option, value) {
-        (Value::String(text), scalar @ (Value::Number(_) | Value::Bool(_))) => (text, scalar),
-        (scalar @ (Value::Number(_) | Value::Bool(_) | Value::Null), Value::String(text)) => (text, scalar),
-        _ => return false,
+    let ((Value::String(text), scalar @ (Value::Number(_) | Value::Bool(_)))
+    | (scalar @ (Value::Number(_) | Value::Bool(_) | Value::Null), Value::String(text))) = (option, value)
+    else {
+        return false;
     };
     let written = scalar.to_string();
     *text == written

@@ -25,12 +25,12 @@ impl Layer for CheckOutput {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             let output = next.run(call, cx).await?;
-            // A result that is only text promises nothing but a string.
+            // A result that is only text is a string to programs.
             let text = if output.data.is_null() { Some(json!(output.text)) } else { None };
-            let data = text.as_ref().unwrap_or(&output.data);
-            if self.schema.is_valid(data) {
+            if self.schema.is_valid(&output.data) || text.as_ref().is_some_and(|text| self.schema.is_valid(text)) {
                 return Ok(output);
             }
+            let data = text.as_ref().unwrap_or(&output.data);
             // Problems quote the result in part, so they are told of a result that holds no secret.
             let problems = self.schema.problems(&self.redactor.cleaned(data));
             let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use helve::{Admission, CallContext, Helve, Outcome, Prepared, Question, Status, ToolCall, printable};
+use helve::{Admission, CallContext, ErrorKind, Helve, Outcome, Prepared, Question, Status, ToolCall, printable};
 
 use super::{approve, arguments};
 use crate::cli::{Call, Global};
@@ -114,13 +114,22 @@ fn show_to_person(outcome: &Outcome) {
             }
         }
         Status::Done(Err(error)) => {
-            let operator = error.kind().facts().for_operator;
             terminal::note(&format!("{} {}", styled(BAD, &format!("{}:", error.kind())), printable::escape(error.message())));
-            if error.details().is_empty() {
-                terminal::note(&styled(FAINT, operator));
+            if let Some(hint) = hint(error.kind(), &outcome.tool) {
+                terminal::note(&format!("{} {}", styled(CAREFUL, "hint:"), printable::escape(&hint)));
             }
         }
         Status::Accepted => terminal::print(&format!("{} as task {}", styled(GOOD, "accepted"), outcome.call_id)),
         Status::Waiting(approval) => terminal::print(&format!("{} for approval {approval}", styled(CAREFUL, "waiting"))),
+    }
+}
+
+/// What a person can do about an error that the tool itself cannot explain.
+fn hint(kind: ErrorKind, tool: &str) -> Option<String> {
+    match kind {
+        ErrorKind::UnknownTool => Some("`helve tools` lists all tools".to_owned()),
+        ErrorKind::InvalidParameters => Some(format!("`helve tools show {tool}` describes the arguments")),
+        ErrorKind::InvalidOutput => Some("the tool breaks its own promise; tell its author".to_owned()),
+        _ => None,
     }
 }

@@ -1,0 +1,30 @@
+//! Measures what Helve costs and prints a Markdown table. `bench/run` builds everything it needs.
+//!
+//! Figures are CPU time, which holds on a busy machine, and each stands beside a bare baseline of the same run.
+
+#![allow(clippy::print_stdout, reason = "the table is the result")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a benchmark that goes wrong should stop")]
+
+mod calls;
+mod catalogue;
+mod cpu;
+mod report;
+mod start;
+
+use crate::report::Report;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    match (arguments.next().as_deref(), arguments.next()) {
+        // For callgrind: the difference between two counts is the cost of a call.
+        (Some("count-calls"), Some(count)) => calls::only(count.parse().expect("a number of calls")),
+        (Some(binary), None) => {
+            let mut report = Report::default();
+            calls::measure(&mut report);
+            catalogue::measure(&mut report);
+            start::measure(&mut report, binary);
+            println!("{report}");
+        }
+        _ => panic!("usage: helve-bench PATH-OF-HELVE | helve-bench count-calls N"),
+    }
+}
