@@ -3,6 +3,7 @@
 //! Everything else in Helve depends on this crate, and this crate on nothing of Helve. It does no input or output.
 
 mod approval;
+pub mod authored;
 mod call;
 mod digest;
 mod error;

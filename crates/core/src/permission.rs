@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::pattern::Pattern;
 
 /// Whether a call runs at once, after a person agrees, or never. Ordered from lax to strict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
     /// It runs.

@@ -1,0 +1,49 @@
+//! What people write about a tool in a file: parameters in the short form, rules as words, and where they slipped.
+//!
+//! Every kind of tool file shares these fields, so they mean the same everywhere.
+
+mod parameters;
+mod rules_fields;
+
+pub use self::parameters::{Parameter, parameters_schema, read_parameters};
+pub use self::rules_fields::{CacheField, HumanDuration, RulesFields};
+
+/// A mistake in a file, by the field it is in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct FieldError {
+    /// The field, as a JSON pointer into the file.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+impl FieldError {
+    /// A mistake in a field.
+    #[must_use]
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into(), hint: None }
+    }
+
+    /// The same mistake, with what would be right.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<crate::spec::SpecError> for FieldError {
+    fn from(error: crate::spec::SpecError) -> Self {
+        use crate::spec::SpecError;
+        let path = match &error {
+            SpecError::Name { .. } => "/name",
+            SpecError::Description { .. } => "/description",
+            SpecError::Schema { part: "output", .. } => "/output",
+            SpecError::Schema { .. } | SpecError::NotAnObject { .. } => "/parameters",
+        };
+        Self::new(path, error.to_string())
+    }
+}
