@@ -26,11 +26,14 @@ enum Place {
 
 use Place::{Edge, Face, Inside, Shared, Tests};
 
-const PLACES: [(&str, Place); 8] = [
+const PLACES: [(&str, Place); 11] = [
     ("helve-core", Inside),
     ("helve-macros", Inside),
     ("helve-tools", Inside),
     ("helve-builtins", Edge),
+    ("helve-command", Edge),
+    ("helve-http", Edge),
+    ("helve-fetch", Shared),
     ("helve", Face),
     ("helve-cli", Face),
     ("helve-testkit", Tests),

@@ -44,7 +44,7 @@ fn string() -> String {
 /// Where the list or the schema has a mistake, with the place of it.
 pub fn read_parameters(parameters: Option<&Value>, path: &str) -> Result<Schema, FieldError> {
     match parameters {
-        None | Some(Value::Null) => Ok(closed(Map::new(), Vec::new())),
+        None | Some(Value::Null) => Ok(closed(&Map::new(), &[])),
         Some(Value::Array(list)) => read_list(list, path),
         Some(schema @ Value::Object(_)) => Schema::new(schema.clone()).map_err(|error| FieldError::new(path, error.to_string())),
         Some(_) => Err(FieldError::new(path, "parameters are a list or a JSON Schema").hint(EXAMPLE)),
@@ -90,7 +90,7 @@ fn read_list(list: &[Value], path: &str) -> Result<Schema, FieldError> {
             return Err(FieldError::new(at("/name"), format!("the parameter `{}` is there twice", parameter.name)));
         }
     }
-    Ok(closed(properties, required))
+    Ok(closed(&properties, &required))
 }
 
 fn property(parameter: &Parameter) -> Value {
@@ -110,7 +110,7 @@ fn property(parameter: &Parameter) -> Value {
     schema
 }
 
-fn closed(properties: Map<String, Value>, required: Vec<Value>) -> Schema {
+fn closed(properties: &Map<String, Value>, required: &[Value]) -> Schema {
     let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -131,8 +131,8 @@ pub fn parameters_schema(generator: &mut schemars::SchemaGenerator) -> schemars:
 mod tests {
     use super::*;
 
-    fn read(value: Value) -> Result<Value, (String, String)> {
-        read_parameters(Some(&value), "/parameters").map(|schema| schema.value().clone()).map_err(|error| {
+    fn read(value: &Value) -> Result<Value, (String, String)> {
+        read_parameters(Some(value), "/parameters").map(|schema| schema.value().clone()).map_err(|error| {
             let hint = error.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
             (error.path, error.message + &hint)
         })
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_short_form_becomes_a_schema() {
-        let schema = read(json!([
+        let schema = read(&json!([
             {"name": "query", "type": "string", "description": "words", "required": true},
             {"name": "count", "type": "integer", "default": 10},
             {"name": "order", "enum": ["newest", "oldest"], "required": false},
@@ -155,7 +155,7 @@ mod tests {
                 "tags": {"type": "array", "items": {"type": "string"}}},
                 "additionalProperties": false, "required": ["query", "tags"]}))
         );
-        assert_eq!(read(json!({"type": "object"})), Ok(json!({"type": "object"})));
+        assert_eq!(read(&json!({"type": "object"})), Ok(json!({"type": "object"})));
         assert!(read_parameters(None, "/parameters").is_ok());
     }
 
@@ -179,7 +179,7 @@ mod tests {
             ),
             (json!({"type": "objekt"}), "/parameters", "at /type: "),
         ] {
-            let (at, what) = read(value.clone()).expect_err("a mistake");
+            let (at, what) = read(&value).expect_err("a mistake");
             assert_eq!(at, path, "{value}");
             assert!(what.starts_with(message.split(" (").next().unwrap_or_default()), "{value}: {what}");
             assert!(!message.contains(" (did") || what == message, "{value}: {what}");
