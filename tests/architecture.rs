@@ -279,18 +279,47 @@ fn every_dependency_has_its_reason() {
     assert_none(&stale, "reasons for dependencies that are gone:");
 }
 
+/// Reads `A OR B …` and says whether one of them fits.
+fn any_of(rest: &mut &[&str]) -> bool {
+    let mut fits = all_of(rest);
+    while let Some((&"OR", tail)) = rest.split_first() {
+        *rest = tail;
+        fits |= all_of(rest);
+    }
+    fits
+}
+
+/// Reads `A AND (B OR C) …` and says whether all of them fit.
+fn all_of(rest: &mut &[&str]) -> bool {
+    let mut fits = true;
+    loop {
+        match rest.split_first() {
+            Some((&"(", tail)) => {
+                *rest = tail;
+                fits &= any_of(rest);
+                *rest = rest.split_first().map_or(&[], |(_, tail)| tail);
+            }
+            Some((name, tail)) => {
+                *rest = tail;
+                fits &= LICENCES.contains(name);
+            }
+            None => return false,
+        }
+        match rest.split_first() {
+            Some((&"AND", tail)) => *rest = tail,
+            _ => return fits,
+        }
+    }
+}
+
 #[test]
 fn licences_go_with_ours() {
     let metadata = metadata();
-    let alternative_fits = |alternative: &str| {
-        alternative
-            .split(" AND ")
-            .all(|part| LICENCES.contains(&part.trim_matches(['(', ')', ' ']).trim_end_matches(" WITH LLVM-exception")))
-    };
-    let fits = |licence: &str| {
-        let plain = licence.replace(['(', ')'], "").replace('/', " OR ");
-        // `(A OR B) AND C` is read as `A`, `B AND C`: stricter than it says, and true for all that are in use.
-        plain.split(" OR ").any(alternative_fits)
+    let fits = |expression: &str| {
+        let text = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ").replace(" WITH LLVM-exception", "");
+        let tokens: Vec<&str> = text.split_whitespace().collect();
+        let mut rest = tokens.as_slice();
+        any_of(&mut rest) && rest.is_empty()
     };
     let broken: Vec<_> = metadata
         .packages
@@ -299,6 +328,7 @@ fn licences_go_with_ours() {
         .map(|package| format!("{} {}: {:?}", package.name, package.version, package.license))
         .collect();
     assert_none(&broken, "licences that do not go with MIT OR Apache-2.0:");
+    assert!(fits("(MIT OR GPL-3.0) AND ISC") && !fits("(MIT OR Apache-2.0) AND GPL-3.0") && !fits("GPL-2.0"), "the check itself");
 }
 
 #[test]

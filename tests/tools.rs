@@ -128,6 +128,8 @@ fn failures_are_json_for_programs() {
         json_of(&shown)["error"],
         json!({"kind": "unknown_tool", "message": "there is no tool `calculte`", "details": {"hint": "did you mean `calculate`?"}})
     );
+    let unknown = run(&["toools", "--json"]);
+    assert_eq!((status(&unknown), &json_of(&unknown)["error"]["kind"]), (Some(2), &json!("bad_request")));
     let usage = run(&["tools", "call", "calculate", "x", "--json"]);
     assert_eq!((status(&usage), &json_of(&usage)["error"]["kind"]), (Some(2), &json!("bad_request")));
 }
@@ -179,6 +181,8 @@ fn a_canary_in_the_environment_never_shows() {
         &["tools", "show", canary, "--json"],
         &["tools", "show", canary],
         &["tools", "call", "calculate", canary],
+        &["tools", canary],
+        &["tools", "call", &format!("--{canary}"), "--json"],
         &["tools", "call", "get_time", &format!("timezone={canary}"), "-v"],
     ] {
         let output = helve(arguments).env("SOME_API_KEY", canary).output().expect("helve runs");
@@ -192,6 +196,25 @@ fn a_canary_in_the_environment_never_shows() {
 fn text_of_strangers_cannot_move_the_cursor() {
     let output = run(&["tools", "call", "calculate", "expression=\u{1b}[2Jx\u{202e}"]);
     assert!(!stderr(&output).contains('\u{1b}') && !stderr(&output).contains('\u{202e}'), "{:?}", stderr(&output));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_environment_that_is_not_text_is_no_panic() {
+    use std::os::unix::ffi::OsStrExt;
+    let odd = std::ffi::OsStr::from_bytes(b"\xff\xfe");
+    let output = helve(&["tools", "call", "calculate", "expression=1+1"]).env("ODD_TOKEN", odd).env(odd, "x").output().expect("helve runs");
+    assert_eq!((status(&output), stdout(&output)), (Some(0), "2\n".into()));
+}
+
+#[test]
+fn the_log_can_be_set_and_a_wrong_setting_is_said() {
+    let log = |value: &str| {
+        stderr(&helve(&["tools", "call", "calculate", "expression=1+1"]).env("HELVE_LOG", value).output().expect("helve runs"))
+    };
+    assert!(log("info").contains("tool call"));
+    assert_eq!(log(""), "");
+    assert!(log("=x=y=").contains("HELVE_LOG is ignored"));
 }
 
 #[test]

@@ -8,6 +8,24 @@ use serde_json::json;
 
 use crate::terminal;
 
+/// What clap has to say: help and version on stdout, mistakes on stderr and, for programs, as JSON.
+pub fn usage(error: &clap::Error, redactor: &Redactor) -> ExitCode {
+    let text = error.render().ansi().to_string();
+    let text = redactor.clean(&text).unwrap_or(text);
+    if !error.use_stderr() {
+        terminal::print(text.trim_end());
+        return ExitCode::SUCCESS;
+    }
+    if std::env::args_os().any(|argument| argument == "--json") {
+        let plain = error.render().to_string();
+        let first = plain.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let first = redactor.clean(first).unwrap_or_else(|| first.to_owned());
+        terminal::print(&json!({"error": {"kind": "bad_request", "message": printable::escape(&first), "details": {}}}).to_string());
+    }
+    terminal::note(text.trim_end());
+    ExitCode::from(2)
+}
+
 /// Why a command did not do what it was asked to.
 #[derive(Debug)]
 pub struct Failure {

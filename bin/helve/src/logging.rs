@@ -1,6 +1,6 @@
 //! Logs go to stderr, never with a secret in them, and so does the last word of a panic.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use helve::Redactor;
 use tracing_subscriber::EnvFilter;
@@ -14,9 +14,14 @@ pub fn start(verbose: u8, redactor: &Redactor) {
         2 => "helve=debug,info",
         _ => "helve=trace,debug",
     };
-    let filter = EnvFilter::try_from_env("HELVE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    let wanted = std::env::var("HELVE_LOG").ok().filter(|wanted| !wanted.trim().is_empty());
+    let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or(level)).unwrap_or_else(|error| {
+        crate::terminal::error(&format!("HELVE_LOG is ignored: {error}"), Some("it takes levels such as `info` or `helve=debug`"));
+        EnvFilter::new(level)
+    });
+    let coloured = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let writer = Redacting(redactor.clone());
-    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(io::stderr().is_terminal()).with_writer(writer).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(coloured).with_writer(writer).init();
     let redactor = redactor.clone();
     std::panic::set_hook(Box::new(move |panic| {
         let text = panic.to_string();

@@ -16,8 +16,11 @@ use crate::cli::{Cli, Command};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
     let helve = Helve::new();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return failure::usage(&error, helve.redactor()),
+    };
     logging::start(cli.global.verbose, helve.redactor());
     match run(&cli, &helve) {
         Ok(code) => code,

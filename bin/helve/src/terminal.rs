@@ -48,9 +48,9 @@ pub fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// How wide the terminal is; wide enough for everything where there is none.
+/// How wide the terminal on stdout is; wide enough for everything where there is none.
 pub fn width() -> usize {
-    terminal_size::terminal_size().map_or(usize::MAX, |(width, _)| width.0.into())
+    terminal_size::terminal_size_of(io::stdout()).map_or(usize::MAX, |(width, _)| width.0.into())
 }
 
 /// Asks a question and reads one line; nothing where the input ends.

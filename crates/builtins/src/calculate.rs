@@ -43,7 +43,7 @@ fn calculate(
 
 /// Refuses what the evaluator could not survive. It can define functions, and a function can call itself forever.
 fn check(expression: &str) -> Result<(), ToolError> {
-    if expression.len() > MAX_LENGTH {
+    if expression.chars().count() > MAX_LENGTH {
         return Err(ToolError::invalid_parameters(format!("an expression has at most {MAX_LENGTH} characters; calculate it in steps")));
     }
     if let Some(bad) = expression.chars().find(|character| matches!(character, '\\' | ':' | '=' | ';' | '@') || character.is_control()) {

@@ -10,6 +10,7 @@ use crate::error::ToolError;
 use crate::event::{EventData, Observer};
 use crate::ids::{CallId, ConversationId, RunId};
 use crate::json::{self, Limits};
+use crate::secret::Redactor;
 
 /// One request to a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +67,7 @@ pub struct CallContext {
     caller: Arc<Caller>,
     observer: Option<Arc<dyn Observer>>,
     call: Option<CallId>,
+    redactor: Redactor,
     cancel: CancellationToken,
 }
 
@@ -90,10 +92,11 @@ impl CallContext {
         self
     }
 
-    /// The same context for one call.
+    /// The same context for one call, whose progress is told without secrets.
     #[must_use]
-    pub fn with_call(mut self, call: CallId) -> Self {
+    pub fn for_call(mut self, call: CallId, redactor: &Redactor) -> Self {
         self.call = Some(call);
+        self.redactor = redactor.clone();
         self
     }
 
@@ -118,7 +121,9 @@ impl CallContext {
     /// Tells whoever watches how far the tool is: a fraction from 0 to 1 where known, and a few words.
     pub fn progress(&self, fraction: Option<f64>, message: impl Into<String>) {
         if let (Some(observer), Some(call_id)) = (&self.observer, self.call) {
-            observer.observe(EventData::ToolProgress { call_id, fraction, message: message.into() });
+            let message = message.into();
+            let message = self.redactor.clean(&message).unwrap_or(message);
+            observer.observe(EventData::ToolProgress { call_id, fraction, message });
         }
     }
 

@@ -262,13 +262,14 @@ impl ToolError {
         if let Some(clean) = rewrite(&self.0.message) {
             self.0.message = clean;
         }
-        let mut details = Value::Object(std::mem::take(&mut self.0.details));
-        crate::secret::rewrite_value(&mut details, rewrite);
-        if let Value::Object(details) = details {
-            self.0.details = details;
-        }
+        crate::secret::rewrite_map(&mut self.0.details, rewrite);
         // A cause is a foreign type whose text cannot be rewritten, so a redacted error keeps only what is clean.
-        let dirty = self.0.source.as_ref().is_some_and(|cause| rewrite(&cause.to_string()).is_some());
+        let mut cause = self.source();
+        let mut dirty = false;
+        while let Some(link) = cause {
+            dirty |= rewrite(&link.to_string()).is_some() || rewrite(&format!("{link:?}")).is_some();
+            cause = link.source();
+        }
         if dirty {
             self.0.source = None;
         }

@@ -32,6 +32,7 @@ pub use call::{CallContext, Caller, ToolCall};
 pub use digest::{Digest, DigestError};
 pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};
 pub use event::{Event, EventData, Observer};
+pub use futures_util::future::BoxFuture;
 pub use helve_macros::tool;
 pub use ids::{ApprovalId, CallId, ConversationId, IdError, RunId};
 pub use layer::{Layer, Next};

@@ -56,7 +56,7 @@ pub struct Subject<'a> {
 
 /// One operator rule. Every condition that is given must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct PermissionRule {
     /// Tools by name.
     pub tool: Option<Pattern>,
@@ -67,6 +67,7 @@ pub struct PermissionRule {
     /// Calls by agent; calls without an agent never match.
     pub agent: Option<Pattern>,
     /// Calls by argument: each named argument must be there and fit. What is not a string is matched as JSON.
+    #[serde(default)]
     pub when: std::collections::BTreeMap<String, Pattern>,
     /// What holds for calls that match.
     pub permission: Permission,
@@ -185,6 +186,11 @@ mod tests {
         let many = json!({"when": {"count": "1?"}, "permission": "deny"});
         assert_eq!(decide(vec![many.clone()], Permission::Auto, &json!({"count": 12})), Permission::Deny);
         assert_eq!(decide(vec![many], Permission::Auto, &json!({"count": 2})), Permission::Auto);
+    }
+
+    #[test]
+    fn a_rule_must_say_what_it_permits() {
+        assert!(serde_json::from_value::<PermissionRule>(json!({"tool": "x"})).is_err(), "or a typo would loosen");
     }
 
     #[test]

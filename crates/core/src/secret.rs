@@ -1,11 +1,12 @@
 //! Secrets never leave: known values are cut out of everything that is logged, recorded or answered.
 
 use std::fmt;
+use std::ops::Not;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::ToolError;
 use crate::outcome::{Outcome, Output, Status};
@@ -41,13 +42,8 @@ impl Redactor {
                 known.secrets.push(secret);
             }
         }
-        // A secret also appears escaped inside JSON text, so that spelling is searched for too.
-        let spellings = known.secrets.iter().flat_map(|secret| {
-            let plain = secret.expose_secret().to_owned();
-            let quoted = Value::from(plain.as_str()).to_string();
-            [quoted[1..quoted.len() - 1].to_owned(), plain]
-        });
-        known.finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(spellings.collect::<Vec<_>>()).ok();
+        let spellings: Vec<_> = known.spellings().collect();
+        known.finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(spellings).ok();
     }
 
     /// Remembers the values of environment variables whose names say that they are secret.
@@ -56,15 +52,19 @@ impl Redactor {
             let name = name.to_ascii_lowercase();
             is_secret_field(&name) || name.ends_with("_key") || name.ends_with("_pat")
         };
-        self.add(std::env::vars().filter(|(name, _)| secret(name)).map(|(_, value)| value.into()));
+        // What is not UTF-8 cannot show up in JSON or in a log line, and must not stop the program.
+        let readable = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        self.add(readable.filter(|(name, _)| secret(name)).map(|(_, value)| value.into()));
     }
 
     /// The text without secrets, or nothing where it has none.
     #[must_use]
     pub fn clean(&self, text: &str) -> Option<String> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let finder = known.finder.as_ref()?;
-        finder.is_match(text).then(|| finder.replace_all_with_mask(text))
+        match &known.finder {
+            Some(finder) => finder.is_match(text).then(|| replace_all(finder, text)),
+            None => known.clean_one_by_one(text),
+        }
     }
 
     /// Cuts secrets out of an outcome.
@@ -104,9 +104,7 @@ impl Redactor {
             output.text = clean;
         }
         rewrite_value(&mut output.data, &|text| self.clean(text));
-        for value in output.metadata.values_mut() {
-            rewrite_value(value, &|text| self.clean(text));
-        }
+        rewrite_map(&mut output.metadata, &|text| self.clean(text));
     }
 
     fn clean_error(&self, error: &mut ToolError) {
@@ -116,7 +114,7 @@ impl Redactor {
     }
 
     fn knows_any(&self) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).finder.is_some()
+        self.0.read().unwrap_or_else(PoisonError::into_inner).secrets.is_empty().not()
     }
 
     /// A value as one line for a log: secrets and secret-looking fields masked, the rest cut to a length.
@@ -142,19 +140,32 @@ impl fmt::Debug for Redactor {
     }
 }
 
-trait ReplaceWithMask {
-    fn replace_all_with_mask(&self, text: &str) -> String;
+impl Known {
+    /// The slow way, where there are too many secrets for a finder. Longer ones first, or their ends would stay.
+    fn clean_one_by_one(&self, text: &str) -> Option<String> {
+        let mut spellings: Vec<_> = self.spellings().filter(|secret| text.contains(secret.as_str())).collect();
+        spellings.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        let clean = spellings.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), MASK));
+        (!spellings.is_empty()).then_some(clean)
+    }
+
+    /// Each secret as it is, and as it stands inside JSON text.
+    fn spellings(&self) -> impl Iterator<Item = String> {
+        self.secrets.iter().flat_map(|secret| {
+            let plain = secret.expose_secret().to_owned();
+            let quoted = Value::from(plain.as_str()).to_string();
+            [quoted[1..quoted.len() - 1].to_owned(), plain]
+        })
+    }
 }
 
-impl ReplaceWithMask for AhoCorasick {
-    fn replace_all_with_mask(&self, text: &str) -> String {
-        let mut clean = String::with_capacity(text.len());
-        self.replace_all_with(text, &mut clean, |_, _, out| {
-            out.push_str(MASK);
-            true
-        });
-        clean
-    }
+fn replace_all(finder: &AhoCorasick, text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    finder.replace_all_with(text, &mut clean, |_, _, out| {
+        out.push_str(MASK);
+        true
+    });
+    clean
 }
 
 /// Whether a field of this name holds a secret.
@@ -188,17 +199,19 @@ pub(crate) fn rewrite_value(value: &mut Value, rewrite: &dyn Fn(&str) -> Option<
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| rewrite_value(item, rewrite)),
-        Value::Object(fields) => {
-            let dirty: Vec<_> = fields.keys().filter_map(|key| Some((key.clone(), rewrite(key)?))).collect();
-            for (key, clean) in dirty {
-                if let Some(field) = fields.remove(&key) {
-                    fields.insert(clean, field);
-                }
-            }
-            fields.values_mut().for_each(|field| rewrite_value(field, rewrite));
-        }
+        Value::Object(fields) => rewrite_map(fields, rewrite),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+pub(crate) fn rewrite_map(fields: &mut Map<String, Value>, rewrite: &dyn Fn(&str) -> Option<String>) {
+    let dirty: Vec<_> = fields.keys().filter_map(|key| Some((key.clone(), rewrite(key)?))).collect();
+    for (key, clean) in dirty {
+        if let Some(field) = fields.remove(&key) {
+            fields.insert(clean, field);
+        }
+    }
+    fields.values_mut().for_each(|field| rewrite_value(field, rewrite));
 }
 
 #[cfg(test)]
@@ -234,6 +247,15 @@ mod tests {
         let line = redactor.log_line(&json!({"API-Key": 5, "q": "canary-123456789", "nested": [{"userPassword": "x"}]}), 500);
         assert_eq!(line, r#"{"API-Key":"[REDACTED]","q":"[REDACTED]","nested":[{"userPassword":"[REDACTED]"}]}"#);
         assert!(!redactor.log_text(&format!("{}canary-123456789", "x".repeat(90)), 100).contains("canary"));
+    }
+
+    #[test]
+    fn without_a_finder_it_only_takes_longer() {
+        let redactor = redactor("canary\"9000");
+        redactor.add(["canary\"9000-long".to_owned().into()]);
+        redactor.0.write().expect("a lock").finder = None;
+        assert_eq!(redactor.clean("x canary\"9000-long y canary\\\"9000 z").as_deref(), Some("x [REDACTED] y [REDACTED] z"));
+        assert_eq!(redactor.clean("nothing here"), None);
     }
 
     #[test]

@@ -171,10 +171,13 @@ impl ToolSpec {
         Ok(self.rehashed())
     }
 
-    /// The same spec with another description.
+    /// The same spec with another description; one that is too long loses its middle.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
+        if self.description.len() > Self::MAX_DESCRIPTION {
+            self.description = crate::printable::shorten(&self.description, Self::MAX_DESCRIPTION / 2).into();
+        }
         self.rehashed()
     }
 

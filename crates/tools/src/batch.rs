@@ -26,14 +26,12 @@ impl From<Outcome> for Settled {
 impl Executor {
     /// Admits and attempts one call, and keeps the question if it has to wait.
     pub async fn settle(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext) -> Settled {
-        let (id, tool) = (call.id, call.tool.clone());
-        let outcome = |tool, status| Outcome { call_id: id, tool, status, duration: Duration::ZERO };
         match self.admit(toolkit, call, cx, None).await {
             Admission::Ready(prepared) => self.attempt(prepared, cx).await.into(),
-            Admission::Answered(outcome) => outcome.into(),
-            Admission::Accepted(_) => outcome(tool, Status::Accepted).into(),
+            Admission::Answered(outcome) | Admission::Accepted(outcome) => outcome.into(),
             Admission::Waiting(question) => {
-                Settled { outcome: outcome(question.tool.clone(), Status::Waiting(question.id)), question: Some(question) }
+                let (call_id, tool, status) = (question.call.id, question.tool.clone(), Status::Waiting(question.id));
+                Settled { outcome: Outcome { call_id, tool, status, duration: Duration::ZERO }, question: Some(question) }
             }
         }
     }

@@ -10,7 +10,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use helve_core::{
-    CallContext, DynTool, ErrorKind, EventData, Grant, Layer, Next, Outcome, Output, Policy, Question, Redactor, ToolCall, ToolError,
+    CallContext, DynTool, ErrorKind, EventData, Grant, Layer, Next, Outcome, Output, Policy, Question, Redactor, Status, ToolCall,
+    ToolError,
 };
 
 use crate::catalogue::Entry;
@@ -84,7 +85,7 @@ pub enum Admission {
     /// It has its outcome already: refused, or known from the cache.
     Answered(Outcome),
     /// It was put in the queue; the task has the call's id.
-    Accepted(helve_core::CallId),
+    Accepted(Outcome),
     /// A person must be asked first.
     Waiting(Question),
 }
@@ -150,7 +151,10 @@ impl Executor {
         }
         match defer::defer(&member.entry, &call).await {
             Ok(None) => Admission::Ready(Prepared { call, entry: member.entry.clone(), begun }),
-            Ok(Some(task)) => Admission::Accepted(task),
+            Ok(Some(task)) => {
+                let (tool, duration) = (member.entry.name().clone(), begun.elapsed());
+                Admission::Accepted(Outcome { call_id: task, tool, status: Status::Accepted, duration })
+            }
             Err(error) => answered(&call, Err(error)),
         }
     }
@@ -158,7 +162,7 @@ impl Executor {
     /// Runs a call that was admitted. It always ends in an outcome.
     pub async fn attempt(&self, prepared: Prepared, cx: &CallContext) -> Outcome {
         let Prepared { call, entry, begun } = prepared;
-        let cx = cx.clone().with_call(call.id);
+        let cx = cx.clone().for_call(call.id, self.0.trace.redactor());
         cx.emit(|| EventData::ToolStart { call_id: call.id, tool: entry.name().clone() });
         let chain = self.chain(&entry);
         let result = trace::watch(&call, &entry, run(&chain, &**entry.tool(), &call, &cx)).await;
@@ -174,14 +178,14 @@ impl Executor {
     /// The layers of a tool, outermost first. Layers that do not apply are left out.
     fn layers(&self, entry: &Entry) -> Vec<Arc<dyn Layer>> {
         let rules = entry.spec().rules();
-        let mut layers: Vec<Arc<dyn Layer>> = Vec::new();
+        let mut layers = vec![Catch::layers()];
         layers.extend(Cache::layer(&self.0.cache, entry));
         layers.extend(self.0.layers.iter().cloned());
         layers.extend(Retry::layer(rules));
         layers.push(Limit::layer(&self.0.limits, entry));
         layers.push(Timeout::layer(rules, self.0.grace));
         layers.extend(CheckOutput::layer(entry, self.0.trace.redactor()));
-        layers.push(Catch::layer());
+        layers.push(Catch::tool());
         layers
     }
 

@@ -113,8 +113,8 @@ impl Toolkit {
     fn of(mut inner: Inner) -> Self {
         inner.by_name.reserve(inner.members.len());
         for (index, member) in inner.members.iter().enumerate() {
-            for name in [member.entry.model_name(), member.entry.name()] {
-                inner.by_name.insert(name.clone(), index);
+            for name in [member.entry.name(), member.entry.model_name()] {
+                inner.by_name.entry(name.clone()).or_insert(index);
             }
         }
         Self(Arc::new(inner))

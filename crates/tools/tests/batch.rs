@@ -170,5 +170,5 @@ async fn a_broken_layer_costs_only_its_own_call() {
     let calls = (0..3).map(|number| ToolCall::new("moody", json!({"number": number}))).collect();
     let settled = executor.batch(&toolkit([moody("moody", Rules::default(), &alive)]), calls, &CallContext::default()).await;
     assert_eq!(settled.iter().map(|settled| settled.outcome.success()).collect::<Vec<_>>(), [true, false, true]);
-    assert_eq!(settled[1].outcome.text(), "failed: the call ended without a result");
+    assert_eq!(settled[1].outcome.text(), "failed: a layer panicked: the layer is broken");
 }

@@ -135,7 +135,8 @@ impl Snapshot {
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
         // Overlays are made over the base but not over each other, so two of them may bring the same name.
         let several = self.overlays.len() > 1;
-        let stays = move |entry: &&Arc<Entry>| !several || self.get(entry.name()).is_some_and(|first| Arc::ptr_eq(first, entry));
+        let first = move |entry: &Arc<Entry>, name: &str| self.get(name).is_some_and(|first| Arc::ptr_eq(first, entry));
+        let stays = move |entry: &&Arc<Entry>| !several || (first(entry, entry.name()) && first(entry, entry.model_name()));
         self.tables().flat_map(|table| &table.entries).filter(stays)
     }
 

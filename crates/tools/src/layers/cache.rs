@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use helve_core::json::canonical;
 use helve_core::{CacheRule, CallContext, Caller, Digest, ErrorKind, Layer, Next, Output, SourceId, ToolCall, ToolError};
 use quick_cache::Weighter;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::catalogue::Entry;
@@ -25,7 +25,7 @@ pub struct CacheKey {
 impl CacheKey {
     /// The key of a call. Arguments that differ only in order or spelling are the same.
     #[must_use]
-    pub fn new(source: &SourceId, spec: Digest, arguments: &serde_json::Value, caller: Option<&Caller>) -> Self {
+    pub fn new(source: &SourceId, spec: Digest, arguments: &Value, caller: Option<&Caller>) -> Self {
         // Which run of a conversation asks makes no difference to what it may see.
         let caller = caller.map(|caller| Caller { run: None, ..caller.clone() });
         Self { source: source.clone(), spec, arguments: canonical(arguments).into(), caller }
@@ -57,9 +57,21 @@ struct ByBytes;
 
 impl Weighter<CacheKey, Kept> for ByBytes {
     fn weight(&self, key: &CacheKey, kept: &Kept) -> u64 {
-        // Data is usually the same as the text, once more.
-        (key.arguments.len() + kept.output.text.len() * 2 + 256) as u64
+        let output = &kept.output;
+        let beside: usize = output.metadata.iter().map(|(key, value)| key.len() + bytes_of(value)).sum();
+        (key.arguments.len() + output.text.len() + bytes_of(&output.data) + beside + 256) as u64
     }
+}
+
+/// About how much memory a value takes.
+fn bytes_of(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_of).sum(),
+        Value::Object(fields) => fields.iter().map(|(key, field)| key.len() + 48 + bytes_of(field)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    inside + size_of::<Value>()
 }
 
 impl Cache {

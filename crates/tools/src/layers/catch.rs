@@ -8,12 +8,21 @@ use futures_util::future::BoxFuture;
 use helve_core::{CallContext, Layer, Next, Output, ToolCall, ToolError};
 
 /// Turns panics into `failed`.
-pub(crate) struct Catch;
+pub(crate) struct Catch {
+    who: &'static str,
+}
 
 impl Catch {
-    pub(crate) fn layer() -> Arc<dyn Layer> {
-        static ONLY: LazyLock<Arc<Catch>> = LazyLock::new(|| Arc::new(Catch));
-        ONLY.clone()
+    /// Around the tool alone, so that retries and those who share its result see a failure.
+    pub(crate) fn tool() -> Arc<dyn Layer> {
+        static TOOL: LazyLock<Arc<Catch>> = LazyLock::new(|| Arc::new(Catch { who: "the tool" }));
+        TOOL.clone()
+    }
+
+    /// Around everything, so that a broken layer costs a call and not its caller.
+    pub(crate) fn layers() -> Arc<dyn Layer> {
+        static LAYERS: LazyLock<Arc<Catch>> = LazyLock::new(|| Arc::new(Catch { who: "a layer" }));
+        LAYERS.clone()
     }
 }
 
@@ -24,7 +33,7 @@ impl Layer for Catch {
             let work = AssertUnwindSafe(async { next.run(call, cx).await });
             work.catch_unwind().await.unwrap_or_else(|panic| {
                 let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-                Err(ToolError::failed(format!("the tool panicked: {}", said.unwrap_or("without a message"))))
+                Err(ToolError::failed(format!("{} panicked: {}", self.who, said.unwrap_or("without a message"))))
             })
         })
     }

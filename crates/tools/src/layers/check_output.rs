@@ -33,6 +33,10 @@ impl Layer for CheckOutput {
             let data = text.as_ref().unwrap_or(&output.data);
             // Problems quote the result in part, so they are told of a result that holds no secret.
             let problems = self.schema.problems(&self.redactor.cleaned(data));
+            if problems.is_empty() {
+                let message = "the tool's result does not fit its own schema, and holds a secret that is not shown";
+                return Err(ToolError::new(ErrorKind::InvalidOutput, message));
+            }
             let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
             let message = format!("the tool's result does not fit its own schema: {}", listed.join("; "));
             Err(ToolError::new(ErrorKind::InvalidOutput, message).with("problems", json!(problems)))

@@ -9,7 +9,7 @@ use helve_core::{
 
 use crate::toolkit::{Member, Toolkit};
 
-/// Used grants that are remembered; older ones are the store's business.
+/// Answers that are remembered. Across restarts that is the business of whoever stores the questions.
 const REMEMBERED: usize = 65_536;
 
 /// What is decided about one call.
@@ -54,22 +54,22 @@ impl Permit {
         }
     }
 
+    /// Lets an answer count once. A denial is used up too, so that nobody can approve what was denied.
     fn redeem(&self, grant: Grant) -> Verdict {
+        let first = {
+            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+            // Ids are in the order of time, so the first is the oldest.
+            if used.len() >= REMEMBERED {
+                used.pop_first();
+            }
+            used.insert(grant.approval_id)
+        };
         let said = grant.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         match grant.decision {
             Decision::Deny => Verdict::Refuse(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
             Decision::Expired => Verdict::Refuse(ToolError::denied(Denial::Expired, "nobody approved the call in time")),
-            Decision::Approve => {
-                let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-                if !used.insert(grant.approval_id) {
-                    return Verdict::Refuse(ToolError::denied(Denial::Policy, "an approval opens its call once, and this one was used"));
-                }
-                // Ids are in the order of time, so the first is the oldest.
-                if used.len() > REMEMBERED {
-                    used.pop_first();
-                }
-                Verdict::Allow
-            }
+            Decision::Approve if first => Verdict::Allow,
+            Decision::Approve => Verdict::Refuse(ToolError::denied(Denial::Policy, "the question was answered before, and counts once")),
         }
     }
 }

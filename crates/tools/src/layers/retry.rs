@@ -40,7 +40,7 @@ impl Layer for Retry {
                 let Some(delay) = delay.filter(|delay| error.is_retryable() && *delay <= LONGEST_DELAY) else {
                     return Err(if attempt > 1 { error.with("attempts", json!(attempt)) } else { error });
                 };
-                tracing::debug!(call = %call.id, tool = %call.tool, %error, ?delay, "trying again");
+                tracing::debug!(call = %call.id, tool = %call.tool, error = error.kind().name(), ?delay, "trying again");
                 tokio::select! {
                     () = tokio::time::sleep(delay) => attempt += 1,
                     () = cx.cancelled().cancelled() => return Err(ToolError::cancelled()),

@@ -14,7 +14,14 @@ pub(crate) fn validate(entry: &Entry, call: &mut ToolCall, redactor: &Redactor) 
     let schema = entry.spec().input();
     schema.fit(&mut call.arguments).map_err(|problems| {
         // Problems quote the arguments in part, so they are told of arguments that hold no secret.
-        let problems = schema.fit(&mut redactor.cleaned(&call.arguments)).err().unwrap_or(problems);
+        let problems = if redactor.cleaned(&call.arguments) == call.arguments {
+            problems
+        } else {
+            schema.fit(&mut redactor.cleaned(&call.arguments)).err().unwrap_or_default()
+        };
+        if problems.is_empty() {
+            return ToolError::invalid_parameters("the arguments do not fit, and hold a secret that is not shown");
+        }
         let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
         ToolError::invalid_parameters(listed.join("; ")).with("problems", json!(problems))
     })

@@ -34,8 +34,7 @@ async fn settle(call: ToolCall, yes: bool, helve: &Helve) -> Outcome {
     loop {
         return match executor.admit(&toolkit, asked, &cx, grant.take()).await {
             Admission::Ready(prepared) => attempt(prepared, &cx, helve).await,
-            Admission::Answered(outcome) => outcome,
-            Admission::Accepted(task) => Outcome { call_id: task, tool: "".into(), status: Status::Accepted, duration: Duration::ZERO },
+            Admission::Answered(outcome) | Admission::Accepted(outcome) => outcome,
             Admission::Waiting(question) if yes => {
                 grant = Some(approve::beforehand(&question));
                 asked = question.call;
