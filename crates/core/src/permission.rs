@@ -55,7 +55,7 @@ pub struct Subject<'a> {
 }
 
 /// One operator rule. Every condition that is given must hold.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PermissionRule {
     /// Tools by name.

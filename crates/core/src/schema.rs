@@ -158,9 +158,19 @@ impl Schema {
     #[must_use]
     pub fn problems(&self, value: &Value) -> Vec<Problem> {
         match &self.compiled().validator {
-            Some(validator) => explain::problems(validator, value),
+            Some(validator) => explain::problems(validator, self.value(), value),
             None => vec![Problem::unusable()],
         }
+    }
+
+    /// What is wrong with a value as it stands: as [`Schema::fit`], but nothing is read into it and nothing added.
+    #[must_use]
+    pub fn check(&self, value: &Value) -> Vec<Problem> {
+        let compiled = self.compiled();
+        let Some(validator) = &compiled.validator else { return vec![Problem::unusable()] };
+        let mut problems = compiled.shape.unknown(value);
+        problems.extend(explain::problems(validator, self.value(), value));
+        explain::most_useful(problems)
     }
 
     /// Makes arguments fit where the schema leaves one reading of them, fills in defaults, and refuses what is unknown.
@@ -182,7 +192,7 @@ impl Schema {
         }
         coerce::complete(self.value(), arguments);
         let mut problems = shape.unknown(arguments);
-        problems.extend(explain::problems(validator, arguments));
+        problems.extend(explain::problems(validator, self.value(), arguments));
         if problems.is_empty() { Ok(()) } else { Err(explain::most_useful(problems)) }
     }
 

@@ -52,8 +52,8 @@ impl fmt::Display for Problem {
 }
 
 /// All problems of a value, as far as they are worth listing.
-pub(super) fn problems(validator: &Validator, value: &Value) -> Vec<Problem> {
-    validator.iter_errors(value).take(MOST * 2).flat_map(|error| describe(&error)).collect()
+pub(super) fn problems(validator: &Validator, schema: &Value, value: &Value) -> Vec<Problem> {
+    validator.iter_errors(value).take(MOST * 2).flat_map(|error| describe(&error, schema)).collect()
 }
 
 /// Drops repetition: the check for unknown arguments and the schema's own may say the same twice.
@@ -73,7 +73,7 @@ pub(super) fn pointer(path: &str) -> String {
     if path.is_empty() { "/".to_owned() } else { shorten(&escape(path), 200) }
 }
 
-fn describe(error: &ValidationError<'_>) -> Vec<Problem> {
+fn describe(error: &ValidationError<'_>, schema: &Value) -> Vec<Problem> {
     let path = error.instance_path().as_str();
     let one = |expected: String| vec![Problem { path: pointer(path), expected, got: got(error.instance()), hint: None }];
     match error.kind() {
@@ -82,18 +82,25 @@ fn describe(error: &ValidationError<'_>) -> Vec<Problem> {
             let expected = "a value for this required argument".to_owned();
             vec![Problem { path: pointer(&format!("{path}/{}", shown_name(name))), expected, got: "nothing".into(), hint: None }]
         }
-        ValidationErrorKind::AdditionalProperties { unexpected } | ValidationErrorKind::UnevaluatedProperties { unexpected } => unexpected
-            .iter()
-            .map(|name| Problem {
-                path: pointer(&format!("{path}/{}", shown_name(name))),
-                expected: "only fields that the schema names".into(),
-                got: "an unknown argument".into(),
-                hint: None,
-            })
-            .collect(),
+        ValidationErrorKind::AdditionalProperties { unexpected } | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            // The keyword stands beside the fields that are known.
+            let keyword = error.schema_path().as_str();
+            let beside = keyword.rsplit_once('/').and_then(|(parent, _)| schema.pointer(&format!("{parent}/properties")));
+            let known: Vec<&str> = beside.and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            unexpected
+                .iter()
+                .map(|name| Problem {
+                    path: pointer(&format!("{path}/{}", shown_name(name))),
+                    ..Problem::unknown(name, known.iter().copied())
+                })
+                .collect()
+        }
         ValidationErrorKind::Type { kind } => one(match kind {
             TypeKind::Single(name) => name.to_string(),
-            TypeKind::Multiple(names) => names.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(" or "),
+            // That null would do as well helps nobody who sent a value.
+            TypeKind::Multiple(names) => {
+                names.iter().map(|name| name.to_string()).filter(|name| name != "null").collect::<Vec<_>>().join(" or ")
+            }
         }),
         ValidationErrorKind::Enum { options } => {
             let options: Vec<_> = options.as_array().into_iter().flatten().collect();

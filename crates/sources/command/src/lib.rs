@@ -1,5 +1,19 @@
 //! Executables as tools: arguments in, text or JSON out, and no process left behind.
+//!
+//! A call never goes through a shell, starts from an empty environment, reads and keeps a bounded amount, and ends
+//! with everything dead that it started: the process group, and on Linux also what left the group.
 
+mod argv;
+mod capture;
+mod check;
 mod definition;
+mod environment;
+mod group;
+mod process;
+mod program;
+mod result;
+mod sweep;
+mod template;
+mod tool;
 
 pub use definition::{CommandDefinition, OutputFormat, Stdin};

@@ -1,0 +1,159 @@
+//! What people write in `helve.yaml`, `tool_sets/*.yaml` and `agents/*.yaml`.
+
+use std::collections::BTreeMap;
+
+use helve_core::authored::HumanDuration;
+use helve_core::{Pattern, Permission, PermissionRule};
+use schemars::JsonSchema;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+/// `helve.yaml`: everything is optional.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HelveFile {
+    /// The model that agents use unless they say otherwise.
+    pub model: Option<String>,
+    /// Models by a name of your own.
+    pub models: BTreeMap<String, ModelEntry>,
+    /// The agent that answers unless another is asked for.
+    pub agent: Option<String>,
+    /// Sources in order; where names meet, the earlier keeps them. Known are `builtin`, `command`, `native` and `mcp`.
+    pub sources: Option<Vec<String>>,
+    /// Who may call what; among rules that match the strictest wins.
+    pub permissions: Vec<PermissionRule>,
+    /// Where records are kept: `sqlite:FILE` or `postgres://…`.
+    pub store: Option<String>,
+    /// The address the server listens on.
+    pub listen: Option<String>,
+    /// The address that devices and links are told.
+    pub public_url: Option<String>,
+    /// Host names the server answers to, besides loopback names and addresses.
+    pub allowed_hosts: Vec<String>,
+    /// Which agent answers which device.
+    pub devices: Vec<DeviceRule>,
+    /// How much at once.
+    pub limits: Limits,
+}
+
+/// A model by a name of your own.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelEntry {
+    /// How it is spoken to, such as `openai_compatible`.
+    pub provider: String,
+    /// Its address.
+    pub base_url: Option<String>,
+    /// The key; better from the environment: `${NAME}`.
+    #[schemars(with = "Option<String>")]
+    pub api_key: Option<SecretString>,
+    /// The name by which the provider knows it.
+    pub model: Option<String>,
+}
+
+/// Which agent answers a device.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceRule {
+    /// Device ids; patterns are allowed.
+    #[serde(rename = "match")]
+    pub device: Pattern,
+    /// The agent.
+    pub agent: Option<String>,
+    /// What the device must show.
+    #[schemars(with = "Option<String>")]
+    pub token: Option<SecretString>,
+}
+
+/// How much at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// How many calls run at once.
+    pub concurrency: Option<std::num::NonZeroU32>,
+    /// How much of a result a model is told.
+    pub result_bytes: Option<u64>,
+}
+
+/// `tool_sets/*.yaml`: a named group of tools.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetFile {
+    /// Its name.
+    pub name: String,
+    /// What it is good for.
+    #[serde(default)]
+    pub description: String,
+    /// Its tools, by name or pattern.
+    #[serde(default)]
+    pub tools: Vec<Pattern>,
+    /// Other sets that it contains.
+    #[serde(default)]
+    pub tool_sets: Vec<String>,
+}
+
+/// `agents/*.yaml`: who answers, with which tools.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentFile {
+    /// Its name.
+    pub name: String,
+    /// What it is good for; other agents read it.
+    #[serde(default)]
+    pub description: String,
+    /// Its model, if not the project's.
+    pub model: Option<String>,
+    /// What it is told before anyone speaks.
+    #[serde(default)]
+    pub instructions: String,
+    /// Tool sets by name.
+    #[serde(default)]
+    pub tool_sets: Vec<String>,
+    /// Tools by name or pattern.
+    #[serde(default)]
+    pub tools: Vec<Pattern>,
+    /// How it calls tools.
+    #[serde(default)]
+    pub output_strategy: OutputStrategy,
+    /// Agents that it may call.
+    #[serde(default)]
+    pub subagents: Vec<String>,
+    /// When it stops.
+    #[serde(default)]
+    pub limits: AgentLimits,
+    /// Tools by name or pattern that it is stricter with; it can never loosen.
+    #[serde(default)]
+    pub permissions: BTreeMap<String, Permission>,
+}
+
+/// How an agent calls tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OutputStrategy {
+    /// Whether the model's own function calling is used where it works.
+    pub function_calling: bool,
+    /// Whether calls are found in structured or plain text where it does not.
+    pub fallback_to_structured_output: bool,
+}
+
+impl Default for OutputStrategy {
+    fn default() -> Self {
+        Self { function_calling: true, fallback_to_structured_output: true }
+    }
+}
+
+/// When an agent stops.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentLimits {
+    /// How often the model is asked.
+    pub max_iterations: Option<u32>,
+    /// How many calls it may make.
+    pub max_calls: Option<u32>,
+    /// How many tokens it may use.
+    pub max_tokens: Option<u64>,
+    /// What it may cost, in US dollars.
+    pub max_cost: Option<f64>,
+    /// How long it may take.
+    pub timeout: Option<HumanDuration>,
+}

@@ -1,0 +1,138 @@
+//! Which files a project has. They are found by where they lie; nothing is registered.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::diagnostic::{Diagnostic, Severity};
+
+/// More files in one folder are not a project.
+const MAX_FILES: usize = 10_000;
+
+/// What a file is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// `helve.yaml`.
+    Config,
+    /// A command tool.
+    Command,
+    /// An HTTP tool, or many from an OpenAPI document.
+    Native,
+    /// An MCP server, or a server of the older contract.
+    Mcp,
+    /// A tool set.
+    Set,
+    /// An agent.
+    Agent,
+}
+
+/// Where files of each kind lie.
+pub(crate) const FOLDERS: [(Kind, &str); 6] = [
+    (Kind::Command, "tools/builtin"),
+    (Kind::Native, "tools/native"),
+    (Kind::Mcp, "tools/mcp"),
+    (Kind::Set, "tool_sets"),
+    (Kind::Set, "configs/tool_sets"),
+    (Kind::Agent, "agents"),
+];
+
+/// The name of the file with settings.
+pub(crate) const CONFIG: &str = "helve.yaml";
+
+/// A project's folder and the files in it.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    /// The folder, as the system knows it.
+    pub root: PathBuf,
+    /// The files, in the order in which they count.
+    pub files: Vec<(Kind, Arc<str>)>,
+    /// Folders that could not be read.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Finds the files of a project.
+///
+/// # Errors
+/// Where the folder is not there.
+pub fn discover(root: &Path) -> std::io::Result<Folder> {
+    let root = root.canonicalize()?;
+    if !root.is_dir() {
+        return Err(std::io::Error::new(std::io::ErrorKind::NotADirectory, "not a folder"));
+    }
+    let mut found = Folder { root, files: Vec::new(), diagnostics: Vec::new() };
+    for name in [CONFIG, "helve.yml"] {
+        if found.root.join(name).is_file() {
+            found.files.push((Kind::Config, name.into()));
+        }
+    }
+    for (kind, folder) in FOLDERS {
+        found.search(kind, folder);
+    }
+    Ok(found)
+}
+
+impl Folder {
+    fn search(&mut self, kind: Kind, folder: &str) {
+        let entries = match fs::read_dir(self.root.join(folder)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+            Err(error) => {
+                let message = format!("the folder cannot be read: {error}");
+                return self.diagnostics.push(Diagnostic::in_file(Severity::Error, &folder.into(), message));
+            }
+        };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| !name.starts_with('.') && (has_ending(name, "yaml") || has_ending(name, "yml")))
+            .collect();
+        names.sort_unstable();
+        if names.len() > MAX_FILES {
+            let message = format!("only the first {MAX_FILES} of {} files are read", names.len());
+            self.diagnostics.push(Diagnostic::in_file(Severity::Error, &folder.into(), message));
+            names.truncate(MAX_FILES);
+        }
+        self.files.extend(names.into_iter().map(|name| (kind, format!("{folder}/{name}").into())));
+    }
+
+    /// The files of one kind.
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Arc<str>> {
+        self.files.iter().filter(move |(own, _)| *own == kind).map(|(_, file)| file)
+    }
+}
+
+fn has_ending(name: &str, ending: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_by_where_they_lie() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for file in [
+            "helve.yaml",
+            "tools/native/b.yaml",
+            "tools/native/a.yml",
+            "tools/native/readme.md",
+            "tools/native/.hidden.yaml",
+            "tool_sets/s.yaml",
+            "configs/tool_sets/t.yaml",
+            "agents/x.yaml",
+            "tools/other/y.yaml",
+        ] {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            fs::write(path, "").expect("a file");
+        }
+        let found = discover(folder.path()).expect("a project");
+        let names: Vec<_> = found.files.iter().map(|(_, file)| &**file).collect();
+        assert_eq!(
+            names,
+            ["helve.yaml", "tools/native/a.yml", "tools/native/b.yaml", "tool_sets/s.yaml", "configs/tool_sets/t.yaml", "agents/x.yaml"]
+        );
+        assert_eq!(found.of(Kind::Set).count(), 2);
+        assert!(discover(&folder.path().join("nowhere")).is_err());
+    }
+}

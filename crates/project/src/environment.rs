@@ -1,0 +1,98 @@
+//! `${NAME}` in files: replaced by the environment, with a clear error where it is not set.
+
+use helve_core::authored::FieldError;
+use helve_core::secret::is_secret_field;
+use secrecy::SecretString;
+
+use crate::yaml::Node;
+
+/// Replaces `${NAME}` and `${NAME:-default}` in every text, and gives back the values that look like secrets.
+///
+/// # Errors
+/// Where a variable is not set, or a reference does not end.
+pub(crate) fn expand(node: &mut Node, look_up: &dyn Fn(&str) -> Option<String>) -> Result<Vec<SecretString>, FieldError> {
+    let mut secrets = Vec::new();
+    node.rewrite::<FieldError>(&mut |path, text| {
+        if !text.contains("${") {
+            return Ok(None);
+        }
+        let (expanded, used) = expand_text(text, look_up).map_err(|error| FieldError { path: path.to_owned(), ..error })?;
+        let field = path.rsplit('/').next().unwrap_or_default();
+        let in_secret_field = is_secret_field(field) || path.starts_with("/auth_method");
+        secrets.extend(used.into_iter().filter(|(name, _)| in_secret_field || names_secret(name)).map(|(_, value)| value.into()));
+        Ok(Some(expanded))
+    })?;
+    Ok(secrets)
+}
+
+fn names_secret(name: &str) -> bool {
+    is_secret_field(name) || name.to_ascii_lowercase().ends_with("_key")
+}
+
+/// The text with its variables, and what each was replaced by.
+type Expanded = (String, Vec<(String, String)>);
+
+fn expand_text(text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<Expanded, FieldError> {
+    let mut expanded = String::with_capacity(text.len());
+    let mut used = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        expanded.push_str(before);
+        let Some((reference, tail)) = after.split_once('}') else {
+            return Err(FieldError::new("", "`${` is not closed").hint("write ${NAME} or ${NAME:-default}"));
+        };
+        let (name, default) = reference.split_once(":-").map_or((reference, None), |(name, default)| (name, Some(default)));
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return Err(FieldError::new("", format!("`{name}` is not the name of an environment variable")));
+        }
+        let value = look_up(name).filter(|value| !value.is_empty()).or_else(|| default.map(str::to_owned));
+        let Some(value) = value else {
+            let error = FieldError::new("", format!("the environment variable `{name}` is not set"));
+            return Err(error.hint(format!("set it before you start helve, or give a default: ${{{name}:-…}}")));
+        };
+        expanded.push_str(&value);
+        used.push((name.to_owned(), value));
+        rest = tail;
+    }
+    expanded.push_str(rest);
+    Ok((expanded, used))
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+    use serde_json::json;
+
+    use super::*;
+
+    fn look_up(name: &str) -> Option<String> {
+        match name {
+            "HOUSE_KEY" => Some("s3cr3t-value".into()),
+            "PLACE" => Some("Rome".into()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        }
+    }
+
+    fn expanded(text: &str) -> Result<(serde_json::Value, Vec<String>), FieldError> {
+        let mut node = crate::yaml::read(text).expect("YAML");
+        let secrets = expand(&mut node, &look_up)?;
+        Ok((node.value(), secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect()))
+    }
+
+    #[test]
+    fn variables_are_replaced_and_secrets_are_known() {
+        let (value, secrets) = expanded("a: in ${PLACE}, ${PLACE}\nb: {c: '${HOUSE_KEY}'}\nd: ${NONE:-x}${EMPTY:-y}\n").expect("expanded");
+        assert_eq!(value, json!({"a": "in Rome, Rome", "b": {"c": "s3cr3t-value"}, "d": "xy"}));
+        assert_eq!(secrets, ["s3cr3t-value"]);
+        assert_eq!(expanded("auth_method: {value: '${PLACE}'}").expect("expanded").1, ["Rome"]);
+    }
+
+    #[test]
+    fn what_is_not_set_is_named_with_its_field() {
+        let error = expanded("a:\n  - ${MISSING}\n").expect_err("not set");
+        assert_eq!((error.path.as_str(), error.message.as_str()), ("/a/0", "the environment variable `MISSING` is not set"));
+        assert_eq!(expanded("a: ${PLACE").expect_err("open").message, "`${` is not closed");
+        assert!(expanded("a: ${a b}").is_err());
+    }
+}

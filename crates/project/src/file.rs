@@ -1,0 +1,199 @@
+//! One file of a project: its text, what it says, and where.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use helve_core::authored::FieldError;
+use helve_core::{Problem, Schema};
+use schemars::JsonSchema;
+use secrecy::SecretString;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::environment;
+use crate::yaml::{self, Node};
+
+/// One file of a project that is YAML.
+#[derive(Debug, Clone)]
+pub struct ProjectFile {
+    path: Arc<str>,
+    text: Arc<str>,
+    node: Node,
+    secrets: Vec<SecretString>,
+}
+
+impl ProjectFile {
+    /// Reads a file, given from the project's folder, and replaces `${NAME}` in it.
+    ///
+    /// # Errors
+    /// The diagnostic of a file that cannot be read, is not YAML, or names a variable that is not set.
+    pub fn open(root: &Path, path: &Arc<str>) -> Result<Self, Diagnostic> {
+        let text = std::fs::read(root.join(&**path))
+            .map_err(|error| Diagnostic::in_file(Severity::Error, path, format!("the file cannot be read: {error}")))?;
+        let text = String::from_utf8(text).map_err(|_| Diagnostic::in_file(Severity::Error, path, "the file is not UTF-8 text"))?;
+        Self::parse(path, &text, &|name| std::env::var(name).ok())
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// As [`ProjectFile::open`].
+    pub fn parse(path: &Arc<str>, text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<Self, Diagnostic> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let node = yaml::read(text).map_err(|error| {
+            let diagnostic = Diagnostic::in_file(Severity::Error, path, &error.message).at(error.position, text);
+            Diagnostic { hint: error.hint, ..diagnostic }
+        })?;
+        let mut file = Self { path: path.clone(), text: text.into(), node, secrets: Vec::new() };
+        let mut expanded = file.node.clone();
+        file.secrets = environment::expand(&mut expanded, look_up).map_err(|error| file.diagnose(Severity::Error, &error))?;
+        file.node = expanded;
+        Ok(file)
+    }
+
+    /// The file, from the project's folder.
+    #[must_use]
+    pub fn path(&self) -> &Arc<str> {
+        &self.path
+    }
+
+    /// The text as it stands in the file.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What the environment put into it that must not show.
+    #[must_use]
+    pub fn secrets(&self) -> &[SecretString] {
+        &self.secrets
+    }
+
+    /// Whether it has a field.
+    #[must_use]
+    pub fn has(&self, field: &str) -> bool {
+        self.node.has(field)
+    }
+
+    /// What it says, without a shape.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        self.node.value()
+    }
+
+    /// What it says, as a type. The type's JSON Schema finds mistakes, so that each has its place.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn read<T: DeserializeOwned + JsonSchema + 'static>(&self) -> Result<T, Diagnostic> {
+        let value = self.node.value();
+        let problems = schema_of::<T>().check(&value);
+        let vague = |problem: &Problem| problem.expected.contains("allowed forms");
+        // A field with several forms is explained best by the reader itself, which knows the form that was meant.
+        if let Some(problem) = problems.iter().find(|problem| !vague(problem)) {
+            return Err(self.diagnose(Severity::Error, &in_words(problem)));
+        }
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let vague = problems.first().map(|problem| problem.path.clone());
+            let path = format!("/{}", error.path().to_string().replace(['.', '['], "/").replace(']', ""));
+            let path = if path == "/" || path == "//" { vague.unwrap_or_default() } else { path };
+            self.diagnose(Severity::Error, &FieldError::new(path, error.into_inner().to_string()))
+        })
+    }
+
+    /// The diagnostic of a mistake in a field.
+    #[must_use]
+    pub fn diagnose(&self, severity: Severity, error: &FieldError) -> Diagnostic {
+        let diagnostic = Diagnostic::in_file(severity, &self.path, &error.message).at(self.node.locate(&error.path), &self.text);
+        let field = Some(error.path.clone()).filter(|path| !path.is_empty());
+        Diagnostic { hint: error.hint.clone(), field, ..diagnostic }
+    }
+}
+
+/// The schema of a type, made and compiled once.
+fn schema_of<T: JsonSchema + 'static>() -> Schema {
+    static SCHEMAS: LazyLock<Mutex<HashMap<TypeId, Schema>>> = LazyLock::new(Mutex::default);
+    SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner).entry(TypeId::of::<T>()).or_insert_with(Schema::of::<T>).clone()
+}
+
+/// A problem in the words that fit a file.
+fn in_words(problem: &Problem) -> FieldError {
+    let field = problem.path.trim_start_matches('/').replace('/', ".");
+    let message = match problem.got.as_str() {
+        "nothing" => format!("`{field}` is missing"),
+        "an unknown argument" => format!("there is no field `{field}`"),
+        got if field.is_empty() => format!("the file holds {got}, and should hold {}", problem.expected),
+        got => format!("`{field}` should be {}, and is {got}", problem.expected),
+    };
+    let hint = problem.hint.clone().or_else(|| (problem.got == "an unknown argument").then(|| format!("it has {}", problem.expected)));
+    FieldError { path: problem.path.clone(), message, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use helve_core::authored::RulesFields;
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only reading is tested")]
+    struct Thing {
+        name: String,
+        size: Option<u8>,
+        shape: Option<Shape>,
+        inner: Option<Inner>,
+        #[serde(flatten)]
+        rules: RulesFields,
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only reading is tested")]
+    struct Inner {
+        depth: u8,
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+    #[expect(dead_code, reason = "only reading is tested")]
+    enum Shape {
+        Round { radius: f64 },
+        Square { side: f64 },
+    }
+
+    fn read(text: &str) -> Result<Thing, String> {
+        let file = ProjectFile::parse(&"tools/x.yaml".into(), text, &|_| None).map_err(|diagnostic| diagnostic.to_string())?;
+        file.read::<Thing>().map_err(|diagnostic| diagnostic.to_string())
+    }
+
+    #[test]
+    fn a_file_that_is_right_is_read() {
+        let thing = read("name: x\nsize: 3\nshape: {type: round, radius: 1}\ntimeout: 5s\n").expect("a thing");
+        assert_eq!(thing.rules.timeout.map(|timeout| timeout.0.as_secs()), Some(5));
+    }
+
+    #[test]
+    fn each_mistake_has_its_line_and_a_hint() {
+        for (text, expected) in [
+            ("size: 3\n", "error: tools/x.yaml:1: `name` is missing\n  1 | size: 3"),
+            ("name: x\nsise: 3\n", "error: tools/x.yaml:2: there is no field `sise`\n  2 | sise: 3\n  hint: did you mean `size`?"),
+            ("name: x\nsize: big\n", "error: tools/x.yaml:2: `size` should be integer, and is string \"big\"\n  2 | size: big"),
+            ("name: x\nsize: 300\n", "error: tools/x.yaml:2: `size` should be 255 or less, and is integer 300\n  2 | size: 300"),
+            ("name: x\ntimeout: soon\n", "error: tools/x.yaml:2: `timeout` should be"),
+            (
+                "name: x\ninner: {dept: 1}\n",
+                "error: tools/x.yaml:2: there is no field `inner.dept`\n  2 | inner: {dept: 1}\n  hint: did you mean `depth`?",
+            ),
+            ("- a\n", "error: tools/x.yaml:1: the file holds array of 1 items, and should hold object"),
+            ("name: x\nshape: {type: roud, radius: 1}\n", "error: tools/x.yaml:2: unknown variant `roud`, expected `round` or `square`"),
+            ("name: x\nshape: {type: round, radius: far}\n", "error: tools/x.yaml:2: invalid type: string \"far\""),
+        ] {
+            let error = read(text).expect_err("a mistake");
+            assert!(error.starts_with(expected), "{text:?}:\n{error}");
+        }
+    }
+}

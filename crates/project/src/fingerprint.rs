@@ -1,0 +1,57 @@
+//! Whether anything in a project changed, told from names, sizes and times alone.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::discover::{CONFIG, FOLDERS};
+
+/// The names, sizes and times of a project's files at one moment. Equal ones mean that nothing changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Fingerprint {
+    files: Vec<(String, u64, Option<SystemTime>)>,
+}
+
+impl Fingerprint {
+    /// Takes the fingerprint of a project, scripts and documents beside its files included.
+    #[must_use]
+    pub fn of(root: &Path) -> Self {
+        let mut fingerprint = Self::default();
+        fingerprint.add(&root.join(CONFIG));
+        for (_, folder) in FOLDERS {
+            let Ok(entries) = fs::read_dir(root.join(folder)) else { continue };
+            for entry in entries.flatten() {
+                fingerprint.add(&entry.path());
+            }
+        }
+        fingerprint.files.sort();
+        fingerprint
+    }
+
+    fn add(&mut self, path: &Path) {
+        if let Ok(metadata) = fs::metadata(path) {
+            self.files.push((path.to_string_lossy().into_owned(), metadata.len(), metadata.modified().ok()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_shows() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tools = folder.path().join("tools/builtin");
+        fs::create_dir_all(&tools).expect("a folder");
+        let empty = Fingerprint::of(folder.path());
+        fs::write(tools.join("a.yaml"), "x").expect("a file");
+        let one = Fingerprint::of(folder.path());
+        assert_ne!(empty, one);
+        assert_eq!(one, Fingerprint::of(folder.path()));
+        fs::write(tools.join("a.yaml"), "xy").expect("a file");
+        assert_ne!(one, Fingerprint::of(folder.path()));
+        fs::write(folder.path().join("helve.yaml"), "").expect("a file");
+        assert_eq!(Fingerprint::of(folder.path()).files.len(), 2);
+    }
+}

@@ -1,0 +1,22 @@
+//! The project folder: which files there are, what they say, where they are wrong, and whether it may be trusted.
+//!
+//! This crate reads files and knows their shape; what a tool file means is known to the source that it describes.
+
+mod config;
+mod diagnostic;
+mod discover;
+mod environment;
+mod file;
+mod fingerprint;
+mod state;
+mod trust;
+mod yaml;
+
+pub use config::{AgentFile, AgentLimits, DeviceRule, HelveFile, Limits, ModelEntry, OutputStrategy, SetFile};
+pub use diagnostic::{Diagnostic, Severity};
+pub use discover::{Folder, Kind, discover};
+pub use file::ProjectFile;
+pub use fingerprint::Fingerprint;
+pub use state::{StateError, StateFolder};
+pub use trust::{Runnable, Trust, TrustStore};
+pub use yaml::{Node, Position, YamlError, read as read_yaml};

@@ -1,0 +1,204 @@
+//! YAML as a tree in which every value knows its place, read within limits.
+//!
+//! A file of a project may come from anywhere: aliases count as what they stand for, so a bomb is refused before it
+//! goes off, and a key that appears twice is an error instead of a guess.
+
+mod node;
+mod scalar;
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+
+use self::node::{Content, Entry};
+pub use self::node::{Node, Position};
+
+const MAX_BYTES: usize = 1 << 20;
+const MAX_DEPTH: usize = 64;
+const MAX_NODES: usize = 50_000;
+
+/// Why a text is not YAML that is accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct YamlError {
+    /// Where.
+    pub position: Position,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+impl YamlError {
+    fn new(position: Position, message: impl Into<String>) -> Self {
+        Self { position, message: message.into(), hint: None }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Reads one YAML document. An empty text is an empty map.
+///
+/// # Errors
+/// Where the text is not YAML, holds several documents, repeats a key or passes a limit.
+pub fn read(text: &str) -> Result<Node, YamlError> {
+    let start = Position { line: 1, column: 1 };
+    if text.len() > MAX_BYTES {
+        return Err(YamlError::new(start, format!("the file is larger than {MAX_BYTES} bytes")));
+    }
+    let mut builder = Builder::default();
+    let mut documents = 0;
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| syntax(text, &error))?;
+        if matches!(event, Event::DocumentStart(_)) {
+            documents += 1;
+            if documents > 1 {
+                return Err(YamlError::new(position(&span), "the file holds several documents").hint("write one document into each file"));
+            }
+        }
+        builder.take(event, &span)?;
+    }
+    Ok(builder.root.unwrap_or_else(|| Node { position: start, content: Content::Map(Vec::new()) }))
+}
+
+fn position(span: &Span) -> Position {
+    Position { line: span.start.line(), column: span.start.col() + 1 }
+}
+
+fn syntax(text: &str, error: &saphyr_parser::ScanError) -> YamlError {
+    let at = Position { line: error.marker().line(), column: error.marker().col() + 1 };
+    let has_tab = |line: &&str| line.chars().take_while(|character| character.is_whitespace()).any(|character| character == '\t');
+    // A tab in the indentation is reported in many ways, often a line later; name the cause.
+    let near = text.lines().enumerate().skip(at.line.saturating_sub(3)).take(4).find(|(_, line)| has_tab(line));
+    match near {
+        Some((index, _)) => YamlError::new(Position { line: index + 1, column: 1 }, "YAML is indented with spaces, and here is a tab")
+            .hint("replace the tab by spaces"),
+        None => YamlError::new(at, format!("not valid YAML: {}", error.info())),
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    root: Option<Node>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+}
+
+/// A list or map that is not finished.
+struct Open {
+    position: Position,
+    anchor: usize,
+    kind: OpenKind,
+}
+
+enum OpenKind {
+    List(Vec<Node>),
+    Map { entries: Vec<Entry>, key: Option<(String, Position)> },
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), YamlError> {
+        let at = position(span);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let plain = style == ScalarStyle::Plain;
+                let as_text = tag.as_ref().is_some_and(|tag| tag.suffix == "str");
+                if let Some(tag) = tag.filter(|tag| !tag.is_yaml_core_schema()) {
+                    return Err(YamlError::new(at, format!("the tag `{}{}` has no meaning here", tag.handle, tag.suffix)));
+                }
+                if self.wants_key() {
+                    return self.take_key(text.into_owned(), at);
+                }
+                let value = if plain && !as_text { scalar::resolve(&text) } else { text.into_owned().into() };
+                self.finish(Node { position: at, content: Content::Scalar(value) }, anchor)
+            }
+            Event::SequenceStart(anchor, _) => self.open(Open { position: at, anchor, kind: OpenKind::List(Vec::new()) }),
+            Event::MappingStart(anchor, _) => {
+                self.open(Open { position: at, anchor, kind: OpenKind::Map { entries: Vec::new(), key: None } })
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open { position, anchor, kind: OpenKind::List(items) }) => {
+                    self.finish(Node { position, content: Content::List(items) }, anchor)
+                }
+                Some(Open { position, anchor, kind: OpenKind::Map { entries, .. } }) => {
+                    self.finish(Node { position, content: Content::Map(entries) }, anchor)
+                }
+                None => Ok(()),
+            },
+            Event::Alias(anchor) => {
+                if self.wants_key() {
+                    return Err(YamlError::new(at, "an alias cannot be a key"));
+                }
+                let node = self.anchors.get(&anchor).cloned();
+                let node = node.ok_or_else(|| YamlError::new(at, "the alias refers to itself or to nothing"))?;
+                self.count(node.size(), at)?;
+                self.finish(node, 0)
+            }
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => Ok(()),
+        }
+    }
+
+    fn wants_key(&self) -> bool {
+        matches!(self.open.last(), Some(Open { kind: OpenKind::Map { key: None, .. }, .. }))
+    }
+
+    fn take_key(&mut self, text: String, at: Position) -> Result<(), YamlError> {
+        if text == "<<" {
+            return Err(YamlError::new(at, "merge keys (`<<`) are not supported").hint("write the fields out"));
+        }
+        if let Some(Open { kind: OpenKind::Map { entries, key }, .. }) = self.open.last_mut() {
+            if let Some(earlier) = entries.iter().find(|entry| entry.key == text) {
+                let line = earlier.position.line;
+                return Err(YamlError::new(at, format!("the key `{text}` is here twice; it stands in line {line} already")));
+            }
+            *key = Some((text, at));
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, open: Open) -> Result<(), YamlError> {
+        if self.wants_key() {
+            return Err(YamlError::new(open.position, "a key is a text").hint("put a text with braces in quotes: \"{{ name }}\""));
+        }
+        if self.open.len() >= MAX_DEPTH {
+            return Err(YamlError::new(open.position, format!("the file is nested deeper than {MAX_DEPTH} levels")));
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn finish(&mut self, node: Node, anchor: usize) -> Result<(), YamlError> {
+        self.count(1, node.position)?;
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut().map(|open| &mut open.kind) {
+            Some(OpenKind::List(items)) => items.push(node),
+            Some(OpenKind::Map { entries, key }) => {
+                if let Some((key, position)) = key.take() {
+                    entries.push(Entry { key, position, value: node });
+                }
+            }
+            None => self.root = Some(node),
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, nodes: usize, at: Position) -> Result<(), YamlError> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        if self.nodes > MAX_NODES {
+            return Err(YamlError::new(
+                at,
+                format!("the file stands for more than {MAX_NODES} values, aliases counted as what they stand for"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! One value of a YAML file, with its place.
+
+use serde_json::{Map, Value};
+
+/// A place in a file, both counted from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The character in the line.
+    pub column: usize,
+}
+
+/// One value of a YAML file, with its place.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Where it begins.
+    pub position: Position,
+    pub(super) content: Content,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    Scalar(Value),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) position: Position,
+    pub(super) value: Node,
+}
+
+impl Node {
+    /// The value without its places.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        match &self.content {
+            Content::Scalar(value) => value.clone(),
+            Content::List(items) => items.iter().map(Self::value).collect(),
+            Content::Map(entries) => {
+                Value::Object(entries.iter().map(|entry| (entry.key.clone(), entry.value.value())).collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// Whether a map has a key.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        matches!(&self.content, Content::Map(entries) if entries.iter().any(|entry| entry.key == key))
+    }
+
+    /// Where a JSON pointer leads: to the key of a field, to an item, or to the nearest that is there.
+    #[must_use]
+    pub fn locate(&self, pointer: &str) -> Position {
+        let mut node = self;
+        let mut position = self.position;
+        for step in pointer.split('/').skip(1) {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            let next = match &node.content {
+                Content::Map(entries) => entries.iter().find(|entry| entry.key == step).map(|entry| (entry.position, &entry.value)),
+                Content::List(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)).map(|item| (item.position, item)),
+                Content::Scalar(_) => None,
+            };
+            let Some((place, inner)) = next else { break };
+            position = place;
+            node = inner;
+        }
+        position
+    }
+
+    /// Rewrites every text, with the pointer to it.
+    ///
+    /// # Errors
+    /// Whatever the rewriting refuses.
+    pub fn rewrite<E>(&mut self, rewrite: &mut dyn FnMut(&str, &str) -> Result<Option<String>, E>) -> Result<(), E> {
+        self.rewrite_at(&mut String::new(), rewrite)
+    }
+
+    fn rewrite_at<E>(&mut self, at: &mut String, rewrite: &mut dyn FnMut(&str, &str) -> Result<Option<String>, E>) -> Result<(), E> {
+        let length = at.len();
+        match &mut self.content {
+            Content::Scalar(Value::String(text)) => {
+                if let Some(new) = rewrite(at, text)? {
+                    *text = new;
+                }
+            }
+            Content::Scalar(_) => {}
+            Content::List(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    at.push('/');
+                    at.push_str(&index.to_string());
+                    item.rewrite_at(at, rewrite)?;
+                    at.truncate(length);
+                }
+            }
+            Content::Map(entries) => {
+                for entry in entries {
+                    at.push('/');
+                    at.push_str(&entry.key.replace('~', "~0").replace('/', "~1"));
+                    entry.value.rewrite_at(at, rewrite)?;
+                    at.truncate(length);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many values it stands for.
+    pub(super) fn size(&self) -> usize {
+        match &self.content {
+            Content::Scalar(_) => 1,
+            Content::List(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
+            Content::Map(entries) => 1 + entries.iter().map(|entry| entry.value.size()).sum::<usize>(),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The words of a command: checked against the parameters at load, filled with values for each call.
+//!
+//! They go to the program as they are and no shell sees them, so a value can only do harm where the program itself
+//! would take it for an option. That is refused.
+
+use helve_core::authored::FieldError;
+use helve_core::{Schema, ToolError, suggest};
+use serde_json::Value;
+
+use crate::template::{HINT, Template};
+
+/// The program and its arguments, before values are filled in.
+#[derive(Debug)]
+pub(crate) struct Argv {
+    program: String,
+    arguments: Vec<Template>,
+    /// How many arguments stand up to and with the literal `--`.
+    options_end: usize,
+}
+
+impl Argv {
+    /// Reads the field `command`.
+    pub(crate) fn read(command: &[String], parameters: &Schema) -> Result<Self, FieldError> {
+        let example = "write the program and its arguments as a list, such as `[python3, scripts/hello.py]`";
+        let Some((program, rest)) = command.split_first() else {
+            return Err(FieldError::new("/command", "the command is empty").hint(example));
+        };
+        if program.trim().is_empty() {
+            return Err(FieldError::new("/command/0", "the program has no name").hint(example));
+        }
+        let mut templates = Vec::with_capacity(command.len());
+        for (index, word) in command.iter().enumerate() {
+            let wrong = |message: String| FieldError::new(format!("/command/{index}"), message);
+            if word.contains('\0') {
+                return Err(wrong("a command cannot hold the character NUL".to_owned()));
+            }
+            let template = Template::parse(word).map_err(|message| wrong(message).hint(HINT))?;
+            for path in template.paths() {
+                if index == 0 {
+                    return Err(wrong("the program cannot come from an argument".to_owned()).hint("name one program for each tool"));
+                }
+                check_path(parameters.value(), path).map_err(|(message, hint)| {
+                    let error = wrong(message);
+                    if let Some(hint) = hint { error.hint(hint) } else { error }
+                })?;
+            }
+            templates.push(template);
+        }
+        let program = templates.remove(0).fill(&Value::Null).unwrap_or_default();
+        let options_end = rest.iter().position(|word| word == "--").map_or(usize::MAX, |index| index + 1);
+        Ok(Self { program, arguments: templates, options_end })
+    }
+
+    /// The program as it is written.
+    pub(crate) fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Whether values go into the command.
+    pub(crate) fn has_templates(&self) -> bool {
+        self.arguments.iter().any(|argument| argument.paths().next().is_some())
+    }
+
+    /// What the program is given after its name. Arguments whose value was left out are left out too.
+    pub(crate) fn fill(&self, values: &Value) -> Result<Vec<String>, ToolError> {
+        let mut filled = Vec::with_capacity(self.arguments.len());
+        for (index, template) in self.arguments.iter().enumerate() {
+            let Some(argument) = template.fill(values) else { continue };
+            let refuse = |why: &str| {
+                let names: Vec<_> = template.paths().map(|path| format!("`{}`", path.join("."))).collect();
+                Err(ToolError::invalid_parameters(format!("{} {why}", names.join(" with "))))
+            };
+            if argument.contains('\0') {
+                return refuse("holds the character NUL, which no program can be given");
+            }
+            if argument.starts_with('-') && template.begins_with_value() && index < self.options_end {
+                return refuse(
+                    "starts with `-`, so the program could take it for an option. Such values are possible once the author \
+                     of this tool puts `--` before it in `command`, or joins it to its option as in `--name={{ name }}`",
+                );
+            }
+            filled.push(argument);
+        }
+        Ok(filled)
+    }
+}
+
+/// Looks a path up in the schema of the parameters, as far as the schema says what there is.
+fn check_path(schema: &Value, path: &[String]) -> Result<(), (String, Option<String>)> {
+    let mut schema = schema;
+    for (depth, name) in path.iter().enumerate() {
+        let what = if depth == 0 { "the tool".to_owned() } else { format!("`{}`", path[..depth].join(".")) };
+        let fields = schema.get("properties").and_then(Value::as_object);
+        match fields.and_then(|fields| fields.get(name)) {
+            Some(field) => schema = field,
+            None if is_open(schema, depth) => return Ok(()),
+            None => {
+                let noun = if depth == 0 { "parameter" } else { "field" };
+                let near = suggest::nearest(name, fields.into_iter().flatten().map(|(name, _)| name.as_str()));
+                return Err((format!("{what} has no {noun} `{name}`"), near.map(|near| format!("did you mean `{near}`?"))));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether values may have fields that the schema does not list here.
+fn is_open(schema: &Value, depth: usize) -> bool {
+    let has = |keyword: &str| schema.get(keyword).is_some();
+    if ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].into_iter().any(has) {
+        return true;
+    }
+    let objects = schema.get("type").is_none_or(|kind| kind == "object" || kind.as_array().is_some_and(|kinds| kinds.contains(&"object".into())));
+    let extra = schema.get("additionalProperties").is_some_and(|extra| *extra != Value::Bool(false));
+    // The parameters themselves are closed unless they say otherwise; an object that lists nothing is open.
+    objects && (extra || (depth > 0 && !has("properties")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn argv(command: &[&str]) -> Argv {
+        let parameters = Schema::new(json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {}, "n": {"type": "integer"}}}));
+        let command: Vec<_> = command.iter().map(|&word| word.to_owned()).collect();
+        Argv::read(&command, &parameters.expect("a schema")).expect("a command")
+    }
+
+    fn fill(command: &[&str], values: &Value) -> Result<Vec<String>, String> {
+        argv(command).fill(values).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_was_left_out_is_left_out() {
+        let command = ["ls", "-l", "{{ a }}", "--only={{ b }}", "end"];
+        assert_eq!(fill(&command, &json!({})), Ok(vec!["-l".into(), "end".into()]));
+        assert_eq!(fill(&command, &json!({"a": "", "b": 1})), Ok(vec!["-l".into(), String::new(), "--only=1".into(), "end".into()]));
+    }
+
+    #[test]
+    fn values_are_never_options() {
+        for (command, values) in [
+            (vec!["rm", "{{ a }}"], json!({"a": "-rf"})),
+            (vec!["rm", "{{ a }}.txt"], json!({"a": "-rf "})),
+            (vec!["rm", "{{ a }}{{ b }}"], json!({"a": "", "b": "--no-preserve-root"})),
+            (vec!["rm", "{{ a }}", "--", "x"], json!({"a": "-"})),
+            (vec!["kill", "{{ n }}"], json!({"n": -9})),
+        ] {
+            let refused = fill(&command, &values).expect_err("an option");
+            assert!(refused.starts_with("invalid_parameters: `") && refused.contains("puts `--` before it"), "{refused}");
+        }
+        assert_eq!(fill(&["rm", "--", "{{ a }}"], &json!({"a": "-rf"})), Ok(vec!["--".into(), "-rf".into()]));
+        assert_eq!(fill(&["rm", "--x={{ a }}"], &json!({"a": "-rf"})), Ok(vec!["--x=-rf".into()]));
+        assert_eq!(fill(&["rm", "{{ b }}"], &json!({"b": [-1]})), Ok(vec!["[-1]".into()]));
+    }
+
+    /// A `--` that a value brought along does not count.
+    #[test]
+    fn only_the_author_ends_the_options() {
+        let refused = fill(&["rm", "x{{ b }}", "{{ a }}"], &json!({"b": "--", "a": "-rf"}));
+        assert!(refused.is_err());
+        let refused = fill(&["rm", "{{ b }}", "{{ a }}"], &json!({"b": "--", "a": "-rf"}));
+        assert!(refused.expect_err("an option").contains("`b`"));
+    }
+
+    #[test]
+    fn no_value_holds_nul() {
+        assert!(fill(&["echo", "x{{ a }}"], &json!({"a": "a\0b"})).expect_err("NUL").contains("NUL"));
+        assert_eq!(fill(&["echo", "{{ b }}"], &json!({"b": ["\0"]})), Ok(vec!["[\"\\u0000\"]".into()]));
+    }
+
+    #[test]
+    fn paths_are_checked_as_far_as_the_schema_goes() {
+        let schema = json!({"type": "object", "properties": {
+            "place": {"type": "object", "properties": {"city": {"type": "string"}}, "additionalProperties": false},
+            "any": {"type": "object"}, "anything": {}, "text": {"type": "string"}, "other": {"$ref": "#/properties/place"}}});
+        let check = |path: &str| check_path(&schema, &path.split('.').map(str::to_owned).collect::<Vec<_>>());
+        for good in ["place", "place.city", "any.x.y", "anything.x", "other.city"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        assert_eq!(check("plce"), Err(("the tool has no parameter `plce`".into(), Some("did you mean `place`?".into()))));
+        assert_eq!(check("place.cty"), Err(("`place` has no field `cty`".into(), Some("did you mean `city`?".into()))));
+        assert_eq!(check("text.length"), Err(("`text` has no field `length`".into(), None)));
+        let open = json!({"type": "object", "additionalProperties": true});
+        assert_eq!(check_path(&open, &["x".into()]), Ok(()));
+        assert!(check_path(&json!({"type": "object"}), &["x".into()]).is_err());
+    }
+}

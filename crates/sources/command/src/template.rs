@@ -1,0 +1,162 @@
+//! `{{ name }}` in an argument of a command: read once when the file is loaded, filled in for each call.
+//!
+//! There is nothing else to it: no filters, no conditions, no loops. What needs those is a program.
+
+use serde_json::Value;
+
+/// What would be right, for people.
+pub(crate) const HINT: &str = "write `{{ parameter }}` or `{{ parameter.field }}`; for two braces as they are, write `{{ '{{' }}`";
+
+/// One argument of a command, with places for values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Template(Vec<Piece>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    /// Where the value is in the arguments: a parameter, then fields of objects.
+    Value(Vec<String>),
+}
+
+impl Template {
+    /// Reads an argument as it is written in a file. The error is a sentence for people.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((before, inside)) = rest.split_once("{{") {
+            push_text(&mut pieces, before);
+            // Quoted braces stand for themselves, so that the templates of other programs can be written.
+            if let Some(after) = quoted_braces(inside) {
+                push_text(&mut pieces, "{{");
+                rest = after;
+                continue;
+            }
+            let Some((path, after)) = inside.split_once("}}") else {
+                return Err(format!("`{{{{{inside}` is not closed"));
+            };
+            let path: Vec<_> = path.trim().split('.').map(str::to_owned).collect();
+            if path.iter().any(|name| name.is_empty() || name.contains(|c: char| c.is_whitespace() || "{}|()'\"".contains(c))) {
+                return Err(format!("`{}` is not the name of a parameter", path.join(".")));
+            }
+            pieces.push(Piece::Value(path));
+            rest = after;
+        }
+        push_text(&mut pieces, rest);
+        Ok(Self(pieces))
+    }
+
+    /// The places of the values it needs.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &[String]> {
+        self.0.iter().filter_map(|piece| if let Piece::Value(path) = piece { Some(path.as_slice()) } else { None })
+    }
+
+    /// Whether its first character comes from a value.
+    pub(crate) fn begins_with_value(&self) -> bool {
+        matches!(self.0.first(), Some(Piece::Value(_)))
+    }
+
+    /// The argument with its values; nothing where one of them was left out.
+    pub(crate) fn fill(&self, arguments: &Value) -> Option<String> {
+        let mut text = String::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(literal) => text.push_str(literal),
+                Piece::Value(path) => match path.iter().try_fold(arguments, |value, name| value.get(name))? {
+                    Value::Null => return None,
+                    Value::String(value) => text.push_str(value),
+                    value => text.push_str(&value.to_string()),
+                },
+            }
+        }
+        Some(text)
+    }
+}
+
+fn push_text(pieces: &mut Vec<Piece>, more: &str) {
+    match pieces.last_mut() {
+        Some(Piece::Text(text)) => text.push_str(more),
+        _ if more.is_empty() => {}
+        _ => pieces.push(Piece::Text(more.to_owned())),
+    }
+}
+
+/// What follows `'{{' }}` or `"{{" }}`.
+fn quoted_braces(inside: &str) -> Option<&str> {
+    let inside = inside.trim_start();
+    let after = inside.strip_prefix("'{{'").or_else(|| inside.strip_prefix("\"{{\""))?;
+    after.trim_start().strip_prefix("}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn fill(template: &str, arguments: &Value) -> Option<String> {
+        Template::parse(template).expect("a template").fill(arguments)
+    }
+
+    #[test]
+    fn values_are_filled_in() {
+        let arguments = json!({"text": "a b", "n": -1.5, "yes": true, "list": [1, "x"], "at": {"city": {"name": "Köln"}}, "no": null});
+        for (template, expected) in [
+            ("{{ text }}", Some("a b")),
+            ("{{text}}", Some("a b")),
+            ("--n={{ n }}", Some("--n=-1.5")),
+            ("{{ yes }}/{{ list }}", Some("true/[1,\"x\"]")),
+            ("{{ at.city.name }}", Some("Köln")),
+            ("{{ at }}", Some(r#"{"city":{"name":"Köln"}}"#)),
+            ("{{ no }}", None),
+            ("{{ missing }}", None),
+            ("--missing={{ missing }}", None),
+            ("{{ text.length }}", None),
+            ("", Some("")),
+            ("{x} }} {\"a\":{}}", Some("{x} }} {\"a\":{}}")),
+            ("{{ '{{' }}.Names}} {{\"{{\"}}", Some("{{.Names}} {{")),
+        ] {
+            assert_eq!(fill(template, &arguments).as_deref(), expected, "{template}");
+        }
+    }
+
+    /// A value that looks like a template is a value.
+    #[test]
+    fn values_are_not_read_again() {
+        assert_eq!(fill("{{ a }}", &json!({"a": "{{ b }}", "b": "secret"})).as_deref(), Some("{{ b }}"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (template, message) in [
+            ("x {{ a", "`{{ a` is not closed"),
+            ("{{ a }", "`{{ a }` is not closed"),
+            ("{{ }}", "`` is not the name of a parameter"),
+            ("{{.Names}}", "`.Names` is not the name of a parameter"),
+            ("{{ a..b }}", "`a..b` is not the name of a parameter"),
+            ("{{ a b }}", "`a b` is not the name of a parameter"),
+            ("{{ a | upper }}", "`a | upper` is not the name of a parameter"),
+            ("{{{ a }}}", "`{ a` is not the name of a parameter"),
+        ] {
+            assert_eq!(Template::parse(template), Err(message.to_owned()), "{template}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn text_without_templates_stays_as_it_is(text in "[^{]{0,40}") {
+            prop_assert_eq!(fill(&text, &json!({})), Some(text));
+        }
+
+        #[test]
+        fn any_value_comes_through_unchanged(value in any::<String>(), before in "[a-z ]{0,5}") {
+            let template = format!("{before}{{{{ v }}}}");
+            prop_assert_eq!(fill(&template, &json!({"v": value})), Some(before + &value));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "[{}a'. ]{0,30}") {
+            let _ = Template::parse(&text);
+        }
+    }
+}

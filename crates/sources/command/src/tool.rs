@@ -1,0 +1,65 @@
+//! A command as a tool: a call becomes a process, and the process a result.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use helve_core::{CallContext, DynTool, Output, Redactor, ToolCall, ToolError, ToolSpec};
+
+use crate::argv::Argv;
+use crate::definition::OutputFormat;
+use crate::environment::{Attempt, Environment};
+use crate::process::{self, Launch, Stopped};
+use crate::{program, result};
+
+/// A command whose definition was checked.
+pub(crate) struct CommandTool {
+    pub(crate) spec: Arc<ToolSpec>,
+    pub(crate) argv: Argv,
+    pub(crate) environment: Environment,
+    /// The project's folder, from which the program is found.
+    pub(crate) project: PathBuf,
+    /// The folder it runs in.
+    pub(crate) folder: PathBuf,
+    pub(crate) reads_json: bool,
+    pub(crate) format: OutputFormat,
+    pub(crate) max_bytes: u64,
+    pub(crate) redactor: Redactor,
+}
+
+impl DynTool for CommandTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            if cx.cancelled().is_cancelled() {
+                return Err(ToolError::cancelled());
+            }
+            let launch = self.launch(call)?;
+            match process::run(launch, cx.cancelled(), &self.redactor).await {
+                Ok(finished) => result::read(finished, self.format, &self.redactor),
+                Err(Stopped::Cancelled) => Err(ToolError::cancelled()),
+                Err(Stopped::TooMuch) => Err(ToolError::failed(format!("the program wrote more than {} bytes and was stopped", self.max_bytes))),
+                Err(Stopped::NotStarted(error)) => Err(program::not_started(self.argv.program(), error)),
+                Err(Stopped::Lost(error)) => Err(ToolError::failed("it is not known how the program ended").caused_by(error)),
+            }
+        })
+    }
+}
+
+impl CommandTool {
+    fn launch(&self, call: &ToolCall) -> Result<Launch, ToolError> {
+        let attempt = Attempt::of(call.id);
+        Ok(Launch {
+            arguments: self.argv.fill(&call.arguments)?,
+            program: program::find(self.argv.program(), &self.project)?,
+            environment: self.environment.of_attempt(attempt),
+            folder: self.folder.clone(),
+            input: self.reads_json.then(|| format!("{}\n", call.arguments).into_bytes()),
+            max_bytes: self.max_bytes,
+            attempt,
+        })
+    }
+}

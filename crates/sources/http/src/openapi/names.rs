@@ -1,0 +1,164 @@
+//! Names that models can use: of tools, from operations, and of arguments, from parameters.
+
+use std::collections::HashMap;
+
+use helve_core::Digest;
+use helve_core::authored::FieldError;
+
+use super::document::{Operation, shown};
+
+/// The longest name of a tool or an argument; what all providers take.
+pub(super) const MAX_NAME: usize = 64;
+/// The longest prefix; the rest of a name has to say something too.
+const MAX_PREFIX: usize = 32;
+/// Ways to write a name, from the plainest to the one that is surely its own.
+const LEVELS: usize = 4;
+
+/// The name of an operation, without the prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    pub name: String,
+    /// Why it is not the one the document suggests.
+    pub why: Option<String>,
+}
+
+/// How long names may be beside the prefix.
+pub(super) fn room(prefix: Option<&str>) -> Result<usize, FieldError> {
+    let Some(prefix) = prefix.filter(|prefix| !prefix.is_empty()) else { return Ok(MAX_NAME) };
+    if prefix.len() > MAX_PREFIX {
+        return Err(FieldError::new("/prefix", format!("a prefix has at most {MAX_PREFIX} characters")));
+    }
+    let plain = snake(prefix);
+    if plain != prefix || !prefix.starts_with(|first: char| first.is_ascii_lowercase()) {
+        let error = FieldError::new("/prefix", "a prefix has only small letters, digits and single `_`, and begins with a letter");
+        return Err(if plain.is_empty() { error } else { error.hint(format!("write `{}`", lettered(plain, "api"))) });
+    }
+    Ok(MAX_NAME - prefix.len() - 1)
+}
+
+/// Gives every operation a name of its own, whatever their order; `None` where that failed.
+///
+/// Operations that want the same name all get another one, so that none depends on who came first.
+pub(super) fn allocate(operations: &[Operation<'_>], room: usize) -> Vec<Option<Named>> {
+    let wanted: Vec<String> = operations.iter().map(wanted).collect();
+    let mut levels = vec![0; operations.len()];
+    let name = |index: usize, level: usize| at_level(&operations[index], &wanted[index], level, room);
+    let mut names: Vec<String> = (0..operations.len()).map(|index| name(index, 0)).collect();
+    for _ in 0..2 * LEVELS {
+        let mut clashing = Vec::new();
+        for group in groups(&names).into_values().filter(|group| group.len() > 1) {
+            // A name that someone simply has is not taken away by one that had to change.
+            let any_changed = group.iter().any(|index| levels[*index] > 0);
+            clashing.extend(group.into_iter().filter(|index| !any_changed || levels[*index] > 0));
+        }
+        if clashing.is_empty() {
+            break;
+        }
+        for index in clashing {
+            levels[index] = (levels[index] + 1).min(LEVELS - 1);
+            names[index] = name(index, levels[index]);
+        }
+    }
+    let owners = groups(&names);
+    let named = |(index, name): (usize, &String)| {
+        let first = owners.get(name).and_then(|group| group.first()) == Some(&index);
+        let why = if levels[index] > 0 {
+            Some(format!("It is called `{name}`, because more than one operation would be `{}`.", cut(&wanted[index], room)))
+        } else if *name != wanted[index] {
+            Some(format!("It is called `{name}`, because `{}` is too long.", shown(&wanted[index])))
+        } else {
+            None
+        };
+        first.then(|| Named { name: name.clone(), why })
+    };
+    names.iter().enumerate().map(named).collect()
+}
+
+fn groups(names: &[String]) -> HashMap<String, Vec<usize>> {
+    let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
+    for (index, name) in names.iter().enumerate() {
+        groups.entry(name.clone()).or_default().push(index);
+    }
+    groups
+}
+
+/// The name that an operation would have if it were the only one.
+fn wanted(operation: &Operation<'_>) -> String {
+    match operation.id.map(snake) {
+        Some(name) if !name.is_empty() => lettered(name, "call"),
+        _ => from_path(operation),
+    }
+}
+
+/// `GET /pets/{id}/toys` becomes `get_pets_toys_by_id`.
+fn from_path(operation: &Operation<'_>) -> String {
+    let (mut fixed, mut variable) = (vec![operation.verb.to_lowercase()], Vec::new());
+    for (index, piece) in operation.path.split(['{', '}']).enumerate() {
+        let words = snake(piece);
+        if !words.is_empty() {
+            if index % 2 == 0 { fixed.push(words) } else { variable.push(words) }
+        }
+    }
+    let mut name = fixed.join("_");
+    if !variable.is_empty() {
+        name = format!("{name}_by_{}", variable.join("_"));
+    }
+    name
+}
+
+fn at_level(operation: &Operation<'_>, wanted: &str, level: usize, room: usize) -> String {
+    let digits = |count: usize| Digest::of([operation.verb.as_bytes(), operation.path.as_bytes()]).to_string()[..count].to_owned();
+    let ending = match level {
+        0 => return cut(wanted, room),
+        1 => operation.verb.to_lowercase(),
+        2 => digits(6),
+        _ => digits(16),
+    };
+    format!("{}_{ending}", cut(wanted, room - ending.len() - 1))
+}
+
+/// Shortens a name, where possible between words.
+pub(super) fn cut(name: &str, room: usize) -> String {
+    if name.len() <= room {
+        return name.to_owned();
+    }
+    let head: String = name.chars().take(room).collect();
+    let between = name[head.len()..].starts_with('_');
+    let end = head.rfind('_').filter(|end| !between && *end > room / 2).unwrap_or(head.len());
+    head[..end].trim_end_matches('_').to_owned()
+}
+
+/// The name with a word before it, if it does not begin with a letter.
+pub(super) fn lettered(name: String, word: &str) -> String {
+    if name.starts_with(|first: char| first.is_ascii_alphabetic()) { name } else { format!("{word}_{name}") }
+}
+
+/// The words of a text in snake case: `getPetById` and `get-pet-by-id` become `get_pet_by_id`.
+pub(super) fn snake(text: &str) -> String {
+    // A name is never longer, and a document may be.
+    let letters: Vec<char> = text.chars().take(1_000).collect();
+    let mut name = String::new();
+    for (index, letter) in letters.iter().enumerate() {
+        if !letter.is_ascii_alphanumeric() {
+            if !name.is_empty() && !name.ends_with('_') {
+                name.push('_');
+            }
+            continue;
+        }
+        let before = index.checked_sub(1).map_or(' ', |before| letters[before]);
+        if letter.is_ascii_uppercase() && before.is_ascii_alphanumeric() {
+            let after = |distance: usize| letters.get(index + distance).copied().unwrap_or(' ');
+            // The last letter of `HTTPServer`'s capitals begins a word, but that of `listURLs` does not.
+            let plural = after(1) == 's' && !after(2).is_ascii_lowercase();
+            if !before.is_ascii_uppercase() || (after(1).is_ascii_lowercase() && !plural) {
+                name.push('_');
+            }
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name.truncate(name.trim_end_matches('_').len());
+    name
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! Descriptions for models: without markup, without hidden characters, and not too long.
+
+use helve_core::printable::is_deceptive;
+
+/// What is read of one text; longer ones are manuals.
+const MAX_READ: usize = 64 << 10;
+/// How far the end of a tag or link is looked for.
+const MAX_MARKUP: usize = 2_000;
+
+/// Tags after which a new line begins.
+const BLOCKS: [&str; 25] = [
+    "blockquote", "br", "center", "dd", "details", "div", "dl", "dt", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre",
+    "section", "summary", "table", "td", "tr", "ul",
+];
+/// Other tags. Words in angle brackets that are not listed, such as `<token>`, are no markup.
+const INLINE: [&str; 28] = [
+    "a", "abbr", "article", "b", "cite", "code", "del", "em", "figure", "font", "i", "iframe", "img", "ins", "kbd", "mark", "nav", "s",
+    "script", "small", "span", "strong", "style", "sub", "sup", "tbody", "th", "thead",
+];
+const ENTITIES: [(&str, &str); 7] =
+    [("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&apos;", "'"), ("&nbsp;", " ")];
+
+/// A text as models read it: one line, cut at the end of a sentence near `limit` characters.
+pub(super) fn clean(text: &str, limit: usize) -> String {
+    let mut plain = String::new();
+    without_markup(head(text, MAX_READ), &mut plain, 0);
+    let visible: String = plain.chars().map(|c| if c.is_control() { ' ' } else { c }).filter(|c| !is_deceptive(*c)).collect();
+    let words: Vec<&str> = visible.split_whitespace().collect();
+    at_sentence(&words.join(" "), limit)
+}
+
+/// Two texts as one, where the second often begins with the first.
+pub(super) fn joined(summary: &str, description: &str) -> String {
+    let bare = summary.trim_end_matches(['.', ' ']);
+    if summary.is_empty() || description.to_lowercase().starts_with(&bare.to_lowercase()) {
+        return description.to_owned();
+    }
+    if description.is_empty() { summary.to_owned() } else { format!("{} {description}", sentence(summary)) }
+}
+
+/// The text with a full stop, if it has no end.
+pub(super) fn sentence(text: &str) -> String {
+    let ended = text.is_empty() || text.ends_with(['.', '!', '?', ':', ';', '…', '。', '！', '？']);
+    if ended { text.to_owned() } else { format!("{text}.") }
+}
+
+fn head(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+fn without_markup(text: &str, plain: &mut String, depth: usize) {
+    let mut rest = text;
+    while let Some(start) = rest.find(['<', '!', '[', '&']) {
+        plain.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let window = head(rest, MAX_MARKUP);
+        let taken = if window.starts_with("<!--") {
+            rest.find("-->").map_or(rest.len(), |end| end + 3)
+        } else if window.starts_with('<') {
+            tag(window, plain)
+        } else if let Some(link) = window.strip_prefix('!') {
+            label(link).map_or(0, |(_, length)| length + 1)
+        } else if window.starts_with('[') {
+            label(window).filter(|_| depth < 4).map_or(0, |(inner, length)| {
+                without_markup(inner, plain, depth + 1);
+                length
+            })
+        } else {
+            ENTITIES.iter().find(|(entity, _)| window.starts_with(entity)).map_or(0, |(entity, character)| {
+                plain.push_str(character);
+                entity.len()
+            })
+        };
+        if taken == 0 {
+            // All four characters are one byte long.
+            plain.push_str(&rest[..1]);
+        }
+        rest = &rest[taken.max(1)..];
+    }
+    plain.push_str(rest);
+}
+
+/// The length of the tag that a text begins with; 0 if it is none.
+fn tag(text: &str, plain: &mut String) -> usize {
+    let Some(end) = text.find('>') else { return 0 };
+    let inner = text[1..end].trim_start_matches('/');
+    let name = inner.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_ascii_lowercase();
+    if BLOCKS.contains(&name.as_str()) {
+        plain.push(' ');
+    } else if !INLINE.contains(&name.as_str()) {
+        return 0;
+    }
+    end + 1
+}
+
+/// The label of the Markdown link that a text begins with, and the length of the link.
+fn label(text: &str) -> Option<(&str, usize)> {
+    let mut open = 0usize;
+    let end = text.char_indices().find_map(|(at, c)| {
+        match c {
+            '[' => open += 1,
+            ']' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        (open == 0).then_some(at)
+    })?;
+    if !text.starts_with('[') || !text[end..].starts_with("](") {
+        return None;
+    }
+    let close = text[end..].find(')')?;
+    Some((&text[1..end], end + close + 1))
+}
+
+fn at_sentence(text: &str, limit: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(limit) else { return text.to_owned() };
+    let kept = &text[..end];
+    let stop = kept.char_indices().rev().find(|(at, c)| match c {
+        '.' | '!' | '?' => text[at + 1..].starts_with(' '),
+        '。' | '！' | '？' => true,
+        _ => false,
+    });
+    match stop {
+        Some((at, c)) if at > end / 2 => kept[..at + c.len_utf8()].to_owned(),
+        _ => format!("{}…", kept[..kept.rfind(' ').unwrap_or(end)].trim_end_matches([',', ';', ' '])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_goes_and_meaning_stays() {
+        for (text, plain) in [
+            ("Gets <b>a</b> pet.<br/>Then\n\n more", "Gets a pet. Then more"),
+            ("![logo](https://x.example/a.png) Lists", "Lists"),
+            ("See [the docs](https://x.example) and [![b](c)](d)!", "See the docs and !"),
+            ("Bearer <token> if a < b && c > d", "Bearer <token> if a < b && c > d"),
+            ("a &lt; b &amp; c<!-- hidden --> d", "a < b & c d"),
+            ("kept <!-- never closed", "kept"),
+            ("hid\u{200b}den \u{202e}text", "hidden text"),
+            ("arr[0] and [x] (y) and ![", "arr[0] and [x] (y) and !["),
+        ] {
+            assert_eq!(clean(text, 1_000), plain, "{text}");
+        }
+    }
+
+    #[test]
+    fn long_texts_end_with_a_sentence() {
+        let text = "One sentence here. ".repeat(100);
+        let short = clean(&text, 100);
+        assert!(short.len() <= 100 && short.ends_with("here."), "{short}");
+        assert_eq!(clean(&"word ".repeat(100), 22), "word word word word…");
+        assert_eq!(clean(&"é".repeat(50), 10), format!("{}…", "é".repeat(10)));
+    }
+
+    #[test]
+    fn summaries_are_not_said_twice() {
+        assert_eq!(joined("Get a pet", "Returns one."), "Get a pet. Returns one.");
+        assert_eq!(joined("Get a pet.", "Get a pet by its number."), "Get a pet by its number.");
+        assert_eq!(joined("", "Returns one."), "Returns one.");
+        assert_eq!(joined("Get a pet", ""), "Get a pet");
+    }
+}
