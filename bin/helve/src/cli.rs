@@ -1,5 +1,7 @@
 //! What can be typed: commands and their options.
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -16,6 +18,9 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Args)]
 pub struct Global {
+    /// The project's folder
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    pub folder: PathBuf,
     /// Print JSON on stdout, for programs
     #[arg(long, global = true)]
     pub json: bool,
@@ -26,9 +31,26 @@ pub struct Global {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// List, describe and call tools
+    /// List, describe, call and check tools
     #[command(args_conflicts_with_subcommands = true)]
     Tools(Tools),
+    /// List tool sets and what is in them
+    Sets,
+    /// List agents and the tools they may use
+    Agents,
+    /// Write a sample project that teaches
+    Init {
+        /// The folder; made if it is not there
+        #[arg(default_value = ".")]
+        directory: PathBuf,
+    },
+    /// Trust this folder to run what it describes
+    Trust(Trust),
+    /// Print the JSON Schema of a project's file, for editors
+    Schema {
+        /// The file's kind; left out, all kinds are listed
+        kind: Option<String>,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -54,6 +76,8 @@ pub enum ToolsCommand {
     /// Call one tool through validation, permission and all limits
     #[command(after_help = CALL_HELP)]
     Call(Call),
+    /// Load everything and say what is wrong
+    Check,
 }
 
 #[derive(Args)]
@@ -66,6 +90,16 @@ pub struct Call {
     /// Approve the call if it must be confirmed
     #[arg(short, long)]
     pub yes: bool,
+}
+
+#[derive(Args)]
+pub struct Trust {
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Trust it no longer
+    #[arg(long, conflicts_with = "yes")]
+    pub revoke: bool,
 }
 
 const CALL_HELP: &str = "\

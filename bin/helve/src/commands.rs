@@ -1,4 +1,42 @@
 //! One file for each command.
 
+pub mod agents;
 pub mod completions;
+pub mod init;
+pub mod schema;
+pub mod sets;
 pub mod tools;
+pub mod trust;
+
+use helve::{Diagnostic, Severity, printable};
+
+use crate::terminal::{self, BAD, CAREFUL, FAINT, styled};
+
+/// Shows what is wrong with a project, on stderr.
+fn show_diagnostics(diagnostics: &[Diagnostic]) {
+    for diagnostic in diagnostics {
+        terminal::note(&in_colour(diagnostic));
+    }
+}
+
+/// A diagnostic as a person reads it: what, where, the line, what would be right.
+fn in_colour(diagnostic: &Diagnostic) -> String {
+    let style = if diagnostic.severity == Severity::Error { BAD } else { CAREFUL };
+    let place = diagnostic.file.as_deref().map(|file| {
+        let line = diagnostic.line.map(|line| format!(":{line}")).unwrap_or_default();
+        format!("{}{line}: ", printable::escape(file))
+    });
+    let mut text = format!(
+        "{} {}{}",
+        styled(style, &format!("{}:", diagnostic.severity)),
+        place.unwrap_or_default(),
+        printable::escape(&diagnostic.message)
+    );
+    if let (Some(snippet), Some(line)) = (&diagnostic.snippet, diagnostic.line) {
+        text += &format!("\n  {} {snippet}", styled(FAINT, &format!("{line} |")));
+    }
+    if let Some(hint) = &diagnostic.hint {
+        text += &format!("\n  {} {}", styled(CAREFUL, "hint:"), printable::escape(hint));
+    }
+    text
+}

@@ -6,31 +6,40 @@ mod failure;
 mod logging;
 mod table;
 mod terminal;
+mod workspace;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use helve::Helve;
+use helve::Redactor;
 
 use crate::cli::{Cli, Command};
 use crate::failure::Failure;
+use crate::workspace::Workspace;
 
 fn main() -> ExitCode {
-    let helve = Helve::new();
+    let redactor = Redactor::default();
+    redactor.add_environment();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return failure::usage(&error, helve.redactor()),
+        Err(error) => return failure::usage(&error, &redactor),
     };
-    logging::start(cli.global.verbose, helve.redactor());
-    match run(&cli, &helve) {
+    logging::start(cli.global.verbose, &redactor);
+    match run(&cli, &redactor) {
         Ok(code) => code,
-        Err(failure) => failure.show(cli.global.json, helve.redactor()),
+        Err(failure) => failure.show(cli.global.json, &redactor),
     }
 }
 
-fn run(cli: &Cli, helve: &Helve) -> Result<ExitCode, Failure> {
+fn run(cli: &Cli, redactor: &Redactor) -> Result<ExitCode, Failure> {
+    let open = || Workspace::open(&cli.global.folder, redactor);
     match &cli.command {
-        Command::Tools(tools) => commands::tools::run(tools, &cli.global, helve),
+        Command::Tools(tools) => commands::tools::run(tools, &cli.global, &open()?),
+        Command::Sets => Ok(commands::sets::run(&cli.global, &open()?)),
+        Command::Agents => Ok(commands::agents::run(&cli.global, &open()?)),
+        Command::Init { directory } => commands::init::run(&cli.global.folder.join(directory), &cli.global),
+        Command::Trust(trust) => commands::trust::run(trust, &cli.global, &open()?),
+        Command::Schema { kind } => commands::schema::run(kind.as_deref(), &cli.global),
         Command::Completions { shell } => commands::completions::run(*shell),
     }
 }

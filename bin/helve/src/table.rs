@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::terminal::{STRONG, styled};
+use crate::terminal::{self, STRONG, styled};
 
 const GAP: &str = "  ";
 
@@ -43,8 +43,15 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Prints the table on stdout.
+    pub fn print(&self) {
+        for line in self.lines(terminal::width()) {
+            terminal::print(&line);
+        }
+    }
+
     /// The table as lines, at most so wide.
-    pub fn lines(&self, width: usize) -> Vec<String> {
+    fn lines(&self, width: usize) -> Vec<String> {
         let columns = self.headings.len();
         let needed =
             |column: usize| self.rows.iter().map(|row| row[column].text.width()).chain([self.headings[column].width()]).max().unwrap_or(0);

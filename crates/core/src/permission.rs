@@ -109,20 +109,28 @@ pub struct Ruling {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     rules: Vec<PermissionRule>,
+    only_tightens: bool,
 }
 
 impl Policy {
     /// A policy of some rules; their order has no meaning.
     #[must_use]
     pub fn new(rules: Vec<PermissionRule>) -> Self {
-        Self { rules }
+        Self { rules, only_tightens: false }
+    }
+
+    /// The same rules, none of which can loosen what a tool asks for: those of a folder that nobody trusts yet.
+    #[must_use]
+    pub fn only_tightening(mut self) -> Self {
+        self.only_tightens = true;
+        self
     }
 
     /// Decides about one call of a tool that wishes for `own`.
     #[must_use]
     pub fn decide(&self, own: Permission, subject: &Subject<'_>) -> Ruling {
         let strictest = self.rules.iter().filter(|rule| rule.matches(subject)).max_by_key(|rule| rule.permission);
-        match strictest {
+        match strictest.filter(|rule| !self.only_tightens || rule.permission > own) {
             Some(rule) => Ruling { permission: rule.permission, reason: reason(rule) },
             // Most calls end here, so no text is made for a permission that nobody has to read.
             None if own == Permission::Auto => Ruling { permission: own, reason: String::new() },
@@ -179,6 +187,18 @@ mod tests {
             other["permission"] = json!("deny");
             assert_eq!(decide(vec![other], Permission::Auto, &json!({})), Permission::Auto);
         }
+    }
+
+    #[test]
+    fn rules_that_only_tighten_never_loosen() {
+        let policy = Policy::new(vec![rule(json!({"tool": "a", "permission": "auto"})), rule(json!({"tool": "b", "permission": "deny"}))]);
+        let decide = |policy: &Policy, tool| {
+            let subject = Subject { tool, source: "s", sets: &[], agent: None, arguments: &Value::Null };
+            policy.decide(Permission::Confirm, &subject).permission
+        };
+        assert_eq!((decide(&policy, "a"), decide(&policy, "b")), (Permission::Auto, Permission::Deny));
+        let wary = policy.only_tightening();
+        assert_eq!((decide(&wary, "a"), decide(&wary, "b")), (Permission::Confirm, Permission::Deny));
     }
 
     #[test]

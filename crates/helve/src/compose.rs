@@ -1,15 +1,29 @@
-//! Where the parts become a whole: the only file that names all concrete types.
+//! Where the parts become a whole: this file and its folder are the only ones that name all concrete types.
+
+#[cfg(feature = "project")]
+mod load;
+#[cfg(feature = "project")]
+mod project;
+#[cfg(feature = "project")]
+mod resolve;
 
 use helve_core::{CallContext, Outcome, Redactor, ToolCall};
 use helve_tools::{Catalogue, Executor, ExecutorOptions, Toolkit, View};
 use serde_json::Value;
 
-/// A catalogue and an executor that belong together.
+#[cfg(feature = "project")]
+pub use self::project::{ProjectReport, file_schemas};
+#[cfg(feature = "project")]
+pub use self::resolve::ProjectAgent;
+
+/// A catalogue and an executor that belong together, with the project they serve. Cheap to clone; clones share.
 #[derive(Clone)]
 pub struct Helve {
     catalogue: Catalogue,
     executor: Executor,
     redactor: Redactor,
+    #[cfg(feature = "project")]
+    project: Option<std::sync::Arc<project::Project>>,
 }
 
 impl Helve {
@@ -22,12 +36,29 @@ impl Helve {
     /// Helve with limits, rules and layers of your own. Secrets of the environment are always kept out of sight.
     #[must_use]
     pub fn with_options(options: ExecutorOptions) -> Self {
+        let helve = Self::bare(options);
+        #[cfg(feature = "builtins")]
+        helve.add_builtins();
+        helve
+    }
+
+    /// Helve without any tool.
+    fn bare(options: ExecutorOptions) -> Self {
         let redactor = options.redactor.clone();
         redactor.add_environment();
-        let catalogue = Catalogue::new();
-        #[cfg(feature = "builtins")]
-        catalogue.register_all(helve_builtins::tools());
-        Self { catalogue, executor: Executor::new(options), redactor }
+        Self {
+            catalogue: Catalogue::new(),
+            executor: Executor::new(options),
+            redactor,
+            #[cfg(feature = "project")]
+            project: None,
+        }
+    }
+
+    #[cfg(feature = "builtins")]
+    fn add_builtins(&self) {
+        let source = helve_core::ListSource::new("builtin", helve_builtins::tools());
+        self.catalogue.add_source(std::sync::Arc::new(source));
     }
 
     /// All tools.

@@ -30,10 +30,11 @@ impl ProjectFile {
     ///
     /// # Errors
     /// The diagnostic of a file that cannot be read, is not YAML, or names a variable that is not set.
-    pub fn open(root: &Path, path: &Arc<str>) -> Result<Self, Diagnostic> {
+    pub fn open(root: &Path, path: &Arc<str>) -> Result<Self, Box<Diagnostic>> {
         let text = std::fs::read(root.join(&**path))
-            .map_err(|error| Diagnostic::in_file(Severity::Error, path, format!("the file cannot be read: {error}")))?;
-        let text = String::from_utf8(text).map_err(|_| Diagnostic::in_file(Severity::Error, path, "the file is not UTF-8 text"))?;
+            .map_err(|error| Box::new(Diagnostic::in_file(Severity::Error, path, format!("the file cannot be read: {error}"))))?;
+        let text =
+            String::from_utf8(text).map_err(|_| Box::new(Diagnostic::in_file(Severity::Error, path, "the file is not UTF-8 text")))?;
         Self::parse(path, &text, &|name| std::env::var(name).ok())
     }
 
@@ -41,15 +42,15 @@ impl ProjectFile {
     ///
     /// # Errors
     /// As [`ProjectFile::open`].
-    pub fn parse(path: &Arc<str>, text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<Self, Diagnostic> {
+    pub fn parse(path: &Arc<str>, text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<Self, Box<Diagnostic>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let node = yaml::read(text).map_err(|error| {
             let diagnostic = Diagnostic::in_file(Severity::Error, path, &error.message).at(error.position, text);
-            Diagnostic { hint: error.hint, ..diagnostic }
+            Box::new(Diagnostic { hint: error.hint, ..diagnostic })
         })?;
         let mut file = Self { path: path.clone(), text: text.into(), node, secrets: Vec::new() };
         let mut expanded = file.node.clone();
-        file.secrets = environment::expand(&mut expanded, look_up).map_err(|error| file.diagnose(Severity::Error, &error))?;
+        file.secrets = environment::expand(&mut expanded, look_up).map_err(|error| Box::new(file.diagnose(Severity::Error, &error)))?;
         file.node = expanded;
         Ok(file)
     }
@@ -88,19 +89,19 @@ impl ProjectFile {
     ///
     /// # Errors
     /// The first mistake.
-    pub fn read<T: DeserializeOwned + JsonSchema + 'static>(&self) -> Result<T, Diagnostic> {
+    pub fn read<T: DeserializeOwned + JsonSchema + 'static>(&self) -> Result<T, Box<Diagnostic>> {
         let value = self.node.value();
         let problems = schema_of::<T>().check(&value);
-        let vague = |problem: &Problem| problem.expected.contains("allowed forms");
+        let is_vague = |problem: &Problem| problem.expected.contains("allowed forms");
         // A field with several forms is explained best by the reader itself, which knows the form that was meant.
-        if let Some(problem) = problems.iter().find(|problem| !vague(problem)) {
-            return Err(self.diagnose(Severity::Error, &in_words(problem)));
+        if let Some(problem) = problems.iter().find(|problem| !is_vague(problem)) {
+            return Err(Box::new(self.diagnose(Severity::Error, &in_words(problem))));
         }
         serde_path_to_error::deserialize(value).map_err(|error| {
-            let vague = problems.first().map(|problem| problem.path.clone());
+            let nearest = problems.first().map(|problem| problem.path.clone());
             let path = format!("/{}", error.path().to_string().replace(['.', '['], "/").replace(']', ""));
-            let path = if path == "/" || path == "//" { vague.unwrap_or_default() } else { path };
-            self.diagnose(Severity::Error, &FieldError::new(path, error.into_inner().to_string()))
+            let path = if path == "/" || path == "//" { nearest.unwrap_or_default() } else { path };
+            Box::new(self.diagnose(Severity::Error, &FieldError::new(path, error.into_inner().to_string())))
         })
     }
 

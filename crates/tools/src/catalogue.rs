@@ -82,7 +82,7 @@ impl Catalogue {
     /// An empty catalogue.
     #[must_use]
     pub fn new() -> Self {
-        let own = Arc::new(ListSource::new("builtin", []));
+        let own = Arc::new(ListSource::new("program", []));
         let catalogue = Self { state: Arc::default(), own: own.clone(), membership: Arc::default() };
         catalogue.add_source(own);
         catalogue
@@ -146,6 +146,36 @@ impl Catalogue {
         self.snapshot(&View::default()).iter().cloned().collect()
     }
 
+    /// Waits until no source is still connecting.
+    pub async fn settled(&self) {
+        loop {
+            let connecting = self
+                .lock()
+                .sources
+                .iter()
+                .map(|registered| registered.state.clone())
+                .find(|state| matches!(*state.borrow(), SourceState::Connecting));
+            let Some(mut state) = connecting else { return };
+            if state.wait_for(|state| !matches!(state, SourceState::Connecting)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Whether a source that is not up now could still bring a tool of this name.
+    #[must_use]
+    pub fn may_appear(&self, name: &str) -> bool {
+        self.lock().sources.iter().any(|registered| {
+            let ready = matches!(*registered.state.borrow(), SourceState::Ready(_));
+            !ready && registered.source.may_bring(name)
+        })
+    }
+
+    /// Replaces all tool sets.
+    pub fn replace_sets(&self, sets: Vec<ToolSet>) {
+        self.lock().sets = sets;
+    }
+
     /// Defines a tool set; one of the same name is replaced.
     pub fn define_set(&self, set: ToolSet) {
         let mut state = self.lock();
@@ -194,14 +224,6 @@ impl Catalogue {
             }
         }
         let _ = membership.changed().await;
-    }
-
-    /// Whether a source that is not up now could still bring a tool of this name.
-    fn may_appear(&self, name: &str) -> bool {
-        self.lock().sources.iter().any(|registered| {
-            let ready = matches!(*registered.state.borrow(), SourceState::Ready(_));
-            !ready && registered.source.may_bring(name)
-        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -126,6 +126,11 @@ impl Executor {
         }))
     }
 
+    /// Lets other permission rules hold from now on. Calls that are running go on.
+    pub fn set_policy(&self, policy: Policy) {
+        self.0.permit.replace(policy);
+    }
+
     /// Decides whether a call may run. A grant answers the question that an earlier admission gave.
     pub async fn admit(&self, toolkit: &Toolkit, mut call: ToolCall, cx: &CallContext, grant: Option<Grant>) -> Admission {
         let begun = Instant::now();

@@ -3,27 +3,32 @@
 mod approve;
 mod arguments;
 mod call;
+mod check;
 mod list;
 mod show;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use helve::{Entry, Helve, suggest};
+use helve::{Entry, suggest};
 
 use crate::cli::{Global, Tools, ToolsCommand};
 use crate::failure::Failure;
+use crate::workspace::Workspace;
 
 /// Runs one of the commands about tools.
-pub fn run(tools: &Tools, global: &Global, helve: &Helve) -> Result<ExitCode, Failure> {
+pub fn run(tools: &Tools, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     match &tools.command {
-        None | Some(ToolsCommand::List) => Ok(list::run(global, helve)),
-        Some(ToolsCommand::Show { name }) => show::run(name, global, helve),
-        Some(ToolsCommand::Call(call)) => call::run(call, global, helve),
+        None | Some(ToolsCommand::List) => Ok(list::run(global, workspace)),
+        Some(ToolsCommand::Show { name }) => show::run(name, global, workspace),
+        Some(ToolsCommand::Call(call)) => call::run(call, global, workspace),
+        Some(ToolsCommand::Check) => Ok(check::run(global, workspace)),
     }
 }
 
-fn find(name: &str, helve: &Helve) -> Result<Arc<Entry>, Failure> {
+fn find(name: &str, workspace: &Workspace) -> Result<Arc<Entry>, Failure> {
+    workspace.settle();
+    let helve = workspace.helve();
     helve.catalogue().get(name).ok_or_else(|| {
         let entries = helve.catalogue().list();
         let hint = match suggest::nearest(name, entries.iter().map(|entry| &**entry.name())) {

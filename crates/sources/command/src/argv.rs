@@ -110,7 +110,8 @@ fn is_open(schema: &Value, depth: usize) -> bool {
     if ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].into_iter().any(has) {
         return true;
     }
-    let objects = schema.get("type").is_none_or(|kind| kind == "object" || kind.as_array().is_some_and(|kinds| kinds.contains(&"object".into())));
+    let objects =
+        schema.get("type").is_none_or(|kind| kind == "object" || kind.as_array().is_some_and(|kinds| kinds.contains(&"object".into())));
     let extra = schema.get("additionalProperties").is_some_and(|extra| *extra != Value::Bool(false));
     // The parameters themselves are closed unless they say otherwise; an object that lists nothing is open.
     objects && (extra || (depth > 0 && !has("properties")))

@@ -118,6 +118,17 @@ mod tests {
         assert_eq!(tail(b"a\xffb\xe2\x82", 1), "a\u{fffd}b\u{fffd}");
     }
 
+    #[tokio::test]
+    async fn more_than_the_limit_is_neither_read_nor_kept() {
+        let mut kept = Vec::new();
+        assert_eq!(read_all(tokio::io::repeat(b'x'), &mut kept, 100_000).await, Err(TooMuch));
+        assert!(kept.capacity() < 300_000, "{}", kept.capacity());
+        for (limit, result) in [(2, Err(TooMuch)), (3, Ok(())), (u64::MAX, Ok(()))] {
+            let mut kept = Vec::new();
+            assert_eq!(read_all(&b"abc"[..], &mut kept, limit).await, result, "{limit}");
+        }
+    }
+
     /// Wherever the cut falls, no part of a secret is left: neither its end at the beginning, nor anything between.
     #[test]
     fn no_half_secret_is_kept() {

@@ -71,10 +71,13 @@ impl CommandDefinition {
 
     /// The project's folder and the one the program runs in, without links.
     fn folders(&self, project: &Path) -> Result<(PathBuf, PathBuf), FieldError> {
-        let real = project.canonicalize().map_err(|error| FieldError::new("", format!("the project's folder cannot be opened: {error}")))?;
+        let real =
+            project.canonicalize().map_err(|error| FieldError::new("", format!("the project's folder cannot be opened: {error}")))?;
         let Some(written) = &self.working_folder else { return Ok((real.clone(), real)) };
-        let wrong = |message: String| FieldError::new("/working_folder", message).hint("name a folder inside the project, such as `scripts`");
-        let folder = real.join(written).canonicalize().map_err(|error| wrong(format!("the folder `{written}` cannot be opened: {error}")))?;
+        let wrong =
+            |message: String| FieldError::new("/working_folder", message).hint("name a folder inside the project, such as `scripts`");
+        let folder =
+            real.join(written).canonicalize().map_err(|error| wrong(format!("the folder `{written}` cannot be opened: {error}")))?;
         if !folder.starts_with(&real) {
             return Err(wrong(format!("the folder `{written}` is outside the project")));
         }
@@ -88,7 +91,9 @@ impl CommandDefinition {
         match self.max_bytes {
             None => Ok(DEFAULT_BYTES),
             Some(bytes @ 1..=MOST_BYTES) => Ok(bytes),
-            Some(bytes) => Err(FieldError::new("/max_bytes", format!("{bytes} bytes cannot be kept")).hint(format!("write 1 to {MOST_BYTES}"))),
+            Some(bytes) => {
+                Err(FieldError::new("/max_bytes", format!("{bytes} bytes cannot be kept")).hint(format!("write 1 to {MOST_BYTES}")))
+            }
         }
     }
 }

@@ -76,11 +76,8 @@ impl Environment {
 
     /// Every variable of one attempt.
     pub(crate) fn of_attempt(&self, attempt: Attempt) -> Vec<(OsString, OsString)> {
-        let mut all: Vec<(OsString, OsString)> = vec![
-            ("PATH".into(), path()),
-            (CALL.into(), attempt.call.to_string().into()),
-            (ATTEMPT.into(), attempt.id.to_string().into()),
-        ];
+        let mut all: Vec<(OsString, OsString)> =
+            vec![("PATH".into(), path()), (CALL.into(), attempt.call.to_string().into()), (ATTEMPT.into(), attempt.id.to_string().into())];
         for variable in &self.0 {
             if let Some(value) = variable.value.as_ref().map(OsString::from).or_else(|| env::var_os(&variable.name)) {
                 all.push((variable.name.as_str().into(), value));

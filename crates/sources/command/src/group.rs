@@ -18,18 +18,22 @@ pub(crate) struct Group {
     /// The first process, whose number is that of the group.
     leader: Pid,
     attempt: Attempt,
-    leader_is_reaped: bool,
+    leader_was_reaped: bool,
     is_ended: bool,
 }
 
 impl Group {
     pub(crate) fn new(leader: Pid, attempt: Attempt) -> Self {
-        Self { leader, attempt, leader_is_reaped: false, is_ended: false }
+        Self { leader, attempt, leader_was_reaped: false, is_ended: false }
     }
 
     /// Remembers that the system may give the leader's number to someone else once the group is empty.
-    pub(crate) fn leader_was_reaped(&mut self) {
-        self.leader_is_reaped = true;
+    pub(crate) fn set_leader_reaped(&mut self) {
+        self.leader_was_reaped = true;
+    }
+
+    pub(crate) fn leader_was_reaped(&self) -> bool {
+        self.leader_was_reaped
     }
 
     /// Sends a signal to all of the group that is left.
@@ -61,7 +65,7 @@ impl Group {
     /// A number is not given away while a group has it. So a process of that number, after the leader was reaped,
     /// says that the group is gone and the number is a stranger's.
     fn is_ours(&self) -> bool {
-        !self.leader_is_reaped || test_kill_process(self.leader) == Err(Errno::SRCH)
+        !self.leader_was_reaped || test_kill_process(self.leader) == Err(Errno::SRCH)
     }
 }
 

@@ -90,7 +90,7 @@ pub(crate) async fn run(launch: Launch, cancel: &CancellationToken, redactor: &R
             capture::read_tail(pipe, &mut tail).await;
             Ok(())
         };
-        let pipes = pin!(async { futures_util::try_join!(feed, read, listen).map(drop) }.fuse());
+        let pipes = pin!(async { tokio::try_join!(feed, read, listen).map(drop) }.fuse());
         let status = process.watch(pipes, cancel).await;
         process.end().await;
         status?
@@ -102,7 +102,6 @@ pub(crate) async fn run(launch: Launch, cancel: &CancellationToken, redactor: &R
 struct Process {
     group: Group,
     child: Child,
-    is_reaped: bool,
 }
 
 impl Process {
@@ -120,7 +119,7 @@ impl Process {
             .spawn()?;
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let leader = leader.ok_or_else(|| io::Error::other("the process has no number"))?;
-        Ok(Self { group: Group::new(leader, launch.attempt), child, is_reaped: false })
+        Ok(Self { group: Group::new(leader, launch.attempt), child })
     }
 
     /// Waits for the program to end by itself, or ends it.
@@ -168,15 +167,14 @@ impl Process {
 
     async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
-        self.is_reaped = true;
-        self.group.leader_was_reaped();
+        self.group.set_leader_reaped();
         Ok(status)
     }
 
     /// Kills and reaps whatever is left.
     async fn end(&mut self) {
         self.group.end().await;
-        if !self.is_reaped {
+        if !self.group.leader_was_reaped() {
             let _ = timeout(REAPED, self.wait()).await;
         }
     }

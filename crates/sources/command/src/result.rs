@@ -18,9 +18,9 @@ const SAID: usize = 2000;
 const SHOWN: usize = 200;
 
 /// The result of a program that ended by itself.
-pub(crate) fn read(finished: Finished, format: OutputFormat, redactor: &Redactor) -> Result<Output, ToolError> {
+pub(crate) fn read(finished: &Finished, format: OutputFormat, redactor: &Redactor) -> Result<Output, ToolError> {
     if !finished.status.success() {
-        return Err(failure(&finished, redactor));
+        return Err(failure(finished, redactor));
     }
     match format {
         OutputFormat::Text => Ok(text(&finished.stdout)),
@@ -39,8 +39,8 @@ fn limits(bytes: &[u8]) -> Limits {
 }
 
 fn structured(bytes: &[u8]) -> Option<Value> {
-    bytes.trim_ascii_start().starts_with(b"{").then_some(()).or_else(|| bytes.trim_ascii_start().starts_with(b"[").then_some(()))?;
-    json::parse(bytes, limits(bytes)).ok()
+    let is_structure = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
+    if is_structure { json::parse(bytes, limits(bytes)).ok() } else { None }
 }
 
 fn text(bytes: &[u8]) -> Output {
@@ -55,7 +55,7 @@ fn failure(finished: &Finished, redactor: &Redactor) -> ToolError {
     if said.is_empty() {
         // Redacted before it is cut: half a secret could not be found any more.
         let stdout = String::from_utf8_lossy(&finished.stdout);
-        said = redactor.clean(&stdout).unwrap_or_else(|| stdout.into_owned()).trim().to_owned();
+        redactor.clean(&stdout).as_deref().unwrap_or(&stdout).trim().clone_into(&mut said);
         stream = "stdout";
     }
     let is_cut = said.len() > SAID;
@@ -90,7 +90,7 @@ mod tests {
         let redactor = Redactor::default();
         redactor.add(["canary-0123456789".to_owned().into()]);
         let status = ExitStatus::from_raw(status);
-        read(Finished { status, stdout: stdout.to_vec(), stderr: stderr.to_owned() }, format, &redactor)
+        read(&Finished { status, stdout: stdout.to_vec(), stderr: stderr.to_owned() }, format, &redactor)
     }
 
     fn good(stdout: &[u8], format: OutputFormat) -> (String, Value) {
@@ -150,9 +150,15 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Failed);
             (error.message().to_owned(), Value::Object(error.details().clone()))
         };
-        assert_eq!(message(3 << 8, b"out", "no such row\n"), ("the program ended with exit status 3 and wrote to stderr:\nno such row".into(), json!({"exit_status": 3})));
+        assert_eq!(
+            message(3 << 8, b"out", "no such row\n"),
+            ("the program ended with exit status 3 and wrote to stderr:\nno such row".into(), json!({"exit_status": 3}))
+        );
         assert_eq!(message(1 << 8, b"out", " \n").0, "the program ended with exit status 1 and wrote to stdout:\nout");
-        assert_eq!(message(9, b"", ""), ("the program was killed by signal SIGKILL and wrote nothing".into(), json!({"signal": "SIGKILL"})));
+        assert_eq!(
+            message(9, b"", ""),
+            ("the program was killed by signal SIGKILL and wrote nothing".into(), json!({"signal": "SIGKILL"}))
+        );
         assert_eq!(message(11, b"", "").1, json!({"signal": "SIGSEGV"}));
         let long = "é".repeat(3000) + "the cause";
         let (said, _) = message(1 << 8, b"", &long);

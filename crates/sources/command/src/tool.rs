@@ -9,8 +9,11 @@ use helve_core::{CallContext, DynTool, Output, Redactor, ToolCall, ToolError, To
 use crate::argv::Argv;
 use crate::definition::OutputFormat;
 use crate::environment::{Attempt, Environment};
-use crate::process::{self, Launch, Stopped};
+use crate::process::{self, Finished, Launch, Stopped};
 use crate::{program, result};
+
+/// Reading an output of this size takes so long that other calls would notice.
+const LARGE: usize = 256 << 10;
 
 /// A command whose definition was checked.
 pub(crate) struct CommandTool {
@@ -39,9 +42,11 @@ impl DynTool for CommandTool {
             }
             let launch = self.launch(call)?;
             match process::run(launch, cx.cancelled(), &self.redactor).await {
-                Ok(finished) => result::read(finished, self.format, &self.redactor),
+                Ok(finished) => self.read(finished).await,
                 Err(Stopped::Cancelled) => Err(ToolError::cancelled()),
-                Err(Stopped::TooMuch) => Err(ToolError::failed(format!("the program wrote more than {} bytes and was stopped", self.max_bytes))),
+                Err(Stopped::TooMuch) => {
+                    Err(ToolError::failed(format!("the program wrote more than {} bytes and was stopped", self.max_bytes)))
+                }
                 Err(Stopped::NotStarted(error)) => Err(program::not_started(self.argv.program(), error)),
                 Err(Stopped::Lost(error)) => Err(ToolError::failed("it is not known how the program ended").caused_by(error)),
             }
@@ -50,6 +55,15 @@ impl DynTool for CommandTool {
 }
 
 impl CommandTool {
+    async fn read(&self, finished: Finished) -> Result<Output, ToolError> {
+        if finished.stdout.len() < LARGE {
+            return result::read(&finished, self.format, &self.redactor);
+        }
+        let (format, redactor) = (self.format, self.redactor.clone());
+        let reading = tokio::task::spawn_blocking(move || result::read(&finished, format, &redactor));
+        reading.await.unwrap_or_else(|error| Err(ToolError::failed("the program's output could not be read").caused_by(error)))
+    }
+
     fn launch(&self, call: &ToolCall) -> Result<Launch, ToolError> {
         let attempt = Attempt::of(call.id);
         Ok(Launch {

@@ -1,7 +1,7 @@
 //! Whether a call may run: at once, after a person agrees, or not at all.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use helve_core::{
     ApprovalId, CallContext, Decision, Denial, Grant, Permission, Policy, Question, Subject, ToolCall, ToolError, call_digest,
@@ -21,13 +21,18 @@ pub(crate) enum Verdict {
 
 /// Decides by the tool's wish, the operator's rules, what the agent tightens, and a person's answer.
 pub(crate) struct Permit {
-    policy: Policy,
+    policy: RwLock<Arc<Policy>>,
     used: Mutex<BTreeSet<ApprovalId>>,
 }
 
 impl Permit {
     pub(crate) fn new(policy: Policy) -> Self {
-        Self { policy, used: Mutex::default() }
+        Self { policy: RwLock::new(Arc::new(policy)), used: Mutex::default() }
+    }
+
+    /// Lets other rules hold from now on.
+    pub(crate) fn replace(&self, policy: Policy) {
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
     pub(crate) fn decide(&self, toolkit: &Toolkit, member: &Member, call: &ToolCall, cx: &CallContext, grant: Option<Grant>) -> Verdict {
@@ -35,7 +40,8 @@ impl Permit {
         let agent = toolkit.agent().or(cx.caller().agent.as_ref()).map(|agent| &**agent);
         let subject =
             Subject { tool: entry.name(), source: entry.source().as_str(), sets: &member.sets, agent, arguments: &call.arguments };
-        let mut ruling = self.policy.decide(entry.spec().rules().permission, &subject);
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut ruling = policy.decide(entry.spec().rules().permission, &subject);
         let restriction = toolkit.restriction(entry);
         if restriction > ruling.permission {
             ruling.permission = restriction;

@@ -9,20 +9,16 @@ use super::{approve, arguments};
 use crate::cli::{Call, Global};
 use crate::failure::Failure;
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, styled};
+use crate::workspace::Workspace;
 
 /// The call waits for a person.
 const WAITING: u8 = 3;
 
 /// Calls one tool and says what came of it.
-pub fn run(command: &Call, global: &Global, helve: &Helve) -> Result<ExitCode, Failure> {
+pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let call = ToolCall::new(command.name.as_str(), arguments::read(&command.arguments)?);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new("failed", format_args!("the runtime cannot start: {error}")))?;
-    let outcome = runtime.block_on(settle(call, command.yes, helve));
-    // A blocking tool that ignores its cancellation must not keep the command from ending.
-    runtime.shutdown_background();
+    workspace.settle();
+    let outcome = workspace.block_on(settle(call, command.yes, workspace.helve()));
     Ok(show(&outcome, global))
 }
 

@@ -2,23 +2,21 @@
 
 use std::process::ExitCode;
 
-use helve::{Entry, Helve, Permission, Snapshot, View};
+use helve::{Entry, Permission, View};
 use serde_json::{Value, json};
 
 use crate::cli::Global;
+use crate::commands::show_diagnostics;
 use crate::table::{Cell, Table};
 use crate::terminal::{self, BAD, CAREFUL, FAINT, STRONG};
+use crate::workspace::Workspace;
 
-/// Prints all tools and what is wrong with their sources.
-pub fn run(global: &Global, helve: &Helve) -> ExitCode {
-    let snapshot = helve.catalogue().snapshot(&View::default());
-    let warnings = warnings(&snapshot);
+/// Prints all tools and what is wrong with the project.
+pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
+    let diagnostics = workspace.diagnostics();
+    let snapshot = workspace.helve().catalogue().snapshot(&View::default());
     if global.json {
         let tools: Vec<Value> = snapshot.iter().map(|entry| describe(entry)).collect();
-        let diagnostics: Vec<Value> = warnings
-            .iter()
-            .map(|message| json!({"severity": "warning", "file": null, "line": null, "message": message, "hint": null}))
-            .collect();
         terminal::print(&json!({"tools": tools, "diagnostics": diagnostics}).to_string());
         return ExitCode::SUCCESS;
     }
@@ -33,12 +31,8 @@ pub fn run(global: &Global, helve: &Helve) -> ExitCode {
             Cell::from(&**entry.spec().description()),
         ]);
     }
-    for line in table.lines(terminal::width()) {
-        terminal::print(&line);
-    }
-    for warning in warnings {
-        terminal::note(&format!("{} {}", terminal::styled(CAREFUL, "warning:"), helve::printable::escape(&warning)));
-    }
+    table.print();
+    show_diagnostics(&diagnostics);
     ExitCode::SUCCESS
 }
 
@@ -66,20 +60,4 @@ pub fn permission_style(permission: Permission) -> anstyle::Style {
         Permission::Confirm => CAREFUL,
         Permission::Deny => BAD,
     }
-}
-
-fn warnings(snapshot: &Snapshot) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for report in snapshot.sources() {
-        if let Some(trouble) = &report.trouble {
-            warnings.push(format!("source `{}` has no tools now: {trouble}", report.source));
-        }
-        for displaced in &report.displaced {
-            warnings.push(format!(
-                "`{}` of `{}` is not used: `{}` already has a tool of this name",
-                displaced.name, report.source, displaced.by
-            ));
-        }
-    }
-    warnings
 }

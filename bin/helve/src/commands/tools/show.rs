@@ -2,17 +2,18 @@
 
 use std::process::ExitCode;
 
-use helve::{Entry, Helve, printable};
+use helve::{Entry, printable};
 use serde_json::Value;
 
 use super::list;
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::terminal::{self, FAINT, STRONG, styled};
+use crate::workspace::Workspace;
 
 /// Describes one tool.
-pub fn run(name: &str, global: &Global, helve: &Helve) -> Result<ExitCode, Failure> {
-    let entry = super::find(name, helve)?;
+pub fn run(name: &str, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+    let entry = super::find(name, workspace)?;
     if global.json {
         terminal::print(&list::describe(&entry).to_string());
         return Ok(ExitCode::SUCCESS);

@@ -50,6 +50,11 @@ impl Arguments {
         self.properties.contains_key(name)
     }
 
+    /// The schemas of all arguments.
+    pub fn schemas(&self) -> impl Iterator<Item = &Value> {
+        self.properties.values()
+    }
+
     /// The input schema of the tool.
     pub fn schema(self, definitions: Map<String, Value>) -> Value {
         let mut schema = json!({"type": "object", "properties": self.properties, "additionalProperties": false});

@@ -2,8 +2,8 @@
 
 use helve_core::printable::is_deceptive;
 
-/// What is read of one text; longer ones are manuals.
-const MAX_READ: usize = 64 << 10;
+/// How many bytes are read for one character that may be kept; longer texts are manuals.
+pub(super) const READ_FOR_ONE: usize = 16;
 /// How far the end of a tag or link is looked for.
 const MAX_MARKUP: usize = 2_000;
 
@@ -23,7 +23,7 @@ const ENTITIES: [(&str, &str); 7] =
 /// A text as models read it: one line, cut at the end of a sentence near `limit` characters.
 pub(super) fn clean(text: &str, limit: usize) -> String {
     let mut plain = String::new();
-    without_markup(head(text, MAX_READ), &mut plain, 0);
+    without_markup(head(text, limit * READ_FOR_ONE), &mut plain, 0);
     let visible: String = plain.chars().map(|c| if c.is_control() { ' ' } else { c }).filter(|c| !is_deceptive(*c)).collect();
     let words: Vec<&str> = visible.split_whitespace().collect();
     at_sentence(&words.join(" "), limit)
@@ -82,13 +82,15 @@ fn without_markup(text: &str, plain: &mut String, depth: usize) {
 
 /// The length of the tag that a text begins with; 0 if it is none.
 fn tag(text: &str, plain: &mut String) -> usize {
-    let Some(end) = text.find('>') else { return 0 };
-    let inner = text[1..end].trim_start_matches('/');
-    let name = inner.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_ascii_lowercase();
-    if BLOCKS.contains(&name.as_str()) {
-        plain.push(' ');
-    } else if !INLINE.contains(&name.as_str()) {
+    let inner = text[1..].trim_start_matches('/');
+    let name = head(inner, 12).split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_ascii_lowercase();
+    let is_block = BLOCKS.contains(&name.as_str());
+    if !is_block && !INLINE.contains(&name.as_str()) {
         return 0;
+    }
+    let Some(end) = text.find('>') else { return 0 };
+    if is_block {
+        plain.push(' ');
     }
     end + 1
 }
@@ -98,12 +100,14 @@ fn label(text: &str) -> Option<(&str, usize)> {
     let mut open = 0usize;
     let end = text.char_indices().find_map(|(at, c)| {
         match c {
+            // Deeper ones are no links, and looking at each would take long.
+            '[' if open == 3 => return Some(None),
             '[' => open += 1,
             ']' => open = open.saturating_sub(1),
             _ => {}
         }
-        (open == 0).then_some(at)
-    })?;
+        (open == 0).then_some(Some(at))
+    })??;
     if !text.starts_with('[') || !text[end..].starts_with("](") {
         return None;
     }
@@ -111,7 +115,8 @@ fn label(text: &str) -> Option<(&str, usize)> {
     Some((&text[1..end], end + close + 1))
 }
 
-fn at_sentence(text: &str, limit: usize) -> String {
+/// A clean text, cut at the end of a sentence near `limit` characters.
+pub(super) fn at_sentence(text: &str, limit: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(limit) else { return text.to_owned() };
     let kept = &text[..end];
     let stop = kept.char_indices().rev().find(|(at, c)| match c {

@@ -1,0 +1,41 @@
+//! `helve sets`: tool sets and what is in them.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::show_diagnostics;
+use crate::cli::Global;
+use crate::table::{Cell, Table};
+use crate::terminal::{self, STRONG};
+use crate::workspace::Workspace;
+
+/// Lists all tool sets.
+pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
+    let diagnostics = workspace.diagnostics();
+    let catalogue = workspace.helve().catalogue();
+    let tools =
+        |set: &str| -> Vec<String> { catalogue.set(set).unwrap_or_default().iter().map(|entry| entry.name().to_string()).collect() };
+    let sets = catalogue.sets();
+    if global.json {
+        let list: Vec<Value> =
+            sets.iter().map(|set| json!({"name": set.name, "description": set.description, "tools": tools(&set.name)})).collect();
+        terminal::print(&json!({"sets": list, "diagnostics": diagnostics}).to_string());
+        return ExitCode::SUCCESS;
+    }
+    let mut table = Table::new(&["NAME", "DESCRIPTION", "TOOLS"]);
+    for set in &sets {
+        table.row(vec![
+            Cell::new(&set.name, STRONG),
+            Cell::from(set.description.as_str()),
+            Cell::from(tools(&set.name).join(", ").as_str()),
+        ]);
+    }
+    if sets.is_empty() {
+        terminal::note("There are no tool sets here. They are found in tool_sets/*.yaml; `helve init` writes a sample.");
+    } else {
+        table.print();
+    }
+    show_diagnostics(&diagnostics);
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,30 @@
+//! `helve tools check`: load everything and say what is wrong.
+
+use std::process::ExitCode;
+
+use helve::Severity;
+use serde_json::json;
+
+use crate::cli::Global;
+use crate::commands::in_colour;
+use crate::terminal::{self, GOOD, styled};
+use crate::workspace::Workspace;
+
+/// Prints every diagnostic. Errors are a failure, warnings are not.
+pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
+    let report = workspace.report();
+    let errors = report.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+    if global.json {
+        terminal::print(&json!({"diagnostics": report.diagnostics}).to_string());
+    } else {
+        for diagnostic in &report.diagnostics {
+            terminal::print(&in_colour(diagnostic));
+        }
+        let tools = workspace.helve().catalogue().list().len();
+        let sets = workspace.helve().catalogue().sets().len();
+        let (agents, warnings) = (report.agents.len(), report.diagnostics.len() - errors);
+        let mark = if errors == 0 { styled(GOOD, "✓ ") } else { String::new() };
+        terminal::print(&format!("{mark}{tools} tools, {sets} sets, {agents} agents; {errors} errors, {warnings} warnings"));
+    }
+    if errors > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

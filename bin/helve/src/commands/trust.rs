@@ -1,0 +1,73 @@
+//! `helve trust`: a person decides whether a folder may run what it describes, after seeing it.
+
+use std::process::ExitCode;
+
+use helve::{ProjectReport, Trust, printable};
+use serde_json::json;
+
+use crate::cli::{self, Global};
+use crate::failure::Failure;
+use crate::terminal::{self, CAREFUL, FAINT, GOOD, STRONG, styled};
+use crate::workspace::Workspace;
+
+/// Shows what the folder would run and asks.
+pub fn run(command: &cli::Trust, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+    let report = workspace.report();
+    let cannot = |error| Failure::new("storage", error);
+    if command.revoke {
+        let known = workspace.helve().revoke_trust().map_err(cannot)?;
+        return Ok(say(global, &report, if known { "not trusted any more" } else { "was not trusted" }, false));
+    }
+    match report.trust {
+        None => return Err(Failure::new("storage", "there is no place to keep the decision").hint("set HELVE_STATE_DIR or HOME")),
+        Some(Trust::NotNeeded) => return Ok(say(global, &report, "nothing here would run, so there is nothing to trust", true)),
+        Some(Trust::Trusted) => return Ok(say(global, &report, "already trusted", true)),
+        Some(Trust::Changed | Trust::Unknown) => {}
+    }
+    if !global.json {
+        show(&report);
+    }
+    if !command.yes && !agreed()? {
+        return Err(Failure::new("permission_denied", "the folder is not trusted")
+            .hint("its commands can be called by you; agents must ask each time"));
+    }
+    workspace.helve().trust().map_err(cannot)?;
+    Ok(say(global, &report, "trusted", true))
+}
+
+fn agreed() -> Result<bool, Failure> {
+    if !terminal::can_ask() {
+        return Err(Failure::usage("there is no terminal to ask on").hint("look at what would run, then pass --yes"));
+    }
+    let answer = terminal::ask(&format!("Trust this folder? {}", styled(FAINT, "[y]es / [n]o")));
+    Ok(answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes" | "是" | "好")))
+}
+
+fn show(report: &ProjectReport) {
+    let changed = if report.trust == Some(Trust::Changed) { " It was trusted before, and has changed." } else { "" };
+    terminal::note(&format!(
+        "{} {} would run on this machine, also when an agent asks:{changed}",
+        styled(CAREFUL, "This"),
+        styled(STRONG, &report.root.display().to_string())
+    ));
+    for runnable in &report.runnables {
+        terminal::note(&format!(
+            "  {}  {}",
+            styled(STRONG, &printable::escape(&runnable.name)),
+            printable::shorten(&printable::escape(&runnable.what), 400)
+        ));
+        terminal::note(&styled(FAINT, &format!("      {}, {}", printable::escape(&runnable.file), &runnable.digest.to_string()[..16])));
+    }
+}
+
+fn say(global: &Global, report: &ProjectReport, what: &str, trusted: bool) -> ExitCode {
+    if global.json {
+        terminal::print(
+            &json!({"folder": report.root.display().to_string(), "trusted": trusted, "message": what, "runs": report.runnables})
+                .to_string(),
+        );
+    } else {
+        terminal::print(&format!("{} {what}", styled(GOOD, &format!("{}:", report.root.display()))));
+    }
+    ExitCode::SUCCESS
+}

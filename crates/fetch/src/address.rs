@@ -1,0 +1,182 @@
+//! Which URLs may be fetched: the checks that need no network. What a name resolves to is checked in `lookup.rs`.
+
+use std::net::IpAddr;
+
+use reqwest::Url;
+
+use crate::error::FetchError;
+use crate::networks::is_public;
+
+/// Who may be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// The host of the request, wherever it is: a person who runs Helve wrote its address. A redirect to any other
+    /// host must lead to the public internet.
+    Any,
+    /// Only the public internet: the address comes from a model or a stranger.
+    #[default]
+    Public,
+}
+
+/// Why an address was refused before anything was sent to it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Neither `http` nor `https`.
+    #[error("addresses begin with `http://` or `https://`, not with `{0}:`")]
+    Scheme(String),
+    /// A user name or password inside the address.
+    #[error("an address has no user name or password in it")]
+    UserInfo,
+    /// A name that is always local.
+    #[error("`{0}` is a local name, and only the public internet may be reached")]
+    LocalName(String),
+    /// An address that is not public, or a name that leads to one.
+    #[error("`{0}` leads to an address that is not public")]
+    NotPublic(String),
+    /// A redirect from `https` to `http`.
+    #[error("a redirect from https to http is not followed")]
+    Downgrade,
+    /// A redirect that would send the body to somebody else.
+    #[error("a redirect that would send the request's body to another host is not followed")]
+    BodyElsewhere,
+}
+
+/// Reads an address as a person or a model wrote it.
+///
+/// Stricter than the URL standard, which drops tabs and line breaks and takes `\` for `/`: what two readers could
+/// understand differently is refused.
+///
+/// # Errors
+/// Where it is not an absolute `http` or `https` address, or has a user name in it.
+pub fn read_url(text: &str) -> Result<Url, FetchError> {
+    let bad = |reason: &str| FetchError::BadUrl { reason: reason.to_owned() };
+    if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
+        return Err(bad("it has white space or control characters in it"));
+    }
+    if text.contains('\\') {
+        return Err(bad("it has a `\\` in it"));
+    }
+    let url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
+    check_form(&url)?;
+    Ok(url)
+}
+
+/// Refuses what no reach allows.
+pub(crate) fn check_form(url: &Url) -> Result<(), Refusal> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Refusal::Scheme(url.scheme().chars().take(20).collect()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Refusal::UserInfo);
+    }
+    Ok(())
+}
+
+/// Refuses what this reach does not allow, as far as the address itself tells.
+pub(crate) fn check_reach(url: &Url, reach: Reach) -> Result<(), Refusal> {
+    let (Reach::Public, Some(host)) = (reach, url.host_str()) else { return Ok(()) };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<IpAddr>() {
+        Ok(address) if is_public(address) => Ok(()),
+        Ok(_) => Err(Refusal::NotPublic(host.to_owned())),
+        Err(_) if is_local_name(host) => Err(Refusal::LocalName(host.to_owned())),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Whether a name is local by agreement, whatever a resolver says.
+pub(crate) fn is_local_name(host: &str) -> bool {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    ["localhost", "internal"].iter().any(|local| host.strip_suffix(local).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+}
+
+/// Scheme, host and port, which is all that errors say about an address: paths and queries may hold secrets.
+pub(crate) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(text: &str) -> Result<(), FetchError> {
+        read_url(text).and_then(|url| check_reach(&url, Reach::Public).map_err(FetchError::from))
+    }
+
+    /// The inputs of security cases S14 to S17, S21 and S22.
+    #[test]
+    fn addresses_of_strangers_stay_outside() {
+        for text in [
+            // S14
+            "http://127.0.0.1:7800",
+            "http://localhost",
+            "http://[::1]",
+            "http://0.0.0.0",
+            "http://[::]",
+            // S15
+            "http://169.254.169.254/latest/meta-data",
+            "http://metadata.google.internal",
+            "http://[fd00:ec2::254]",
+            // S16
+            "http://2130706433",
+            "http://0x7f.1",
+            "http://0177.0.0.1",
+            "http://127.1",
+            "http://127。0。0。1",
+            // S17
+            "http://[::ffff:127.0.0.1]",
+            "http://[64:ff9b::7f00:1]",
+            "http://[2002:7f00:1::]",
+            "http://[fe80::1%25lo]",
+            // S21
+            "http://good.example@127.0.0.1/",
+            "http://user:password@good.example/",
+            "http://127.0.0.1#@good.example",
+            "http://good.example\\@127.0.0.1/",
+            "http://good.example\t/",
+            "http://good.example/\r\nHost: evil.example",
+            "http://127.0.0.1\n/",
+            // S22
+            "http://evil.example\0.good.example/",
+            "http://localhost./",
+            "http://LOCALHOST/",
+            "http://app.localhost/",
+            "http://ｌocalhost/",
+            "http://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ/",
+            // Not addresses for us at all.
+            "file:///etc/passwd",
+            "gopher://good.example",
+            "data:text/plain,hello",
+            "//good.example/",
+            "good.example",
+            "http://",
+            "",
+        ] {
+            assert!(judge(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_public_internet_is_open() {
+        for text in
+            ["http://good.example", "https://8.8.8.8/x?y=z", "https://localhost.example/", "https://internals.example", "http://例え.jp/"]
+        {
+            assert!(judge(text).is_ok(), "{text:?}: {:?}", judge(text));
+        }
+    }
+
+    #[test]
+    fn the_operator_may_reach_anything_by_http() {
+        for text in ["http://127.0.0.1:1", "http://localhost", "https://10.0.0.1"] {
+            let url = read_url(text).expect("an address");
+            assert_eq!(check_reach(&url, Reach::Any), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_no_more_than_the_origin() {
+        let url = read_url("https://good.example:8443/secret/path?key=canary").expect("an address");
+        assert_eq!(origin(&url), "https://good.example:8443");
+    }
+}

@@ -1,0 +1,63 @@
+//! The HTTP clients underneath: one for each reach, so that no connection made under one is used under the other.
+
+use std::sync::Arc;
+
+use reqwest::Client;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use crate::address::Reach;
+use crate::fetch::FetchOptions;
+use crate::lookup::Checked;
+
+const MAX_HEADERS: usize = 100;
+const IDLE_CONNECTIONS: usize = 8;
+
+pub(crate) struct Clients {
+    any: Client,
+    public: Client,
+}
+
+impl Clients {
+    pub(crate) fn new(options: &FetchOptions) -> Result<Self, String> {
+        let tls = tls().map_err(|error| error.to_string())?;
+        let client = |reach| {
+            let builder = Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .dns_resolver(Checked::new(options.lookup.clone(), reach))
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .no_proxy()
+                .referer(false)
+                .http1_only()
+                .http1_max_headers(MAX_HEADERS)
+                .pool_max_idle_per_host(IDLE_CONNECTIONS)
+                .connect_timeout(options.connect_timeout)
+                .user_agent(&options.user_agent);
+            builder.build().map_err(|error| error.to_string())
+        };
+        Ok(Self { any: client(Reach::Any)?, public: client(Reach::Public)? })
+    }
+
+    pub(crate) fn get(&self, reach: Reach) -> &Client {
+        match reach {
+            Reach::Any => &self.any,
+            Reach::Public => &self.public,
+        }
+    }
+}
+
+/// TLS with the certificates of this machine. The provider is given here and not installed for the whole process,
+/// which belongs to the program that uses Helve.
+fn tls() -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = || ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+    match builder()?.with_platform_verifier() {
+        Ok(verified) => Ok(verified.with_no_client_auth()),
+        Err(error) => {
+            // A small container may have none. Services inside it, by http, work all the same.
+            tracing::warn!(%error, "no certificate authorities are known on this machine, so no https address can be trusted");
+            Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+        }
+    }
+}

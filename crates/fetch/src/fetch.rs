@@ -1,0 +1,129 @@
+//! The fetch itself: exchanges, one after the other, and the reading of the last answer within its limits.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
+
+use crate::address;
+use crate::client::Clients;
+use crate::error::FetchError;
+use crate::lookup::{Lookup, SystemLookup};
+use crate::redirect::Hop;
+use crate::request::{Limits, Request, Response};
+
+/// Of an answer that is no success, only this much is read.
+const ERROR_BYTES: u64 = 64 << 10;
+
+/// How a [`Fetch`] is set up.
+#[derive(Clone)]
+pub struct FetchOptions {
+    /// How long one connection may take to be made.
+    pub connect_timeout: Duration,
+    /// What it calls itself.
+    pub user_agent: String,
+    /// How names are looked up.
+    pub lookup: Arc<dyn Lookup>,
+}
+
+impl Default for FetchOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            user_agent: concat!("helve/", env!("CARGO_PKG_VERSION")).to_owned(),
+            lookup: Arc::new(SystemLookup),
+        }
+    }
+}
+
+/// Fetches. Cheap to clone; clones share connections.
+#[derive(Clone, Default)]
+pub struct Fetch(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    options: FetchOptions,
+    /// Made on first use: reading the certificates of a machine takes longer than many programs run.
+    clients: OnceLock<Result<Clients, String>>,
+}
+
+impl Fetch {
+    /// A fetch with options.
+    #[must_use]
+    pub fn new(options: FetchOptions) -> Self {
+        Self(Arc::new(Inner { options, clients: OnceLock::new() }))
+    }
+
+    /// Sends a request, follows its redirects and reads the answer. An answer of any status is one.
+    ///
+    /// Dropping the future closes the connection.
+    ///
+    /// # Errors
+    /// [`FetchError`] says by variant why there is no answer.
+    pub async fn send(&self, request: Request) -> Result<Response, FetchError> {
+        let (limits, url) = (request.limits, request.url.clone());
+        match tokio::time::timeout(limits.time, self.follow(request)).await {
+            Ok(answered) => answered,
+            Err(_) => Err(FetchError::Timeout { origin: address::origin(&url), after: limits.time }),
+        }
+    }
+
+    async fn follow(&self, request: Request) -> Result<Response, FetchError> {
+        let (limits, origin) = (request.limits, address::origin(&request.url));
+        let mut hop = Hop::first(request)?;
+        for _ in 0..=limits.redirects {
+            let answer = self.exchange(&hop).await?;
+            match hop.next(answer.status(), answer.headers())? {
+                Some(next) => hop = next,
+                None => return read(answer, &hop, limits).await,
+            }
+        }
+        Err(FetchError::TooManyRedirects { origin, limit: limits.redirects })
+    }
+
+    async fn exchange(&self, hop: &Hop) -> Result<reqwest::Response, FetchError> {
+        let clients = self.0.clients.get_or_init(|| Clients::new(&self.0.options));
+        let clients = clients.as_ref().map_err(|reason| FetchError::Setup { reason: reason.clone() })?;
+        let mut headers = hop.headers.clone();
+        // Nothing is unpacked, so a small answer cannot become a large one.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let mut request = clients.get(hop.reach).request(hop.method.clone(), hop.url.clone()).headers(headers);
+        if let Some(body) = &hop.body {
+            request = request.body(body.clone());
+        }
+        request.send().await.map_err(|error| FetchError::of(&error, &hop.url))
+    }
+}
+
+impl fmt::Debug for Fetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fetch")
+    }
+}
+
+/// Reads an answer, counting what comes and not what was announced.
+async fn read(mut answer: reqwest::Response, hop: &Hop, limits: Limits) -> Result<Response, FetchError> {
+    let success = answer.status().is_success();
+    let limit = if success { limits.bytes } else { limits.bytes.min(ERROR_BYTES) };
+    let too_large = || FetchError::TooLarge { origin: address::origin(&hop.url), limit };
+    if success && answer.content_length().is_some_and(|announced| announced > limit) {
+        return Err(too_large());
+    }
+    let (status, headers) = (answer.status(), std::mem::take(answer.headers_mut()));
+    let mut body = Vec::new();
+    let mut truncated = false;
+    while let Some(chunk) = answer.chunk().await.map_err(|error| FetchError::of(&error, &hop.url))? {
+        let room = usize::try_from(limit).unwrap_or(usize::MAX) - body.len();
+        if chunk.len() > room {
+            if success {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&chunk[..room]);
+            truncated = true;
+            break;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Response { status, headers, body, truncated, url: hop.url.clone() })
+}

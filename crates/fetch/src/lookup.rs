@@ -1,0 +1,105 @@
+//! What names lead to. A connection is made only to the very addresses that were checked here, so a name that
+//! answers differently the next time gains nothing.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use crate::address::{Reach, Refusal, is_local_name};
+use crate::networks::is_public;
+
+/// Finds the addresses of a name.
+pub trait Lookup: Send + Sync + 'static {
+    /// All addresses of a name.
+    ///
+    /// # Errors
+    /// Where there is no such name, or nobody to ask.
+    fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// Asks the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemLookup;
+
+impl Lookup for SystemLookup {
+    fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move { Ok(tokio::net::lookup_host((host, 0)).await?.map(|address| address.ip()).collect()) })
+    }
+}
+
+/// A lookup that gives nothing back unless all of it may be reached.
+pub(crate) struct Checked {
+    lookup: Arc<dyn Lookup>,
+    reach: Reach,
+}
+
+impl Checked {
+    pub(crate) fn new(lookup: Arc<dyn Lookup>, reach: Reach) -> Self {
+        Self { lookup, reach }
+    }
+}
+
+impl Resolve for Checked {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (lookup, reach) = (self.lookup.clone(), self.reach);
+        Box::pin(async move {
+            let host = name.as_str();
+            if reach == Reach::Public && is_local_name(host) {
+                return Err(Refusal::LocalName(host.to_owned()).into());
+            }
+            let addresses = lookup.lookup(host).await?;
+            // One private address among public ones is how a guard that picks the first is led astray.
+            if reach == Reach::Public && !addresses.iter().all(|address| is_public(*address)) {
+                return Err(Refusal::NotPublic(host.to_owned()).into());
+            }
+            if addresses.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no addresses").into());
+            }
+            Ok(Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0))) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Answers in turn, as a name with a short life does.
+    struct Answers(Mutex<Vec<Vec<&'static str>>>);
+
+    impl Lookup for Answers {
+        fn lookup<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+            let next = self.0.lock().expect("a lock").remove(0);
+            Box::pin(async move { Ok(next.iter().map(|text| text.parse().expect("an address")).collect()) })
+        }
+    }
+
+    async fn resolve(checked: &Checked) -> Result<Vec<String>, String> {
+        let name: Name = "name.example".parse().expect("a name");
+        let addresses = checked.resolve(name).await.map_err(|error| error.to_string())?;
+        Ok(addresses.map(|address| address.ip().to_string()).collect())
+    }
+
+    /// Security cases S18 and S19.
+    #[tokio::test]
+    async fn every_address_of_a_name_must_be_public_every_time() {
+        let answers = vec![vec!["8.8.8.8", "2606:4700::1111"], vec!["127.0.0.1"], vec!["8.8.8.8", "10.0.0.1"], vec!["10.0.0.1"], vec![]];
+        let checked = Checked::new(Arc::new(Answers(Mutex::new(answers))), Reach::Public);
+        assert_eq!(resolve(&checked).await, Ok(vec!["8.8.8.8".to_owned(), "2606:4700::1111".to_owned()]));
+        for _ in 0..3 {
+            assert_eq!(resolve(&checked).await, Err("`name.example` leads to an address that is not public".to_owned()));
+        }
+        assert_eq!(resolve(&checked).await, Err("the name has no addresses".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn the_operator_may_name_any_host() {
+        let checked = Checked::new(Arc::new(Answers(Mutex::new(vec![vec!["10.0.0.1"]]))), Reach::Any);
+        assert_eq!(resolve(&checked).await, Ok(vec!["10.0.0.1".to_owned()]));
+    }
+}

@@ -1,0 +1,177 @@
+//! One hop of a request, and the hop that a redirect asks for. Nothing here touches the network.
+
+use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
+use reqwest::{Method, StatusCode, Url};
+
+use crate::address::{self, Reach, Refusal, check_form, check_reach};
+use crate::error::FetchError;
+use crate::request::Request;
+
+/// Headers that say nothing about who asks. A list of what may stay is safe against names nobody thought of.
+const HARMLESS: [HeaderName; 3] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE];
+
+/// One exchange of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Hop {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) reach: Reach,
+    /// The host that the caller named, and how far it may be reached.
+    home: (Option<String>, Reach),
+}
+
+impl Hop {
+    /// The exchange that the caller asked for.
+    pub(crate) fn first(request: Request) -> Result<Self, FetchError> {
+        let Request { method, url, headers, body, reach, limits: _ } = request;
+        check_form(&url)?;
+        check_reach(&url, reach)?;
+        let home = (url.host_str().map(str::to_owned), reach);
+        Ok(Self { method, url, headers, body, reach, home })
+    }
+
+    /// The exchange that an answer asks for, where it does.
+    pub(crate) fn next(&self, status: StatusCode, answer: &HeaderMap) -> Result<Option<Self>, FetchError> {
+        let redirects = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
+        let Some(location) = answer.get(LOCATION).filter(|_| redirects) else { return Ok(None) };
+        let nowhere = || FetchError::Protocol { origin: address::origin(&self.url), reason: "it redirects to nowhere".to_owned() };
+        let location = str::from_utf8(location.as_bytes()).map_err(|_| nowhere())?;
+        let mut url = self.url.join(location).map_err(|_| nowhere())?;
+        url.set_fragment(None);
+        check_form(&url)?;
+        if self.url.scheme() == "https" && url.scheme() == "http" {
+            return Err(Refusal::Downgrade.into());
+        }
+        let at_home = url.host_str() == self.home.0.as_deref();
+        let reach = if at_home { self.home.1 } else { Reach::Public };
+        check_reach(&url, reach)?;
+        Ok(Some(self.clone().redirected(status, url, reach)?))
+    }
+
+    fn redirected(mut self, status: StatusCode, url: Url, reach: Reach) -> Result<Self, Refusal> {
+        let becomes_get = match status.as_u16() {
+            303 => self.method != Method::HEAD,
+            301 | 302 => self.method == Method::POST,
+            _ => false,
+        };
+        if becomes_get {
+            self.method = Method::GET;
+            self.body = None;
+            self.headers.remove(CONTENT_TYPE);
+        }
+        if self.body.is_some() && url.host() != self.url.host() {
+            return Err(Refusal::BodyElsewhere);
+        }
+        if url.origin() != self.url.origin() {
+            self.headers = HARMLESS.into_iter().filter_map(|name| self.headers.get(&name).cloned().map(|value| (name, value))).collect();
+        }
+        Ok(Self { url, reach, ..self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEYS: [&str; 4] = ["authorization", "cookie", "x-api-key", "x-whatever"];
+
+    fn hop(method: &str, from: &str) -> Hop {
+        let mut request = Request::new(method.parse().expect("a method"), from.parse().expect("an address"));
+        request.body = (method != "GET").then(|| b"body".to_vec());
+        request.reach = Reach::Any;
+        for name in KEYS.into_iter().chain(["accept", "content-type"]) {
+            request.headers.insert(name, "value".parse().expect("a value"));
+        }
+        Hop::first(request).expect("a hop")
+    }
+
+    fn follow(method: &str, from: &str, status: u16, to: &str) -> Result<Hop, FetchError> {
+        let answer = HeaderMap::from_iter([(LOCATION, to.parse().expect("a value"))]);
+        let status = StatusCode::from_u16(status).expect("a status");
+        hop(method, from).next(status, &answer).map(|next| next.expect("a redirect"))
+    }
+
+    #[test]
+    fn methods_change_as_the_standard_says() {
+        for (method, status, expected) in [
+            ("GET", 301, "GET"),
+            ("POST", 301, "GET"),
+            ("POST", 302, "GET"),
+            ("PUT", 302, "PUT"),
+            ("PUT", 303, "GET"),
+            ("DELETE", 303, "GET"),
+            ("HEAD", 303, "HEAD"),
+            ("POST", 307, "POST"),
+            ("POST", 308, "POST"),
+        ] {
+            let next = follow(method, "http://a.example/x", status, "/y?z").expect("a hop");
+            assert_eq!(next.method.as_str(), expected, "{method} {status}");
+            assert_eq!(next.body.is_some(), !matches!(expected, "GET"), "{method} {status}");
+            assert_eq!(next.url.as_str(), "http://a.example/y?z");
+        }
+    }
+
+    #[test]
+    fn what_proves_who_asks_stays_with_its_origin() {
+        for (to, keeps) in [
+            ("/other", true),
+            ("http://a.example:80/other", true),
+            ("https://a.example/", false),
+            ("http://a.example:81/", false),
+            ("http://b.example/", false),
+            ("//b.example/", false),
+            ("http://a.example.b.example/", false),
+        ] {
+            let next = follow("GET", "http://a.example/x?key=secret", 302, to).expect("a hop");
+            for key in KEYS {
+                assert_eq!(next.headers.contains_key(key), keeps, "{key} to {to}");
+            }
+            assert!(next.headers.contains_key("accept"), "{to}");
+            assert_eq!(next.url.query(), None, "{to}");
+        }
+        // Coming back does not bring anything back.
+        let away = follow("GET", "http://a.example/", 302, "http://b.example/").expect("a hop");
+        let answer = HeaderMap::from_iter([(LOCATION, "http://a.example/".parse().expect("a value"))]);
+        let back = away.next(StatusCode::FOUND, &answer).expect("allowed").expect("a redirect");
+        assert!(!back.headers.contains_key("authorization"));
+    }
+
+    /// Security case S20.
+    #[test]
+    fn every_hop_is_checked() {
+        for (to, why) in [
+            ("file:///etc/passwd", Refusal::Scheme("file".into())),
+            ("gopher://a.example", Refusal::Scheme("gopher".into())),
+            ("data:text/plain,x", Refusal::Scheme("data".into())),
+            ("https://user@a.example/", Refusal::UserInfo),
+            ("http://a.example/", Refusal::Downgrade),
+            ("https://127.0.0.1/", Refusal::NotPublic("127.0.0.1".into())),
+            ("//localhost/", Refusal::LocalName("localhost".into())),
+        ] {
+            assert_eq!(follow("GET", "https://a.example/", 302, to).err(), Some(FetchError::Refused(why)), "{to}");
+        }
+        assert!(matches!(follow("GET", "https://a.example/", 302, "http://["), Err(FetchError::Protocol { .. })));
+        let elsewhere = follow("POST", "https://a.example/", 307, "https://b.example/").err();
+        assert_eq!(elsewhere, Some(FetchError::Refused(Refusal::BodyElsewhere)));
+    }
+
+    #[test]
+    fn only_the_host_that_was_named_may_be_private() {
+        assert!(follow("GET", "http://10.0.0.1/", 302, "http://10.0.0.1:8080/").is_ok_and(|next| next.reach == Reach::Any));
+        assert!(follow("GET", "http://10.0.0.1/", 302, "http://10.0.0.2/").is_err());
+        assert!(follow("GET", "http://10.0.0.1/", 302, "http://b.example/").is_ok_and(|next| next.reach == Reach::Public));
+    }
+
+    #[test]
+    fn other_answers_are_no_redirects() {
+        let answer = HeaderMap::from_iter([(LOCATION, "/y".parse().expect("a value"))]);
+        for status in [200, 201, 300, 304, 404] {
+            assert!(
+                hop("GET", "http://a.example").next(StatusCode::from_u16(status).expect("a status"), &answer).expect("allowed").is_none()
+            );
+        }
+        assert!(hop("GET", "http://a.example").next(StatusCode::FOUND, &HeaderMap::new()).expect("allowed").is_none());
+    }
+}

@@ -1,0 +1,169 @@
+//! A project's files become tools, sources, sets and agents; what is wrong with them becomes diagnostics.
+//!
+//! A broken file costs only itself.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use helve_command::CommandDefinition;
+use helve_core::authored::FieldError;
+use helve_core::{Digest, DynTool, Permission, PermissionRule, Redactor};
+use helve_fetch::Fetch;
+use helve_http::{HttpDefinition, OpenApiDefinition, RemoteDefinition};
+use helve_project::{AgentFile, Diagnostic, Folder, HelveFile, Kind, ProjectFile, Runnable, SetFile, Severity, discover};
+
+/// What a project's files say.
+#[derive(Default)]
+pub(super) struct Loaded {
+    pub(super) root: PathBuf,
+    pub(super) config: HelveFile,
+    pub(super) commands: Vec<Arc<dyn DynTool>>,
+    pub(super) native: Vec<Arc<dyn DynTool>>,
+    pub(super) remotes: Vec<(RemoteDefinition, ProjectFile)>,
+    pub(super) sets: Vec<(SetFile, ProjectFile)>,
+    pub(super) agents: Vec<(AgentFile, ProjectFile)>,
+    pub(super) config_file: Option<ProjectFile>,
+    pub(super) runnables: Vec<Runnable>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads all files of a project.
+pub(super) fn load(folder: &Path, fetch: &Fetch, redactor: &Redactor) -> std::io::Result<Loaded> {
+    let Folder { root, files, diagnostics } = discover(folder)?;
+    let mut loaded = Loaded { root, diagnostics, ..Loaded::default() };
+    for (kind, path) in &files {
+        let file = match ProjectFile::open(&loaded.root, path) {
+            Ok(file) => file,
+            Err(diagnostic) => {
+                loaded.diagnostics.push(*diagnostic);
+                continue;
+            }
+        };
+        redactor.add(file.secrets().iter().cloned());
+        if let Err(diagnostic) = loaded.take(*kind, file, fetch, redactor) {
+            loaded.diagnostics.push(*diagnostic);
+        }
+    }
+    Ok(loaded)
+}
+
+impl Loaded {
+    fn take(&mut self, kind: Kind, file: ProjectFile, fetch: &Fetch, redactor: &Redactor) -> Result<(), Box<Diagnostic>> {
+        let wrong = |error: FieldError| Box::new(file.diagnose(Severity::Error, &error));
+        match kind {
+            Kind::Config => {
+                self.config = file.read()?;
+                self.loosening_rules(&file);
+                self.config_file = Some(file);
+            }
+            Kind::Command => {
+                let definition: CommandDefinition = file.read()?;
+                self.commands.push(definition.tool(&self.root, file.path(), redactor).map_err(wrong)?);
+                self.runnables.push(runnable(&self.root, &definition, &file));
+            }
+            Kind::Native if file.has("openapi") => self.import(&file, fetch, redactor)?,
+            Kind::Native => {
+                let definition: HttpDefinition = file.read()?;
+                redactor.add(definition.secrets());
+                self.native.push(definition.tool(file.path(), fetch, redactor).map_err(wrong)?);
+            }
+            Kind::Mcp if file.has("mcp_server_url") => {
+                let definition: RemoteDefinition = file.read()?;
+                redactor.add(definition.secrets());
+                self.remotes.push((definition, file));
+            }
+            Kind::Mcp => {
+                let message = "MCP servers cannot be used yet; only `mcp_server_url` can";
+                return Err(Box::new(file.diagnose(Severity::Error, &FieldError::new("", message))));
+            }
+            Kind::Set => {
+                let set: SetFile = file.read()?;
+                if let Some((_, earlier)) = self.sets.iter().find(|(known, _)| known.name == set.name) {
+                    let message = format!("there is a tool set `{}` in {} already", set.name, earlier.path());
+                    return Err(Box::new(file.diagnose(Severity::Error, &FieldError::new("/name", message))));
+                }
+                self.sets.push((set, file));
+            }
+            Kind::Agent => {
+                let agent: AgentFile = file.read()?;
+                check_agent(&agent).map_err(wrong)?;
+                if let Some((_, earlier)) = self.agents.iter().find(|(known, _)| known.name == agent.name) {
+                    let message = format!("there is an agent `{}` in {} already", agent.name, earlier.path());
+                    return Err(Box::new(file.diagnose(Severity::Error, &FieldError::new("/name", message))));
+                }
+                self.agents.push((agent, file));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes tools of an OpenAPI document that lies beside the file.
+    fn import(&mut self, file: &ProjectFile, fetch: &Fetch, redactor: &Redactor) -> Result<(), Box<Diagnostic>> {
+        let wrong = |error: FieldError| Box::new(file.diagnose(Severity::Error, &error));
+        let definition: OpenApiDefinition = file.read()?;
+        redactor.add(definition.secrets());
+        let document =
+            read_document(&self.root, file.path(), &definition.openapi).map_err(|message| wrong(FieldError::new("/openapi", message)))?;
+        let imported = helve_http::import(&definition, &document).map_err(wrong)?;
+        for tool in &imported.tools {
+            self.native.push(tool.tool(file.path(), fetch, redactor).map_err(wrong)?);
+        }
+        for skipped in &imported.skipped {
+            tracing::info!(file = %file.path(), operation = %skipped.operation, reason = %skipped.reason, "operation not imported");
+        }
+        Ok(())
+    }
+
+    /// Rules that loosen are part of what a person must trust.
+    fn loosening_rules(&mut self, file: &ProjectFile) {
+        let loosens = |rule: &&PermissionRule| rule.permission == Permission::Auto;
+        for rule in self.config.permissions.iter().filter(loosens) {
+            let text = serde_json::to_string(rule).unwrap_or_default();
+            let digest = Digest::of([text.as_bytes()]);
+            self.runnables.push(Runnable { name: "permission rule".into(), what: text, file: file.path().to_string(), digest });
+        }
+    }
+}
+
+fn check_agent(agent: &AgentFile) -> Result<(), FieldError> {
+    let strategy = agent.output_strategy;
+    if !strategy.function_calling && !strategy.fallback_to_structured_output {
+        let error = FieldError::new("/output_strategy", "an agent with both strategies off could not call any tool");
+        return Err(error.hint("leave one of `function_calling` and `fallback_to_structured_output` on"));
+    }
+    Ok(())
+}
+
+/// A document named in a file, found beside that file and inside the project.
+fn read_document(root: &Path, beside: &str, name: &str) -> Result<serde_json::Value, String> {
+    const MAX_BYTES: u64 = 5 << 20;
+    let folder = root.join(beside).parent().map(Path::to_owned).unwrap_or_default();
+    let path = folder.join(name).canonicalize().map_err(|error| format!("`{name}` cannot be read: {error}"))?;
+    if !path.starts_with(root) {
+        return Err(format!("`{name}` lies outside the project"));
+    }
+    let size = path.metadata().map_err(|error| format!("`{name}` cannot be read: {error}"))?.len();
+    if size > MAX_BYTES {
+        return Err(format!("`{name}` is larger than {MAX_BYTES} bytes"));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("`{name}` cannot be read: {error}"))?;
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(&text).map_err(|error| format!("`{name}` is not valid JSON: {error}"));
+    }
+    helve_project::read_yaml(&text).map(|node| node.value()).map_err(|error| format!("`{name}`, line {}: {error}", error.position.line))
+}
+
+/// What a command tool would run, with the scripts of the project that it names.
+fn runnable(root: &Path, definition: &CommandDefinition, file: &ProjectFile) -> Runnable {
+    let mut parts: Vec<Vec<u8>> = definition.command.iter().map(|argument| argument.clone().into_bytes()).collect();
+    parts.extend(definition.env.iter().map(|variable| variable.clone().into_bytes()));
+    parts.extend(definition.working_folder.iter().map(|folder| folder.clone().into_bytes()));
+    for argument in &definition.command {
+        let script = root.join(definition.working_folder.as_deref().unwrap_or_default()).join(argument);
+        parts.extend(
+            script.canonicalize().ok().filter(|path| path.starts_with(root) && path.is_file()).and_then(|path| std::fs::read(path).ok()),
+        );
+    }
+    let digest = Digest::of(parts.iter().map(Vec::as_slice));
+    Runnable { name: definition.name.clone(), what: definition.what_runs(), file: file.path().to_string(), digest }
+}

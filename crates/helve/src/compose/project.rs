@@ -1,0 +1,272 @@
+//! Helve with a project: its folder is read, followed and trusted.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use helve_core::authored::FieldError;
+use helve_core::{ListSource, Permission, PermissionRule, Policy, Redactor, Schema, SourceState, ToolSource};
+use helve_fetch::Fetch;
+use helve_http::RemoteSource;
+use helve_project::{
+    AgentFile, Diagnostic, Fingerprint, HelveFile, Runnable, SetFile, Severity, StateError, StateFolder, Trust, TrustStore,
+};
+use helve_tools::{ExecutorOptions, View};
+
+use super::Helve;
+use super::load::{self, Loaded};
+use super::resolve::{self, ProjectAgent};
+
+/// How often a running Helve looks whether its files changed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The project that a Helve serves.
+pub(super) struct Project {
+    folder: PathBuf,
+    state: Option<StateFolder>,
+    fetch: Fetch,
+    commands: Arc<ListSource>,
+    native: Arc<ListSource>,
+    now: RwLock<Arc<ProjectReport>>,
+    /// The remote servers that are connected, by what their files say.
+    remotes: RwLock<Vec<(String, Arc<RemoteSource>)>>,
+}
+
+/// What a project's files say, as far as people are concerned.
+#[derive(Clone, Default)]
+pub struct ProjectReport {
+    /// The folder.
+    pub root: PathBuf,
+    /// The agents that can be used.
+    pub agents: Vec<ProjectAgent>,
+    /// What is wrong.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What the folder would run on this machine.
+    pub runnables: Vec<Runnable>,
+    /// Whether someone trusts it with that; nothing where nobody's decisions could be read.
+    pub trust: Option<Trust>,
+}
+
+impl Helve {
+    /// Helve with a project: the tools, sets and agents that its folder describes. A broken file costs only itself;
+    /// see [`Helve::project`]. Trust is looked up in the user's state folder.
+    ///
+    /// # Errors
+    /// Where the folder is not there.
+    pub fn open(folder: impl AsRef<Path>) -> std::io::Result<Self> {
+        Self::open_with(folder, StateFolder::of_user().ok(), Redactor::default())
+    }
+
+    /// The same, with a state folder of your choice, without which nothing is trusted, and a redactor of your own.
+    ///
+    /// # Errors
+    /// Where the folder is not there.
+    pub fn open_with(folder: impl AsRef<Path>, state: Option<StateFolder>, redactor: Redactor) -> std::io::Result<Self> {
+        let fetch = Fetch::new();
+        let loaded = load::load(folder.as_ref(), &fetch, &redactor)?;
+        let mut options = ExecutorOptions { redactor, ..ExecutorOptions::default() };
+        if let Some(concurrency) = loaded.config.limits.concurrency {
+            options.concurrency = concurrency.get() as usize;
+        }
+        let project = Project {
+            folder: loaded.root.clone(),
+            state,
+            fetch,
+            commands: Arc::new(ListSource::new("command", [])),
+            native: Arc::new(ListSource::new("native", [])),
+            now: RwLock::default(),
+            remotes: RwLock::default(),
+        };
+        let helve = Self { project: Some(Arc::new(project)), ..Self::bare(options) };
+        helve.add_sources(&loaded);
+        helve.adopt(&loaded);
+        Ok(helve)
+    }
+
+    /// Adds the sources in the order of the project's settings.
+    fn add_sources(&self, loaded: &Loaded) {
+        let Some(project) = &self.project else { return };
+        for name in order(loaded) {
+            match name {
+                "command" => self.catalogue.add_source(project.commands.clone()),
+                "native" => self.catalogue.add_source(project.native.clone()),
+                #[cfg(feature = "builtins")]
+                "builtin" => self.add_builtins(),
+                // Remote servers are added when they are known, behind all others.
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads the project's files again. Running calls go on; agents see the change at their next turn.
+    ///
+    /// # Errors
+    /// Where the folder is gone; everything stays as it was.
+    pub fn reload(&self) -> std::io::Result<()> {
+        if let Some(project) = &self.project {
+            let loaded = load::load(&project.folder, &project.fetch, &self.redactor)?;
+            self.adopt(&loaded);
+        }
+        Ok(())
+    }
+
+    /// Watches the project's files and reads them again when they change. It never ends; drop it to stop.
+    pub async fn follow(&self) {
+        let Some(project) = &self.project else { return std::future::pending().await };
+        let mut seen = Fingerprint::of(&project.folder);
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let now = Fingerprint::of(&project.folder);
+            if now != seen {
+                seen = now;
+                match self.reload() {
+                    Ok(()) => tracing::info!(folder = %project.folder.display(), "the project was read again"),
+                    Err(error) => tracing::warn!(%error, "the project cannot be read; it stays as it was"),
+                }
+            }
+        }
+    }
+
+    /// Lets what the files say hold from now on.
+    fn adopt(&self, loaded: &Loaded) {
+        let Some(project) = &self.project else { return };
+        project.commands.set(SourceState::Ready(loaded.commands.iter().cloned().collect()));
+        project.native.set(SourceState::Ready(loaded.native.iter().cloned().collect()));
+        self.connect_remotes(project, loaded);
+        let mut diagnostics = loaded.diagnostics.clone();
+        diagnostics.extend(unknown_sources(loaded));
+        self.catalogue.replace_sets(resolve::sets(loaded, &mut diagnostics));
+        resolve::check_sets(loaded, &self.catalogue, &mut diagnostics);
+        let agents = resolve::agents(loaded, &self.catalogue, &mut diagnostics);
+        let trust =
+            project.state.clone().and_then(|state| TrustStore::open(state).ok()).map(|store| store.of(&loaded.root, &loaded.runnables));
+        self.executor.set_policy(policy(loaded, trust.is_some_and(Trust::allows)));
+        let report = ProjectReport { root: loaded.root.clone(), agents, diagnostics, runnables: loaded.runnables.clone(), trust };
+        *project.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(report);
+    }
+
+    fn connect_remotes(&self, project: &Project, loaded: &Loaded) {
+        let mut remotes = project.remotes.write().unwrap_or_else(PoisonError::into_inner);
+        let wanted: Vec<String> = loaded.remotes.iter().map(|(_, file)| file.text().to_owned()).collect();
+        remotes.retain(|(text, source)| {
+            let stays = wanted.contains(text);
+            if !stays {
+                self.catalogue.remove_source(source.id());
+            }
+            stays
+        });
+        for ((definition, _), text) in loaded.remotes.iter().zip(wanted) {
+            if !remotes.iter().any(|(known, _)| *known == text) {
+                let source = RemoteSource::connect(definition.clone(), &project.fetch, &self.redactor);
+                self.catalogue.add_source(source.clone());
+                remotes.push((text, source));
+            }
+        }
+    }
+
+    /// What the project's files say; nothing where there is no project.
+    #[must_use]
+    pub fn project(&self) -> Option<Arc<ProjectReport>> {
+        let project = self.project.as_ref()?;
+        let mut report = ProjectReport::clone(&project.now.read().unwrap_or_else(PoisonError::into_inner));
+        report.diagnostics.extend(self.warnings());
+        Some(Arc::new(report))
+    }
+
+    /// What is odd about the sources now: those that are down, and tools that others displace.
+    fn warnings(&self) -> Vec<Diagnostic> {
+        let mut warnings = Vec::new();
+        for report in self.catalogue.snapshot(&View::default()).sources() {
+            if let Some(trouble) = &report.trouble {
+                let message = format!("source `{}` has no tools now: {trouble}", report.source);
+                warnings.push(Diagnostic::general(Severity::Warning, message));
+            }
+            for displaced in &report.displaced {
+                let message = format!("the tool `{}` is not used: `{}` already has one of this name", displaced.name, displaced.by);
+                let warning = Diagnostic { file: displaced.location.clone(), ..Diagnostic::general(Severity::Warning, message) };
+                warnings.push(warning.hint("rename one of them, or change the order of `sources` in helve.yaml"));
+            }
+        }
+        warnings
+    }
+
+    /// Trusts the project's folder with what it would run now.
+    ///
+    /// # Errors
+    /// Where the decision cannot be kept, or there is no project.
+    pub fn trust(&self) -> Result<(), StateError> {
+        let Some(project) = &self.project else { return Ok(()) };
+        let state = project.state.clone().ok_or(StateError::Nowhere)?;
+        let report = project.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        TrustStore::open(state)?.trust(&report.root, &report.runnables)?;
+        let _ = self.reload();
+        Ok(())
+    }
+
+    /// Trusts the project's folder no longer; says whether it was trusted.
+    ///
+    /// # Errors
+    /// Where the decision cannot be kept.
+    pub fn revoke_trust(&self) -> Result<bool, StateError> {
+        let Some(project) = &self.project else { return Ok(false) };
+        let state = project.state.clone().ok_or(StateError::Nowhere)?;
+        let known = TrustStore::open(state)?.revoke(&project.folder)?;
+        let _ = self.reload();
+        Ok(known)
+    }
+}
+
+const SOURCES: [&str; 4] = ["builtin", "command", "native", "mcp"];
+
+/// The sources in their order: those that are named, then the others. Command tools are built-in unless named apart.
+fn order(loaded: &Loaded) -> Vec<&'static str> {
+    let named = loaded.config.sources.as_deref().unwrap_or_default();
+    let mut order: Vec<&'static str> = Vec::new();
+    for name in named {
+        let Some(known) = SOURCES.into_iter().find(|known| known == name) else { continue };
+        order.push(known);
+        if known == "builtin" && !named.iter().any(|name| name == "command") {
+            order.push("command");
+        }
+    }
+    order.extend(SOURCES.into_iter().filter(|known| !order.contains(known)).collect::<Vec<_>>());
+    order.dedup();
+    order
+}
+
+fn unknown_sources(loaded: &Loaded) -> Option<Diagnostic> {
+    let named = loaded.config.sources.as_deref()?;
+    let (index, name) = named.iter().enumerate().find(|(_, name)| !SOURCES.contains(&name.as_str()))?;
+    let error = FieldError::new(format!("/sources/{index}"), format!("there is no source `{name}`"));
+    let error = error.hint(format!("sources are {}", SOURCES.join(", ")));
+    loaded.config_file.as_ref().map(|file| file.diagnose(Severity::Error, &error))
+}
+
+/// The rules that hold. Until a person trusts the folder, its rules only tighten, and agents ask before its commands.
+fn policy(loaded: &Loaded, trusted: bool) -> Policy {
+    let mut rules = loaded.config.permissions.clone();
+    if trusted {
+        return Policy::new(rules);
+    }
+    rules.push(PermissionRule {
+        source: Some("command".into()),
+        agent: Some("*".into()),
+        permission: Permission::Confirm,
+        ..PermissionRule::default()
+    });
+    Policy::new(rules).only_tightening()
+}
+
+/// The JSON Schemas of a project's files, by the name that `helve schema` uses.
+#[must_use]
+pub fn file_schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("helve", Schema::of::<HelveFile>()),
+        ("command", Schema::of::<helve_command::CommandDefinition>()),
+        ("native", Schema::of::<helve_http::HttpDefinition>()),
+        ("openapi", Schema::of::<helve_http::OpenApiDefinition>()),
+        ("mcp", Schema::of::<helve_http::RemoteDefinition>()),
+        ("set", Schema::of::<SetFile>()),
+        ("agent", Schema::of::<AgentFile>()),
+    ]
+}

@@ -1,0 +1,144 @@
+//! Cancelled, timed out, dropped: the program and all it started are gone, however it resists.
+
+use std::sync::Arc;
+
+use helve_core::{CallContext, CallId, DynTool, ErrorKind, ToolCall, ToolError};
+use helve_testkit::toolkit;
+use helve_tools::Executor;
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{Project, marked, run, until};
+
+/// A call that runs until it is stopped.
+struct Running {
+    id: CallId,
+    cancel: CancellationToken,
+    work: JoinHandle<Result<helve_core::Output, ToolError>>,
+}
+
+impl Running {
+    fn start(tool: &Arc<dyn DynTool>) -> Self {
+        let (tool, call, cancel) = (tool.clone(), ToolCall::new("test", json!({})), CancellationToken::new());
+        let (id, cx) = (call.id, CallContext::default().with_cancel(cancel.clone()));
+        let work = tokio::spawn(async move { run(&tool, &call, &cx).await });
+        Self { id, cancel, work }
+    }
+
+    async fn cancelled(self) {
+        self.cancel.cancel();
+        let result = self.work.await.expect("no panic");
+        assert_eq!(result.expect_err("cancelled").kind(), ErrorKind::Cancelled);
+        assert!(marked(self.id).is_empty(), "nothing is left");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_program_is_asked_first() {
+    let project = Project::new();
+    let tool = project.sh("trap 'echo x > tidied; exit' TERM; echo x > ready; while :; do sleep 0.01; done");
+    let running = Running::start(&tool);
+    project.appears("ready").await;
+    running.cancelled().await;
+    assert!(project.has("tidied"));
+}
+
+/// The shell dies at once; what it started has its own moment to tidy up.
+#[tokio::test]
+async fn children_are_asked_too() {
+    let project = Project::new();
+    project.write("slow", "trap 'sleep 0.1; echo x > tidied; exit' TERM; echo x > ready; while :; do sleep 0.01; done", "644");
+    let running = Running::start(&project.sh("sh ./slow; true"));
+    project.appears("ready").await;
+    running.cancelled().await;
+    assert!(project.has("tidied"));
+}
+
+#[tokio::test]
+async fn who_ignores_the_question_is_killed() {
+    let project = Project::new();
+    let running = Running::start(&project.sh("trap '' TERM HUP INT; sleep 1000 & echo x > ready; sleep 1000; sleep 1000"));
+    project.appears("ready").await;
+    running.cancelled().await;
+}
+
+#[tokio::test]
+async fn a_daemon_is_swept_after_a_cancel() {
+    let project = Project::new();
+    let running = Running::start(&project.sh("setsid sh -c 'echo x > ready; exec sleep 1000' & sleep 1000"));
+    project.appears("ready").await;
+    running.cancelled().await;
+}
+
+#[tokio::test]
+async fn floods_can_be_cancelled() {
+    let project = Project::new();
+    let running = Running::start(&project.sh("echo x > ready; yes >&2"));
+    project.appears("ready").await;
+    running.cancelled().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_before_it_starts_does_not_start() {
+    let project = Project::new();
+    let running = Running::start(&project.sh("echo x > started"));
+    running.cancelled().await;
+    assert!(!project.has("started"));
+}
+
+#[tokio::test]
+async fn dropping_the_call_kills_the_group_and_its_daemons() {
+    let project = Project::new();
+    let script = "trap '' TERM; sleep 1000 & setsid sh -c 'echo x > ready; exec sleep 1000' & sleep 1000";
+    let running = Running::start(&project.sh(script));
+    project.appears("ready").await;
+    assert!(marked(running.id).len() >= 3);
+    running.work.abort();
+    until("all are gone", || marked(running.id).is_empty()).await;
+}
+
+/// As a program that uses Helve ends: its runtime is dropped with calls still running.
+#[test]
+fn the_end_of_the_runtime_kills_the_group_and_its_daemons() {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let (project, first) = (Project::new(), runtime());
+    let running = first.block_on(async {
+        let running = Running::start(&project.sh("setsid sh -c 'echo x > ready; exec sleep 1000' & sleep 1000"));
+        project.appears("ready").await;
+        running
+    });
+    drop(first);
+    runtime().block_on(until("all are gone", || marked(running.id).is_empty()));
+}
+
+#[tokio::test]
+async fn time_is_up_through_the_layers() {
+    let project = Project::new();
+    let tool = project.tool(json!({"command": ["sh", "-c", "trap '' TERM; sleep 1000 & sleep 1000"], "timeout": "100ms"}));
+    let call = ToolCall::new("test", json!({}));
+    let id = call.id;
+    let outcome = Executor::default().execute(&toolkit([tool]), call, &CallContext::default()).await;
+    assert_eq!(outcome.error().map(ToolError::kind), Some(ErrorKind::Timeout));
+    assert!(marked(id).is_empty(), "the second of grace was enough");
+}
+
+/// The retry of a call has the call's id as well; what ends the first attempt must not end the second.
+#[tokio::test]
+async fn ending_one_attempt_spares_the_next() {
+    let project = Project::new();
+    let script = "echo x > ready$(ls | wc -l | tr -d ' '); setsid sh -c 'echo x > daemon; exec sleep 1000' & sleep 1000";
+    let (tool, call) = (project.sh(script), ToolCall::new("test", json!({})));
+    let start = || {
+        let (tool, call) = (tool.clone(), call.clone());
+        tokio::spawn(async move { run(&tool, &call, &CallContext::default()).await })
+    };
+    let (first, second) = (start(), start());
+    until("both run", || marked(call.id).len() >= 6).await;
+    first.abort();
+    until("one is gone", || marked(call.id).len() <= 3).await;
+    assert_eq!(marked(call.id).len(), 3);
+    assert!(!second.is_finished());
+    second.abort();
+    until("all are gone", || marked(call.id).is_empty()).await;
+}

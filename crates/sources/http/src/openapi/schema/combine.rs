@@ -1,0 +1,101 @@
+//! `allOf` written as one schema where that means the same: models read it better, and bodies can be taken apart.
+
+use serde_json::{Map, Value};
+
+/// Keywords that look at other keywords beside them, so that moving them changes what they mean.
+const BOUND: [&str; 14] = [
+    "$ref", "additionalProperties", "patternProperties", "unevaluatedProperties", "unevaluatedItems", "prefixItems", "items",
+    "additionalItems", "contains", "maxContains", "minContains", "if", "then", "else",
+];
+
+/// The schema without `allOf`, if it can be had.
+pub(super) fn merged(mut schema: Map<String, Value>) -> Map<String, Value> {
+    let Some(Value::Array(parts)) = schema.shift_remove("allOf") else { return schema };
+    let all: Option<Vec<&Map<String, Value>>> = parts.iter().map(Value::as_object).collect();
+    let merged = all.and_then(|all| {
+        // Alone with words, even a bound keyword means what it meant.
+        let only_words = schema.keys().all(|keyword| keyword == "description");
+        let may_be_bound = all.len() == 1 && only_words;
+        let free = |part: &Map<String, Value>| !part.keys().any(|keyword| BOUND.contains(&keyword.as_str()));
+        if !may_be_bound && !(free(&schema) && all.iter().all(|part| free(part))) {
+            return None;
+        }
+        let mut whole = Map::new();
+        all.into_iter().try_for_each(|part| add(&mut whole, part, false))?;
+        add(&mut whole, &schema, true)?;
+        Some(whole)
+    });
+    merged.unwrap_or_else(|| {
+        schema.insert("allOf".into(), Value::Array(parts));
+        schema
+    })
+}
+
+/// Adds the keywords of a part; `None` where two parts disagree.
+fn add(whole: &mut Map<String, Value>, part: &Map<String, Value>, outer: bool) -> Option<()> {
+    for (keyword, value) in part {
+        match (whole.get_mut(keyword), keyword.as_str()) {
+            (None, _) => {
+                whole.insert(keyword.clone(), value.clone());
+            }
+            (Some(known), "description") => {
+                if outer {
+                    *known = value.clone();
+                }
+            }
+            (Some(Value::Object(known)), "properties") => {
+                for (name, property) in value.as_object()? {
+                    if known.get(name).is_some_and(|known| known != property) {
+                        return None;
+                    }
+                    known.insert(name.clone(), property.clone());
+                }
+            }
+            (Some(Value::Array(known)), "required") => {
+                for name in value.as_array()? {
+                    if !known.contains(name) {
+                        known.push(name.clone());
+                    }
+                }
+            }
+            (Some(known), _) if known == value => {}
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn merge(value: &Value) -> Value {
+        Value::Object(merged(value.as_object().cloned().unwrap_or_default()))
+    }
+
+    #[test]
+    fn parts_become_one() {
+        let whole = merge(&json!({"description": "outer", "allOf": [
+            {"type": "object", "description": "inner", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+            {"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["a", "b"]}]}));
+        let expected = json!({"type": "object", "description": "outer",
+            "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a", "b"]});
+        assert_eq!(whole, expected);
+        assert_eq!(merge(&json!({"description": "d", "allOf": [{"$ref": "#/$defs/a"}]})), json!({"$ref": "#/$defs/a", "description": "d"}));
+    }
+
+    #[test]
+    fn parts_that_disagree_or_are_bound_stay() {
+        for schema in [
+            json!({"allOf": [{"type": "string"}, {"type": "integer"}]}),
+            json!({"allOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"a": {"type": "integer"}}}]}),
+            json!({"allOf": [{"properties": {"a": {}}, "additionalProperties": false}, {"properties": {"b": {}}}]}),
+            json!({"allOf": [{"$ref": "#/$defs/a"}, {"properties": {"b": {}}}]}),
+            json!({"allOf": [true]}),
+        ] {
+            assert_eq!(merge(&schema), schema);
+        }
+    }
+}
