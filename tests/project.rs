@@ -1,6 +1,11 @@
 //! A project's folder through the binary: what people write, what they see, what they are told when it is wrong.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test that goes wrong should stop, one that is skipped should say so")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that goes wrong should stop, one that is skipped should say so"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -75,7 +80,9 @@ fn echo(name: &str) -> String {
 }
 
 fn native(name: &str) -> String {
-    format!("name: {name}\ndescription: Asks a service.\napi_url: http://127.0.0.1:9/{name}\nparameters: [{{name: q}}]\nquery: {{q: \"{{{{ q }}}}\"}}\n")
+    format!(
+        "name: {name}\ndescription: Asks a service.\napi_url: http://127.0.0.1:9/{name}\nparameters: [{{name: q}}]\nquery: {{q: \"{{{{ q }}}}\"}}\n"
+    )
 }
 
 const BOMB: &str = "a: &a [x, x, x, x, x, x, x, x, x, x]
@@ -100,18 +107,30 @@ fn forty_files() -> (Project, Vec<&'static str>) {
         ("tools/builtin/tabs.yaml", "name: tabs\n\tdescription: x\n"),
         ("tools/builtin/wrong_type.yaml", "name: wrong_type\ndescription: x\ncommand: cat\n"),
         ("tools/builtin/bomb.yaml", BOMB),
-        ("tools/builtin/bad_schema.yaml", "name: bad_schema\ndescription: x\ncommand: [cat]\nparameters: {type: object, properties: {a: {type: strin}}}\n"),
-        ("tools/builtin/bad_parameter.yaml", "name: bad_parameter\ndescription: x\ncommand: [cat]\nparameters:\n  - {name: a, tpye: string}\n"),
+        (
+            "tools/builtin/bad_schema.yaml",
+            "name: bad_schema\ndescription: x\ncommand: [cat]\nparameters: {type: object, properties: {a: {type: strin}}}\n",
+        ),
+        (
+            "tools/builtin/bad_parameter.yaml",
+            "name: bad_parameter\ndescription: x\ncommand: [cat]\nparameters:\n  - {name: a, tpye: string}\n",
+        ),
         ("tools/builtin/twice.yaml", "name: twice\ndescription: x\nname: again\ncommand: [cat]\n"),
         ("tools/native/missing.yaml", "name: missing\napi_url: http://127.0.0.1:9/\n"),
         ("tools/native/unknown_key.yaml", "name: unknown_key\ndescription: x\napi_url: http://127.0.0.1:9/\nmetod: GET\n"),
-        ("tools/native/bad_template.yaml", "name: bad_template\ndescription: x\napi_url: http://127.0.0.1:9/\nquery:\n  q: \"{{ qurey }}\"\nparameters: [{name: query}]\n"),
+        (
+            "tools/native/bad_template.yaml",
+            "name: bad_template\ndescription: x\napi_url: http://127.0.0.1:9/\nquery:\n  q: \"{{ qurey }}\"\nparameters: [{name: query}]\n",
+        ),
         ("tools/native/duplicate.yaml", "name: echo_1\ndescription: The name of a command tool.\napi_url: http://127.0.0.1:9/\n"),
         ("tools/native/no_variable.yaml", "name: no_variable\ndescription: x\napi_url: http://127.0.0.1:9/${NOT_SET_ANYWHERE}\n"),
         ("tool_sets/circle.yaml", "name: circle\ntool_sets: [circle]\n"),
         ("tool_sets/unknown_tool.yaml", "name: unknown_tool\ntools:\n  - echo_1\n  - ecoh_2\n"),
         ("agents/unknown_set.yaml", "name: unknown_set\ntool_sets: [goood]\n"),
-        ("agents/no_strategy.yaml", "name: no_strategy\noutput_strategy:\n  function_calling: false\n  fallback_to_structured_output: false\n"),
+        (
+            "agents/no_strategy.yaml",
+            "name: no_strategy\noutput_strategy:\n  function_calling: false\n  fallback_to_structured_output: false\n",
+        ),
     ];
     for (file, text) in broken {
         project.write(file, text.as_bytes());
@@ -141,7 +160,11 @@ fn each_broken_file_has_one_diagnostic_and_the_others_work() {
     assert_eq!(echo["duplicates"], json!([{"source": "native", "location": "tools/native/duplicate.yaml"}]));
     let outcome = project.json(&["tools", "call", "echo_3", "text=hi", "--json"]);
     assert_eq!(outcome["data"], json!({"text": "hi"}));
-    assert_eq!(project.json(&["agents", "--json"])["agents"][0]["tools"].as_array().map(Vec::len), Some(14), "eleven echoes, ask_1, get_time, calculate");
+    assert_eq!(
+        project.json(&["agents", "--json"])["agents"][0]["tools"].as_array().map(Vec::len),
+        Some(14),
+        "eleven echoes, ask_1, get_time, calculate"
+    );
 }
 
 #[test]
@@ -150,9 +173,16 @@ fn the_sample_teaches_and_has_no_warnings() {
     let wrote = project.run(&["init", "sample"]);
     assert_eq!(wrote.status.code(), Some(0), "{}", stderr(&wrote));
     let sample = project.folder.path().join("sample");
-    let in_sample = |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_helve")).arg("-C").arg(&sample).args(arguments).env("NO_COLOR", "1").output().expect("helve runs");
+    let in_sample = |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_helve")).arg("-C").arg(&sample).args(arguments).env("NO_COLOR", "1").output().expect("helve runs")
+    };
     let checked = in_sample(&["tools", "check"]);
-    assert_eq!((checked.status.code(), stdout(&checked).as_str()), (Some(0), "✓ 5 tools, 2 sets, 1 agents; 0 errors, 0 warnings\n"), "{}", stderr(&checked));
+    assert_eq!(
+        (checked.status.code(), stdout(&checked).as_str()),
+        (Some(0), "✓ 5 tools, 2 sets, 1 agents; 0 errors, 0 warnings\n"),
+        "{}",
+        stderr(&checked)
+    );
     insta::assert_snapshot!(stdout(&in_sample(&["sets"])));
     insta::assert_snapshot!(stdout(&in_sample(&["agents"])));
     if has("python3") {
@@ -196,7 +226,8 @@ fn a_person_at_a_terminal_is_asked() {
     if !has("script") {
         return;
     }
-    let project = Project::new(&[("helve.yaml", "permissions: [{tool: wipe, permission: confirm}]\n"), ("tools/builtin/wipe.yaml", &echo("wipe"))]);
+    let project =
+        Project::new(&[("helve.yaml", "permissions: [{tool: wipe, permission: confirm}]\n"), ("tools/builtin/wipe.yaml", &echo("wipe"))]);
     let typed = |answer: &str| {
         let line = format!("{} -C {} tools call wipe text=gone", env!("CARGO_BIN_EXE_helve"), project.folder.path().display());
         let mut child = Command::new("script")
@@ -210,7 +241,11 @@ fn a_person_at_a_terminal_is_asked() {
         child.wait_with_output().expect("an end")
     };
     let yes = typed("y");
-    assert!(stdout(&yes).contains("Approval needed") && stdout(&yes).contains("digest") && stdout(&yes).contains("{\"text\":\"gone\"}"), "{}", stdout(&yes));
+    assert!(
+        stdout(&yes).contains("Approval needed") && stdout(&yes).contains("digest") && stdout(&yes).contains("{\"text\":\"gone\"}"),
+        "{}",
+        stdout(&yes)
+    );
     assert_eq!(yes.status.code(), Some(0));
     let no = typed("n");
     assert!(stdout(&no).contains("the user said no"), "{}", stdout(&no));
@@ -219,13 +254,17 @@ fn a_person_at_a_terminal_is_asked() {
 
 #[test]
 fn trust_is_for_what_was_shown() {
-    let project = Project::new(&[("tools/builtin/run.yaml", "name: run\ndescription: Runs.\ncommand: [sh, run.sh]\n"), ("run.sh", "echo one\n")]);
+    let project =
+        Project::new(&[("tools/builtin/run.yaml", "name: run\ndescription: Runs.\ncommand: [sh, run.sh]\n"), ("run.sh", "echo one\n")]);
     let trust = |arguments: &[&str]| project.json(&[&["trust", "--json"], arguments].concat());
     let refused = project.run(&["trust"]);
     assert_eq!(refused.status.code(), Some(2), "nobody can be asked");
     assert!(stderr(&refused).contains("sh run.sh"), "{}", stderr(&refused));
     let trusted = trust(&["--yes"]);
-    assert_eq!((&trusted["trusted"], &trusted["message"], &trusted["runs"][0]["what"]), (&json!(true), &json!("trusted"), &json!("sh run.sh")));
+    assert_eq!(
+        (&trusted["trusted"], &trusted["message"], &trusted["runs"][0]["what"]),
+        (&json!(true), &json!("trusted"), &json!("sh run.sh"))
+    );
     assert_eq!(trust(&[])["message"], "already trusted");
     project.write("run.sh", b"echo two\n");
     let changed = project.run(&["trust"]);
@@ -233,7 +272,8 @@ fn trust_is_for_what_was_shown() {
     trust(&["--yes"]);
     assert_eq!(trust(&["--revoke"])["message"], "not trusted any more");
     assert_eq!(trust(&["--revoke"])["message"], "was not trusted");
-    let state = fs::read_dir(project.folder.path()).expect("a folder").filter_map(Result::ok).map(|entry| entry.file_name()).collect::<Vec<_>>();
+    let state =
+        fs::read_dir(project.folder.path()).expect("a folder").filter_map(Result::ok).map(|entry| entry.file_name()).collect::<Vec<_>>();
     assert!(!state.iter().any(|name| name.to_string_lossy().contains("trust")), "nothing of it lies in the project");
     assert_eq!(Project::new(&[]).json(&["trust", "--json"])["message"], "nothing here would run, so there is nothing to trust");
 }
@@ -242,10 +282,23 @@ fn trust_is_for_what_was_shown() {
 fn secrets_of_files_never_show() {
     let canary = "canaryA1B2C3D4E5F6G7";
     let project = Project::new(&[
-        ("tools/native/keyed.yaml", "name: keyed\ndescription: x\napi_url: http://127.0.0.1:9/\nauth_method: {type: api_key, query: key, value: \"${PLAIN_NAME}\"}\n"),
-        ("tools/builtin/leak.yaml", "name: leak\ndescription: x\ncommand: [sh, -c, \"echo $OTHER; echo $OTHER >&2; exit 3\"]\nenv: [\"OTHER=${PLAIN_NAME}\"]\n"),
+        (
+            "tools/native/keyed.yaml",
+            "name: keyed\ndescription: x\napi_url: http://127.0.0.1:9/\nauth_method: {type: api_key, query: key, value: \"${PLAIN_NAME}\"}\n",
+        ),
+        (
+            "tools/builtin/leak.yaml",
+            "name: leak\ndescription: x\ncommand: [sh, -c, \"echo $OTHER; echo $OTHER >&2; exit 3\"]\nenv: [\"OTHER=${PLAIN_NAME}\"]\n",
+        ),
     ]);
-    for arguments in [&["tools", "--json"][..], &["tools", "show", "keyed", "--json"], &["-vvv", "tools", "call", "keyed", "--json"], &["-vvv", "tools", "call", "leak"], &["tools", "check"], &["trust", "--json", "--yes"]] {
+    for arguments in [
+        &["tools", "--json"][..],
+        &["tools", "show", "keyed", "--json"],
+        &["-vvv", "tools", "call", "keyed", "--json"],
+        &["-vvv", "tools", "call", "leak"],
+        &["tools", "check"],
+        &["trust", "--json", "--yes"],
+    ] {
         let output = project.command(arguments).env("PLAIN_NAME", canary).output().expect("helve runs");
         let seen = stdout(&output) + &stderr(&output);
         assert!(!seen.contains(canary), "{arguments:?} shows {seen}");

@@ -18,7 +18,9 @@ pub fn usage(error: &clap::Error, redactor: &Redactor) -> ExitCode {
     }
     if std::env::args_os().any(|argument| argument == "--json") {
         let plain = error.render().to_string();
-        let first = plain.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let words =
+            plain.lines().take_while(|line| !line.starts_with("Usage:")).flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
+        let first = words.trim_start_matches("error: ");
         let first = redactor.clean(first).unwrap_or_else(|| first.to_owned());
         terminal::print(&json!({"error": {"kind": "bad_request", "message": printable::escape(&first), "details": {}}}).to_string());
     }

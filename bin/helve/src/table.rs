@@ -22,7 +22,7 @@ impl Cell {
     /// A cell in a style. Text of strangers is made safe, and kept to one line.
     pub fn new(text: &str, style: anstyle::Style) -> Self {
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        Self { text: helve::printable::escape(&line), style }
+        Self { text: helve::printable::escape_line(&line), style }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Arithmetic, exact where it can be, with units. The expression is a stranger's, so it is bounded on every side.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fend_core::{Context, Interrupt};
-use helve_core::{CallContext, Output, ToolError, tool};
+use helve_core::{CallContext, ErrorKind, Output, ToolError, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,6 +17,10 @@ const STACK: usize = 256 << 20;
 /// Digits a model could still use.
 const MAX_RESULT: usize = 10_000;
 const MAX_TIME: Duration = Duration::from_secs(2);
+/// Digits of a decimal exponent: larger ones are worked out before the clock is looked at.
+const MAX_EXPONENT_DIGITS: usize = 4;
+/// Calculations at once, those included that were given up and have not noticed yet.
+const MAX_RUNNING: usize = 4;
 
 /// What an expression comes to.
 #[derive(Serialize, JsonSchema)]
@@ -52,6 +57,9 @@ fn check(expression: &str) -> Result<(), ToolError> {
             "`{bad}` has no place in an expression; functions and variables cannot be defined"
         )));
     }
+    if let Some(bad) = unstoppable(expression) {
+        return Err(ToolError::invalid_parameters(format!("{bad} cannot be calculated here")));
+    }
     let mut depth = 0usize;
     for character in expression.chars() {
         match character {
@@ -64,6 +72,30 @@ fn check(expression: &str) -> Result<(), ToolError> {
         }
     }
     Ok(())
+}
+
+/// What the evaluator works out without looking at the clock: shifts, dice and large decimal exponents.
+fn unstoppable(expression: &str) -> Option<&'static str> {
+    if expression.contains("<<") || expression.contains(">>") {
+        return Some("a shift");
+    }
+    let bytes = expression.as_bytes();
+    for (index, byte) in bytes.iter().enumerate() {
+        let letter_before = index > 0 && (bytes[index - 1].is_ascii_alphabetic() || bytes[index - 1] == b'_');
+        let rest = &bytes[index + 1..];
+        let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'_').count();
+        match byte {
+            b'd' | b'D' if !letter_before && digits(rest) > 0 => return Some("dice"),
+            b'e' | b'E' if !letter_before => {
+                let sign = usize::from(matches!(rest.first(), Some(b'+' | b'-')));
+                if digits(&rest[sign..]) > MAX_EXPONENT_DIGITS {
+                    return Some("a decimal exponent of more than four digits");
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 fn evaluate(expression: &str, stop: &Stop<'_>) -> Result<Answer, ToolError> {
@@ -88,6 +120,21 @@ fn evaluate(expression: &str, stop: &Stop<'_>) -> Result<Answer, ToolError> {
 
 /// Runs work on a thread whose stack is only as real as it is used.
 fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, ToolError> + Send) -> Result<T, ToolError> {
+    static RUNNING: AtomicUsize = AtomicUsize::new(0);
+    struct Place;
+    impl Drop for Place {
+        fn drop(&mut self) {
+            RUNNING.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    let place = Place;
+    if RUNNING.fetch_add(1, Ordering::Relaxed) >= MAX_RUNNING {
+        return Err(ToolError::new(ErrorKind::RateLimited, "too many calculations are running").retry_after(MAX_TIME));
+    }
+    let work = move || {
+        let _place = place;
+        work()
+    };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("calculate".into()).stack_size(STACK).spawn_scoped(scope, work);
         match thread.map(std::thread::ScopedJoinHandle::join) {
@@ -113,9 +160,14 @@ impl Interrupt for Stop<'_> {
 mod tests {
     use super::*;
 
+    /// The tests share the places of this process, so they wait for one.
     fn answer(expression: &str) -> Result<String, String> {
-        let output = calculate(expression.to_owned(), &CallContext::default());
-        output.map(|output| output.text).map_err(|error| error.message().to_owned())
+        loop {
+            match calculate(expression.to_owned(), &CallContext::default()) {
+                Err(error) if error.kind() == ErrorKind::RateLimited => std::thread::yield_now(),
+                output => return output.map(|output| output.text).map_err(|error| error.message().to_owned()),
+            }
+        }
     }
 
     #[test]
@@ -128,6 +180,8 @@ mod tests {
             ("1/3", "approximately 0.3333333333"),
             ("10 km in m", "10000 m"),
             ("-(-3)", "3"),
+            ("1.5e3 + 2E-2", "1500.02"),
+            ("5 days in hours", "120 hours"),
         ] {
             assert_eq!(answer(expression).as_deref(), Ok(result), "{expression}");
         }
@@ -145,7 +199,20 @@ mod tests {
     fn hostile_expressions_end_in_an_error() {
         let deep = "(".repeat(200) + "1" + &")".repeat(200);
         let omega = r"(\x.x x)(\x.x x)";
-        for expression in [deep.as_str(), omega, "f = x: f x; f 1", "9^9^9^9", "100000!", "10^100000", &"9".repeat(501)] {
+        for expression in [
+            deep.as_str(),
+            omega,
+            "f = x: f x; f 1",
+            "9^9^9^9",
+            "100000!",
+            "10^100000",
+            "1 << 10000000000",
+            "1e-1000000",
+            "1000d1000",
+            "d10000000",
+            "2 D6",
+            &"9".repeat(501),
+        ] {
             assert!(answer(expression).is_err(), "{expression}");
         }
         // The longest chains that pass the check must fit the stack of a worker thread.

@@ -10,6 +10,7 @@ use crate::call::{Caller, ToolCall};
 pub use crate::digest::Digest;
 use crate::ids::ApprovalId;
 use crate::json::canonical;
+use crate::source::SourceId;
 use crate::spec::ToolSpec;
 
 /// A call that waits for a person. It can be stored, shown elsewhere and answered days later.
@@ -36,8 +37,8 @@ pub struct Question {
 impl Question {
     /// Asks about one call.
     #[must_use]
-    pub fn new(call: ToolCall, tool: Arc<str>, spec: &ToolSpec, caller: Caller, reason: String) -> Self {
-        let digest = call_digest(&call, &tool, spec);
+    pub fn new(call: ToolCall, source: &SourceId, spec: &ToolSpec, caller: Caller, reason: String) -> Self {
+        let (tool, digest) = (spec.name().clone(), call_digest(&call, source, spec));
         Self { id: ApprovalId::mint(), call, tool, digest, reason, caller, asked_at: Timestamp::now(), expires_at: None }
     }
 
@@ -99,12 +100,15 @@ impl Grant {
     }
 }
 
-/// What a grant is bound to: the call's id, the tool with its definition, and the canonical arguments.
+/// What a grant is bound to: the call's id, where the tool comes from, how it is defined and what stands behind it,
+/// and the canonical arguments.
 #[must_use]
-pub fn call_digest(call: &ToolCall, tool: &str, spec: &ToolSpec) -> Digest {
+pub fn call_digest(call: &ToolCall, source: &SourceId, spec: &ToolSpec) -> Digest {
     let id = call.id.to_string();
     let arguments = canonical(&call.arguments);
-    Digest::of([id.as_bytes(), tool.as_bytes(), spec.hash().as_bytes(), arguments.as_bytes()])
+    let behind = spec.implementation();
+    let behind = behind.as_ref().map_or(&[][..], |digest| digest.as_bytes());
+    Digest::of([id.as_bytes(), source.as_str().as_bytes(), spec.hash().as_bytes(), behind, arguments.as_bytes()])
 }
 
 #[cfg(test)]
@@ -116,7 +120,7 @@ mod tests {
 
     fn question() -> Question {
         let spec = ToolSpec::new("wipe", "Wipes a disk.", Schema::any_object()).expect("a spec");
-        Question::new(ToolCall::new("wipe", json!({"disk": 1})), "wipe".into(), &spec, Caller::default(), "because".into())
+        Question::new(ToolCall::new("wipe", json!({"disk": 1})), &"s".into(), &spec, Caller::default(), "because".into())
     }
 
     #[test]
@@ -140,12 +144,16 @@ mod tests {
         let spec = ToolSpec::new("wipe", "Wipes a disk.", Schema::any_object()).expect("a spec");
         let other = ToolSpec::new("wipe", "Wipes a disk!", Schema::any_object()).expect("a spec");
         let call = ToolCall::new("wipe", json!({"disk": 1, "fast": true}));
-        let digest = call_digest(&call, "wipe", &spec);
+        let here = SourceId::from("s");
+        let digest = call_digest(&call, &here, &spec);
         let reordered = ToolCall { arguments: json!({"fast": true, "disk": 1}), ..call.clone() };
-        assert_eq!(digest, call_digest(&reordered, "wipe", &spec));
+        assert_eq!(digest, call_digest(&reordered, &here, &spec));
         let changed = ToolCall { arguments: json!({"disk": 2, "fast": true}), ..call.clone() };
-        assert_ne!(digest, call_digest(&changed, "wipe", &spec));
-        assert_ne!(digest, call_digest(&call, "wipe", &other));
-        assert_ne!(digest, call_digest(&ToolCall::new("wipe", call.arguments.clone()), "wipe", &spec));
+        assert_ne!(digest, call_digest(&changed, &here, &spec));
+        assert_ne!(digest, call_digest(&call, &here, &other));
+        assert_ne!(digest, call_digest(&call, &SourceId::from("elsewhere"), &spec));
+        let rebuilt = spec.clone().with_implementation(Digest::of([b"rm -rf".as_slice()]));
+        assert_ne!(digest, call_digest(&call, &here, &rebuilt));
+        assert_ne!(digest, call_digest(&ToolCall::new("wipe", call.arguments.clone()), &here, &spec));
     }
 }

@@ -167,7 +167,7 @@ pub(crate) fn integral(number: &Number) -> Option<i64> {
     }
     let float = number.as_f64()?;
     #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53, so it is exact")]
-    (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64)
+    (float.fract() == 0.0 && float.abs() < EXACT).then_some(float as i64)
 }
 
 /// Whether a number literal outside strings has neither fraction nor exponent and does not fit 64 bits.

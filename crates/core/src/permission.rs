@@ -44,6 +44,8 @@ impl fmt::Display for Permission {
 pub struct Subject<'a> {
     /// The tool's name in the catalogue.
     pub tool: &'a str,
+    /// The name by which models call it; rules may use either.
+    pub model_name: &'a str,
     /// Where the tool comes from.
     pub source: &'a str,
     /// The sets through which the caller has it.
@@ -84,7 +86,7 @@ impl PermissionRule {
     #[must_use]
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         let fits = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|pattern| pattern.matches(text));
-        fits(&self.tool, subject.tool)
+        (fits(&self.tool, subject.tool) || fits(&self.tool, subject.model_name))
             && fits(&self.source, subject.source)
             && self.set.as_ref().is_none_or(|set| subject.sets.iter().any(|name| set.matches(name)))
             && self.agent.as_ref().is_none_or(|agent| subject.agent.is_some_and(|name| agent.matches(name)))
@@ -163,7 +165,8 @@ mod tests {
 
     fn decide(rules: Vec<Value>, own: Permission, arguments: &Value) -> Permission {
         let sets = ["shell".into()];
-        let subject = Subject { tool: "run_command", source: "builtin", sets: &sets, agent: Some("coder"), arguments };
+        let subject =
+            Subject { tool: "run_command", model_name: "run_command", source: "builtin", sets: &sets, agent: Some("coder"), arguments };
         Policy::new(rules.into_iter().map(rule).collect()).decide(own, &subject).permission
     }
 
@@ -193,7 +196,7 @@ mod tests {
     fn rules_that_only_tighten_never_loosen() {
         let policy = Policy::new(vec![rule(json!({"tool": "a", "permission": "auto"})), rule(json!({"tool": "b", "permission": "deny"}))]);
         let decide = |policy: &Policy, tool| {
-            let subject = Subject { tool, source: "s", sets: &[], agent: None, arguments: &Value::Null };
+            let subject = Subject { tool, model_name: tool, source: "s", sets: &[], agent: None, arguments: &Value::Null };
             policy.decide(Permission::Confirm, &subject).permission
         };
         assert_eq!((decide(&policy, "a"), decide(&policy, "b")), (Permission::Auto, Permission::Deny));

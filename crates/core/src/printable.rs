@@ -6,8 +6,13 @@ use std::fmt::Write;
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
+    let mut before = ' ';
     for character in text.chars() {
-        if is_deceptive(character) && !matches!(character, '\n' | '\t') {
+        // Emoji are joined and coloured by characters that hide elsewhere; after a letter or a space they are shown.
+        let emoji = matches!(character, '\u{fe0f}' | '\u{200d}')
+            && matches!(before, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '\u{fe0f}');
+        before = character;
+        if is_deceptive(character) && !emoji && !matches!(character, '\n' | '\t') {
             // Writing to a string cannot fail.
             let _ = write!(safe, "\\u{{{:x}}}", character as u32);
         } else {
@@ -15,6 +20,17 @@ pub fn escape(text: &str) -> String {
         }
     }
     safe
+}
+
+/// The same for text that belongs on one line: newlines and tabs are shown as escapes, too.
+#[must_use]
+pub fn escape_line(text: &str) -> String {
+    if !text.contains(is_deceptive) {
+        return text.to_owned();
+    }
+    text.chars()
+        .flat_map(|character| if is_deceptive(character) { character.escape_default().collect::<Vec<_>>() } else { vec![character] })
+        .collect()
 }
 
 /// Cuts the middle out of a long text and says how much is missing, so that neither end can hide.
@@ -33,14 +49,16 @@ pub fn shorten(text: &str, length: usize) -> String {
     format!("{head}…[{} characters left out]…{tail}", count - keep * 2)
 }
 
-/// Whether a character shows as something else than it is, or as nothing.
+/// Whether a character shows as something else than it is, or as nothing: controls, what turns or joins text, and
+/// everything that Unicode lets a font ignore.
 #[must_use]
 pub fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{e0000}'..='\u{e007f}')
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -50,7 +68,11 @@ mod tests {
     #[test]
     fn nothing_hides() {
         assert_eq!(escape("a\u{1b}[31mb\u{202e}c\u{200b}d\u{e0041}\te\nf"), "a\\u{1b}[31mb\\u{202e}c\\u{200b}d\\u{e0041}\te\nf");
-        assert_eq!(escape("naïve 中文 🙂"), "naïve 中文 🙂");
+        assert_eq!(escape("naïve 中文 🙂 ❤️ 👩‍🚀"), "naïve 中文 🙂 ❤️ 👩‍🚀");
+        for hidden in ['\u{3164}', '\u{115f}', '\u{fe01}', '\u{e0100}', '\u{2800}', '\u{34f}', '\u{9b}'] {
+            assert_ne!(escape(&format!("wipe{hidden}")), format!("wipe{hidden}"), "{hidden:?}");
+        }
+        assert_eq!(escape_line("a\nb\u{200b}é"), "a\\nb\\u{200b}é");
     }
 
     #[test]

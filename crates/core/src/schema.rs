@@ -6,6 +6,7 @@
 mod check;
 mod coerce;
 mod explain;
+mod form;
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -158,7 +159,8 @@ impl Schema {
     #[must_use]
     pub fn problems(&self, value: &Value) -> Vec<Problem> {
         match &self.compiled().validator {
-            Some(validator) => explain::problems(validator, self.value(), value),
+            Some(validator) if validator.is_valid(value) => Vec::new(),
+            Some(_) => explain::problems(self.value(), None, value, false),
             None => vec![Problem::unusable()],
         }
     }
@@ -168,9 +170,7 @@ impl Schema {
     pub fn check(&self, value: &Value) -> Vec<Problem> {
         let compiled = self.compiled();
         let Some(validator) = &compiled.validator else { return vec![Problem::unusable()] };
-        let mut problems = compiled.shape.unknown(value);
-        problems.extend(explain::problems(validator, self.value(), value));
-        explain::most_useful(problems)
+        explain::problems(self.value(), compiled.shape.known(), value, validator.is_valid(value))
     }
 
     /// Makes arguments fit where the schema leaves one reading of them, fills in defaults, and refuses what is unknown.
@@ -191,9 +191,8 @@ impl Schema {
             coerce::coerce(self.value(), arguments);
         }
         coerce::complete(self.value(), arguments);
-        let mut problems = shape.unknown(arguments);
-        problems.extend(explain::problems(validator, self.value(), arguments));
-        if problems.is_empty() { Ok(()) } else { Err(explain::most_useful(problems)) }
+        let problems = explain::problems(self.value(), shape.known(), arguments, validator.is_valid(arguments));
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
     fn compiled(&self) -> &Compiled {

@@ -48,13 +48,13 @@ impl Redactor {
 
     /// Remembers the values of environment variables whose names say that they are secret.
     pub fn add_environment(&self) {
-        let secret = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            is_secret_field(&name) || name.ends_with("_key") || name.ends_with("_pat")
-        };
         // What is not UTF-8 cannot show up in JSON or in a log line, and must not stop the program.
         let readable = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        self.add(readable.filter(|(name, _)| secret(name)).map(|(_, value)| value.into()));
+        self.add(
+            readable
+                .filter_map(|(name, value)| if is_secret_variable(&name) { Some(value) } else { password_in_url(&value) })
+                .map(Into::into),
+        );
     }
 
     /// The text without secrets, or nothing where it has none.
@@ -149,12 +149,16 @@ impl Known {
         (!spellings.is_empty()).then_some(clean)
     }
 
-    /// Each secret as it is, and as it stands inside JSON text.
+    /// Each secret as it is, as it stands inside JSON text, in JSON inside JSON, and in a URL.
     fn spellings(&self) -> impl Iterator<Item = String> {
-        self.secrets.iter().flat_map(|secret| {
+        let quoted = |text: &str| {
+            let quoted = Value::from(text).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        };
+        self.secrets.iter().flat_map(move |secret| {
             let plain = secret.expose_secret().to_owned();
-            let quoted = Value::from(plain.as_str()).to_string();
-            [quoted[1..quoted.len() - 1].to_owned(), plain]
+            let once = quoted(&plain);
+            [quoted(&once), once, percent_encoded(&plain), plain]
         })
     }
 }
@@ -166,6 +170,26 @@ fn replace_all(finder: &AhoCorasick, text: &str) -> String {
         true
     });
     clean
+}
+
+/// Whether an environment variable of this name holds a secret.
+#[must_use]
+pub fn is_secret_variable(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let endings = ["_key", "_key_id", "_pat", "_pass", "_pwd", "pgpass"];
+    is_secret_field(&name) || endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// The password in an address such as `postgres://user:password@host`.
+fn password_in_url(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("://")?;
+    let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
+    user.split_once(':').map(|(_, password)| password.to_owned())
+}
+
+fn percent_encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// Whether a field of this name holds a secret.
@@ -200,7 +224,12 @@ pub(crate) fn rewrite_value(value: &mut Value, rewrite: &dyn Fn(&str) -> Option<
         }
         Value::Array(items) => items.iter_mut().for_each(|item| rewrite_value(item, rewrite)),
         Value::Object(fields) => rewrite_map(fields, rewrite),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::Number(number) => {
+            if rewrite(&number.to_string()).is_some() {
+                *value = MASK.into();
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
     }
 }
 
@@ -247,6 +276,30 @@ mod tests {
         let line = redactor.log_line(&json!({"API-Key": 5, "q": "canary-123456789", "nested": [{"userPassword": "x"}]}), 500);
         assert_eq!(line, r#"{"API-Key":"[REDACTED]","q":"[REDACTED]","nested":[{"userPassword":"[REDACTED]"}]}"#);
         assert!(!redactor.log_text(&format!("{}canary-123456789", "x".repeat(90)), 100).contains("canary"));
+    }
+
+    #[test]
+    fn a_secret_is_known_in_every_spelling() {
+        let redactor = redactor("p@ss word\"1");
+        redactor.add(["1234567890".to_owned().into()]);
+        for text in ["p@ss word\"1", r#"p@ss word\"1"#, r#"p@ss word\\\"1"#, "p%40ss%20word%221"] {
+            assert_eq!(redactor.clean(text).as_deref(), Some(MASK), "{text}");
+        }
+        let mut data = json!({"n": 1_234_567_890, "m": 12});
+        redactor.clean_value(&mut data);
+        assert_eq!(data, json!({"n": MASK, "m": 12}));
+    }
+
+    #[test]
+    fn variables_tell_by_their_names_and_addresses_hold_passwords() {
+        for name in ["DB_PASS", "MYSQL_PWD", "AWS_ACCESS_KEY_ID", "OPENAI_API_KEY", "GITHUB_TOKEN", "PGPASSWORD"] {
+            assert!(is_secret_variable(name), "{name}");
+        }
+        for name in ["PWD", "OLDPWD", "HOME", "PATH", "KEYBOARD"] {
+            assert!(!is_secret_variable(name), "{name}");
+        }
+        assert_eq!(password_in_url("postgres://me:hunter22@db/x?y@z").as_deref(), Some("hunter22"));
+        assert_eq!(password_in_url("https://example.com/a:b@c"), None);
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub struct ToolSpec {
     output: Option<Schema>,
     rules: Rules,
     origin: Origin,
+    implementation: Option<Digest>,
     hash: Digest,
 }
 
@@ -128,6 +129,7 @@ impl ToolSpec {
             output: None,
             rules: Rules::default(),
             origin: Origin::default(),
+            implementation: None,
             hash: Digest::of([]),
         };
         Ok(spec.rehashed())
@@ -158,6 +160,14 @@ impl ToolSpec {
     #[must_use]
     pub fn with_origin(mut self, kind: ToolKind, location: impl Into<Arc<str>>) -> Self {
         self.origin = Origin { kind, location: Some(location.into()) };
+        self
+    }
+
+    /// The same spec with the hash of what stands behind it, such as a command line or an address. It is no part of
+    /// the spec's own hash, but an approval holds only for what stood behind the tool when it was given.
+    #[must_use]
+    pub fn with_implementation(mut self, implementation: Digest) -> Self {
+        self.implementation = Some(implementation);
         self
     }
 
@@ -228,6 +238,12 @@ impl ToolSpec {
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// The hash of what stands behind it, where that can change without the spec.
+    #[must_use]
+    pub fn implementation(&self) -> Option<Digest> {
+        self.implementation
     }
 
     /// The hash of everything that says what the tool is: name, title, description and schemas.

@@ -1,15 +1,21 @@
 //! "Did you mean …?": the known name that is nearest to what was written.
 
+/// The longest name that is compared, in bytes.
+const LONGEST: usize = 64;
+/// The most names that are compared.
+const MOST: usize = 2_000;
+
 /// The nearest of some known names, where one is near enough to be what was meant.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Longer names are no typos of tool names, and the comparison is quadratic.
-    if written.len() > 128 {
+    if written.len() > LONGEST {
         return None;
     }
     let wanted = written.to_lowercase();
     known
         .into_iter()
-        .filter(|name| name.len() <= 128)
+        .take(MOST)
+        .filter(|name| name.len() <= LONGEST)
         .map(|name| (score(&wanted, &name.to_lowercase()), name))
         .filter(|(score, _)| *score >= 0.7)
         .max_by(|(a, left), (b, right)| a.total_cmp(b).then_with(|| right.cmp(left)))

@@ -1,7 +1,7 @@
 //! `${NAME}` in files: replaced by the environment, with a clear error where it is not set.
 
 use helve_core::authored::FieldError;
-use helve_core::secret::is_secret_field;
+use helve_core::secret::{is_secret_field, is_secret_variable};
 use secrecy::SecretString;
 
 use crate::yaml::Node;
@@ -19,14 +19,10 @@ pub(crate) fn expand(node: &mut Node, look_up: &dyn Fn(&str) -> Option<String>) 
         let (expanded, used) = expand_text(text, look_up).map_err(|error| FieldError { path: path.to_owned(), ..error })?;
         let field = path.rsplit('/').next().unwrap_or_default();
         let in_secret_field = is_secret_field(field) || path.starts_with("/auth_method");
-        secrets.extend(used.into_iter().filter(|(name, _)| in_secret_field || names_secret(name)).map(|(_, value)| value.into()));
+        secrets.extend(used.into_iter().filter(|(name, _)| in_secret_field || is_secret_variable(name)).map(|(_, value)| value.into()));
         Ok(Some(expanded))
     })?;
     Ok(secrets)
-}
-
-fn names_secret(name: &str) -> bool {
-    is_secret_field(name) || name.to_ascii_lowercase().ends_with("_key")
 }
 
 /// The text with its variables, and what each was replaced by.

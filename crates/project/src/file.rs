@@ -94,7 +94,9 @@ impl ProjectFile {
         let problems = schema_of::<T>().check(&value);
         let is_vague = |problem: &Problem| problem.expected.contains("allowed forms");
         // A field with several forms is explained best by the reader itself, which knows the form that was meant.
-        if let Some(problem) = problems.iter().find(|problem| !is_vague(problem)) {
+        // A name that is almost right explains a name that is missing.
+        let clear = problems.iter().filter(|problem| !is_vague(problem));
+        if let Some(problem) = clear.clone().find(|problem| problem.hint.is_some()).or_else(|| clear.clone().next()) {
             return Err(Box::new(self.diagnose(Severity::Error, &in_words(problem))));
         }
         serde_path_to_error::deserialize(value).map_err(|error| {

@@ -9,7 +9,7 @@ mod snapshot;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use helve_core::{ConversationId, DynTool, IntoTool, ListSource, Scope, SourceId, SourceState, SpecError, ToolSource, suggest};
+use helve_core::{BoxFuture, ConversationId, DynTool, IntoTool, ListSource, Scope, SourceId, SourceState, SpecError, ToolSource, suggest};
 use tokio::sync::watch;
 
 pub use self::entry::{Entry, Reference};
@@ -47,13 +47,18 @@ impl View {
     }
 }
 
+/// A source for those who see it. Two conversations may have sources of the same name, which are not the same source.
+pub type SourceKey = (Scope, SourceId);
+
 #[derive(Default)]
 struct State {
     sources: Vec<Registered>,
     sets: Vec<ToolSet>,
     base: Arc<Table>,
     /// Pictures of single sources with a scope, made over the base whose address is kept beside them.
-    overlays: HashMap<SourceId, (Arc<Table>, Arc<Table>)>,
+    overlays: HashMap<SourceKey, (Arc<Table>, Arc<Table>)>,
+    /// Whether the base shows a source that is gone.
+    stale: bool,
 }
 
 struct Registered {
@@ -62,13 +67,16 @@ struct Registered {
     state: watch::Receiver<SourceState>,
     /// Whether the current pictures do not show it yet.
     fresh: bool,
+    /// Whether it has ended, and its last state was seen.
+    ended: bool,
 }
 
 impl Registered {
     fn take_change(&mut self) -> bool {
-        let changed = self.fresh || self.state.has_changed().unwrap_or(false);
-        self.fresh = false;
-        changed
+        // A source that ended says so only once more: its last word, which may be that it failed.
+        let changed = self.state.has_changed().unwrap_or(!self.ended);
+        self.ended = self.state.has_changed().is_err();
+        std::mem::take(&mut self.fresh) || changed
     }
 }
 
@@ -106,20 +114,17 @@ impl Catalogue {
 
     /// Adds a source behind those that are there; where names meet, the earlier source keeps them.
     pub fn add_source(&self, source: Arc<dyn ToolSource>) {
-        let registered = Registered { scope: source.scope(), state: source.tools(), source, fresh: true };
+        let registered = Registered { scope: source.scope(), state: source.tools(), source, fresh: true, ended: false };
         self.lock().sources.push(registered);
         self.membership.send_replace(());
     }
 
     /// Removes a source and its tools.
-    pub fn remove_source(&self, id: &SourceId) {
+    pub fn remove_source(&self, scope: &Scope, id: &SourceId) {
         let mut state = self.lock();
-        state.sources.retain(|registered| registered.source.id() != id);
-        state.overlays.remove(id);
-        // The base is made anew, without it.
-        for registered in &mut state.sources {
-            registered.fresh |= registered.scope == Scope::Global;
-        }
+        state.sources.retain(|registered| registered.source.id() != id || registered.scope != *scope);
+        state.overlays.remove(&(scope.clone(), id.clone()));
+        state.stale = true;
         drop(state);
         self.membership.send_replace(());
     }
@@ -206,24 +211,32 @@ impl Catalogue {
         Toolkit::resolve(selection, &sets, &self.snapshot(view), |name| self.may_appear(name))
     }
 
-    /// Waits until the next snapshot may differ from the last one.
-    pub async fn changed(&self) {
-        let mut membership = self.membership.subscribe();
-        let mut states: Vec<_> = self.lock().sources.iter().map(|registered| registered.state.clone()).collect();
-        let mut waits: Vec<_> = states.iter_mut().map(|state| Box::pin(async { state.changed().await.is_ok() })).collect();
-        while !waits.is_empty() {
-            tokio::select! {
-                _ = membership.changed() => return,
-                (changed, _, rest) = futures_util::future::select_all(std::mem::take(&mut waits)) => {
-                    if changed {
-                        return;
+    /// Waits until a viewer sees something else than in an earlier snapshot, and gives the newer one.
+    pub async fn next(&self, view: &View, earlier: &Snapshot) -> Snapshot {
+        loop {
+            // Watch first and look then, so that no change falls between.
+            let mut membership = self.membership.subscribe();
+            let visible = |registered: &&Registered| registered.scope == Scope::Global || view.sees(&registered.scope);
+            let mut states: Vec<_> = self.lock().sources.iter().filter(visible).map(|registered| registered.state.clone()).collect();
+            states.iter_mut().for_each(watch::Receiver::mark_unchanged);
+            let now = self.snapshot(view);
+            if !now.is_same(earlier) {
+                return now;
+            }
+            // A source that has ended never changes again; the others wake us.
+            let mut changes: Vec<BoxFuture<'_, ()>> = vec![Box::pin(std::future::pending())];
+            for state in &mut states {
+                changes.push(Box::pin(async {
+                    if state.changed().await.is_err() {
+                        std::future::pending::<()>().await;
                     }
-                    // The source is gone for good and will not change again.
-                    waits = rest;
-                }
+                }));
+            }
+            tokio::select! {
+                _ = membership.changed() => {}
+                _ = futures_util::future::select_all(changes) => {}
             }
         }
-        let _ = membership.changed().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -236,7 +249,7 @@ impl State {
         let global = |registered: &&mut Registered| registered.scope == Scope::Global;
         // Not `any`: every source's change must be taken, or it would be seen as a change again.
         let changes = self.sources.iter_mut().filter(global).filter_map(|registered| registered.take_change().then_some(())).count();
-        if changes > 0 {
+        if changes > 0 || std::mem::take(&mut self.stale) {
             let sources = self.sources.iter_mut().filter(global).map(|registered| (&*registered.source, &mut registered.state));
             self.base = Arc::new(Table::build(sources, None, &self.base));
         }
@@ -245,16 +258,16 @@ impl State {
     fn refresh_overlays(&mut self, view: &View) -> Vec<Arc<Table>> {
         let mut visible = Vec::new();
         for registered in self.sources.iter_mut().filter(|registered| view.sees(&registered.scope)) {
-            let id = registered.source.id().clone();
+            let key = (registered.scope.clone(), registered.source.id().clone());
             let changed = registered.take_change();
-            let known = self.overlays.get(&id);
+            let known = self.overlays.get(&key);
             let overlay = match known {
                 Some((base, overlay)) if !changed && Arc::ptr_eq(base, &self.base) => overlay.clone(),
                 _ => {
                     let old = known.map(|(_, overlay)| overlay.clone()).unwrap_or_default();
                     let only = std::iter::once((&*registered.source, &mut registered.state));
                     let overlay = Arc::new(Table::build(only, Some(&self.base), &old));
-                    self.overlays.insert(id, (self.base.clone(), overlay.clone()));
+                    self.overlays.insert(key, (self.base.clone(), overlay.clone()));
                     overlay
                 }
             };
@@ -266,7 +279,7 @@ impl State {
 
 /// A sentence about a name that nobody knows, with the nearest that somebody does.
 pub(crate) fn unknown<'a>(name: &str, agent: Option<&str>, known: impl Iterator<Item = &'a str>) -> String {
-    let shown = helve_core::printable::shorten(&helve_core::printable::escape(name), 80);
+    let shown = helve_core::printable::shorten(&helve_core::printable::escape_line(name), 80);
     let whose = agent.map(|agent| format!(" for agent `{agent}`")).unwrap_or_default();
     format!("there is no tool `{shown}`{whose}{}", suggest::did_you_mean(name, known))
 }

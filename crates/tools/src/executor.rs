@@ -6,7 +6,7 @@
 //! `admit` as a [`Grant`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use helve_core::{
@@ -70,13 +70,17 @@ struct Inner {
     limits: Limits,
     grace: Duration,
     layers: Vec<Arc<dyn Layer>>,
-    chains: RwLock<HashMap<u64, Chain>>,
+    chains: RwLock<Chains>,
+}
+
+/// The layers of each tool that was called. Entries come and go with live sources, and their chains go with them.
+#[derive(Default)]
+struct Chains {
+    by_entry: HashMap<u64, (Weak<Entry>, Chain)>,
+    sweep_at: usize,
 }
 
 type Chain = Arc<[Arc<dyn Layer>]>;
-
-/// Entries come and go with live sources; past this many the chains are forgotten and made anew on demand.
-const MAX_CHAINS: usize = 65_536;
 
 /// What became of a call that asked to run.
 pub enum Admission {
@@ -194,16 +198,17 @@ impl Executor {
         layers
     }
 
-    fn chain(&self, entry: &Entry) -> Chain {
-        if let Some(chain) = self.0.chains.read().unwrap_or_else(PoisonError::into_inner).get(&entry.id()) {
+    fn chain(&self, entry: &Arc<Entry>) -> Chain {
+        if let Some((_, chain)) = self.0.chains.read().unwrap_or_else(PoisonError::into_inner).by_entry.get(&entry.id()) {
             return chain.clone();
         }
         let chain: Chain = self.layers(entry).into();
         let mut chains = self.0.chains.write().unwrap_or_else(PoisonError::into_inner);
-        if chains.len() >= MAX_CHAINS {
-            chains.clear();
+        if chains.by_entry.len() >= chains.sweep_at {
+            chains.by_entry.retain(|_, (entry, _)| entry.strong_count() > 0);
+            chains.sweep_at = (chains.by_entry.len() * 2).max(256);
         }
-        chains.insert(entry.id(), chain.clone());
+        chains.by_entry.insert(entry.id(), (Arc::downgrade(entry), chain.clone()));
         chain
     }
 }

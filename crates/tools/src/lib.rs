@@ -12,7 +12,7 @@ mod set;
 mod toolkit;
 
 pub use batch::Settled;
-pub use catalogue::{Catalogue, Entry, Reference, Snapshot, SourceReport, View};
+pub use catalogue::{Catalogue, Entry, Reference, Snapshot, SourceKey, SourceReport, View};
 pub use executor::{Admission, Executor, ExecutorOptions, Prepared};
 pub use layers::cache::CacheKey;
 pub use names::{MAX_MODEL_NAME, model_name};

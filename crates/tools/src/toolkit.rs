@@ -225,10 +225,16 @@ pub struct ModelList {
 
 impl ModelList {
     fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>> + Clone) -> Self {
-        let mentions = Mentions::new(entries.clone().map(|entry| (&**entry.name(), &**entry.model_name())));
+        // A source may speak of its own tools; what it calls them must not change the words of another.
+        let mut renamed: HashMap<_, Vec<(&str, &str)>> = HashMap::new();
+        for entry in entries.clone().filter(|entry| entry.name() != entry.model_name()) {
+            renamed.entry(entry.source_key()).or_default().push((entry.name(), entry.model_name()));
+        }
+        let mentions: HashMap<_, Mentions> = renamed.into_iter().map(|(source, names)| (source, Mentions::new(names))).collect();
         let tools = entries.map(|entry| {
             let description = entry.spec().description();
-            let description = mentions.rewrite(description).map_or_else(|| description.clone(), Arc::from);
+            let rewritten = mentions.get(entry.source_key()).and_then(|mentions| mentions.rewrite(description));
+            let description = rewritten.map_or_else(|| description.clone(), Arc::from);
             ModelTool { name: entry.model_name().clone(), description, parameters: entry.spec().input().clone() }
         });
         Self { tools: tools.collect(), json: OnceLock::new() }

@@ -73,6 +73,44 @@ async fn a_changed_argument_voids_the_answer() {
     assert_eq!(runs.load(Ordering::SeqCst), 0);
 }
 
+/// The approver saw a tool of another source, which has the same name and definition.
+#[tokio::test]
+async fn an_answer_does_not_open_the_same_tool_of_another_source() {
+    let rules = Rules { permission: Permission::Confirm, ..Rules::default() };
+    let toolkit_of = |source: &str| {
+        let catalogue = Catalogue::new();
+        catalogue.add_source(Arc::new(ListSource::new(source, [echo("wipe", rules.clone())])));
+        Toolkit::everything(&catalogue.snapshot(&View::default()))
+    };
+    let executor = Executor::default();
+    let question = ask(&executor, &toolkit_of("mcp:trusted"), json!({})).await;
+    let entered = enter(&executor, &toolkit_of("mcp:evil"), question.call.clone(), question.answer(Decision::Approve, "ada")).await;
+    assert!(entered.is_err(), "a new question");
+}
+
+/// Two questions about one call, as after asking twice, open it once.
+#[tokio::test]
+async fn a_call_runs_once_however_often_it_is_approved() {
+    let (runs, tools) = wiper();
+    let executor = Executor::default();
+    let first = ask(&executor, &tools, json!({})).await;
+    let Admission::Waiting(second) = executor.admit(&tools, first.call.clone(), &CallContext::default(), None).await else {
+        panic!("a person must be asked")
+    };
+    for question in [&first, &second] {
+        let _ = enter(&executor, &tools, question.call.clone(), question.answer(Decision::Approve, "ada")).await;
+    }
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn rules_may_use_the_name_that_models_use() {
+    let policy = Policy::new(vec![PermissionRule::for_tool("self--door--open", Permission::Deny)]);
+    let executor = Executor::new(ExecutorOptions { policy, ..ExecutorOptions::default() });
+    let outcome = helve_testkit::call(&executor, &toolkit([echo("self.door.open", Rules::default())]), "self.door.open", json!({})).await;
+    assert_eq!(outcome["error"]["kind"], "permission_denied");
+}
+
 #[tokio::test]
 async fn denied_and_expired_are_told_apart() {
     let (runs, tools) = wiper();
@@ -84,6 +122,9 @@ async fn denied_and_expired_are_told_apart() {
         denied["error"],
         json!({"kind": "permission_denied", "message": "the user said no: not on a Friday", "details": {"reason": "denied"}})
     );
+    let approved = enter(&executor, &tools, question.call.clone(), question.answer(Decision::Approve, "eve")).await.expect("an outcome");
+    assert_eq!(approved["success"], json!(false), "what was denied stays denied");
+    let question = ask(&executor, &tools, json!({})).await;
     let expired = enter(&executor, &tools, question.call.clone(), question.answer(Decision::Expired, "clock")).await.expect("an outcome");
     assert_eq!(expired["error"]["details"]["reason"], "expired");
     assert_eq!(runs.load(Ordering::SeqCst), 0);

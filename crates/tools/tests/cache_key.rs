@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
 use helve_core::json::canonical;
-use helve_core::{Caller, ConversationId, Digest, SourceId};
+use helve_core::{Caller, ConversationId, Digest, Scope, SourceId};
 use helve_tools::CacheKey;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 fn key(arguments: &Value) -> CacheKey {
-    CacheKey::new(&SourceId::from("s"), Digest::of([b"spec".as_slice()]), arguments, None)
+    CacheKey::new(&(Scope::Global, SourceId::from("s")), Digest::of([b"spec".as_slice()]), arguments, None)
 }
 
 proptest! {
@@ -58,12 +58,14 @@ proptest! {
 #[test]
 fn tool_definition_source_and_caller_keep_keys_apart() {
     let (arguments, spec) = (Value::Null, Digest::of([b"spec".as_slice()]));
-    let plain = CacheKey::new(&SourceId::from("s"), spec, &arguments, None);
-    assert_ne!(plain, CacheKey::new(&SourceId::from("t"), spec, &arguments, None));
-    assert_ne!(plain, CacheKey::new(&SourceId::from("s"), Digest::of([]), &arguments, None));
+    let here = (Scope::Global, SourceId::from("s"));
+    let plain = CacheKey::new(&here, spec, &arguments, None);
+    assert_ne!(plain, CacheKey::new(&(Scope::Global, SourceId::from("t")), spec, &arguments, None));
+    assert_ne!(plain, CacheKey::new(&(Scope::Device("d".into()), SourceId::from("s")), spec, &arguments, None));
+    assert_ne!(plain, CacheKey::new(&here, Digest::of([]), &arguments, None));
     let caller = |conversation| Caller { conversation: Some(conversation), ..Caller::default() };
     let (one, two) = (caller(ConversationId::mint()), caller(ConversationId::mint()));
-    let of = |caller: &Caller| CacheKey::new(&SourceId::from("s"), spec, &arguments, Some(caller));
+    let of = |caller: &Caller| CacheKey::new(&here, spec, &arguments, Some(caller));
     assert_ne!(of(&one), of(&two));
     assert_eq!(of(&one), of(&Caller { run: Some(helve_core::RunId::mint()), ..one.clone() }), "another run of the same conversation");
 }

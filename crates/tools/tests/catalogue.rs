@@ -50,7 +50,7 @@ fn live_sources_come_and_go_without_a_restart() {
     let snapshot = catalogue.snapshot(&View::default());
     let troubles: Vec<_> = snapshot.sources().filter_map(|report| report.trouble.as_deref()).collect();
     assert_eq!(troubles, ["the server is down"]);
-    catalogue.remove_source(&SourceId::from("fixed"));
+    catalogue.remove_source(&Scope::Global, &SourceId::from("fixed"));
     assert_eq!(names(&catalogue, &View::default()), [""; 0]);
 }
 
@@ -68,12 +68,73 @@ fn entries_that_did_not_change_are_kept() {
 async fn a_change_can_be_waited_for() {
     let live = source("live", &["x"]);
     let catalogue = catalogue(std::slice::from_ref(&live));
-    let _ = catalogue.snapshot(&View::default());
-    let (woken, ()) = tokio::join!(catalogue.changed(), async { live.add(echo("y", Rules::default())) });
-    let () = woken;
-    assert_eq!(names(&catalogue, &View::default()), ["x", "y"]);
-    let ((), ()) = tokio::join!(catalogue.changed(), async { catalogue.add_source(source("late", &["z"])) });
-    assert_eq!(names(&catalogue, &View::default()), ["x", "y", "z"]);
+    let everyone = View::default();
+    let first = catalogue.snapshot(&everyone);
+    let (second, ()) = tokio::join!(catalogue.next(&everyone, &first), async { live.add(echo("y", Rules::default())) });
+    assert_eq!(second.len(), 2);
+    let (third, ()) = tokio::join!(catalogue.next(&everyone, &second), async { catalogue.add_source(source("late", &["z"])) });
+    assert_eq!(third.len(), 3);
+    live.add(echo("w", Rules::default()));
+    let _ = catalogue.snapshot(&everyone);
+    assert_eq!(catalogue.next(&everyone, &third).await.len(), 4, "a change that someone else saw first is not lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_viewer_cannot_see_does_not_wake_it() {
+    let elsewhere = Arc::new(ListSource::new("lamp", []).with_scope(Scope::Device("other".into())));
+    let catalogue = catalogue(&[source("base", &["a"]), elsewhere.clone()]);
+    let first = catalogue.snapshot(&View::default());
+    elsewhere.add(echo("on", Rules::default()));
+    let waited = tokio::time::timeout(std::time::Duration::from_mins(1), catalogue.next(&View::default(), &first)).await;
+    assert!(waited.is_err());
+}
+
+/// A source whose other end someone else holds.
+struct Ending(SourceId, watch::Receiver<SourceState>);
+impl ToolSource for Ending {
+    fn id(&self) -> &SourceId {
+        &self.0
+    }
+
+    fn tools(&self) -> watch::Receiver<SourceState> {
+        self.1.clone()
+    }
+}
+
+#[test]
+fn the_last_word_of_a_source_that_ends_is_heard() {
+    let live = Slow("live".into(), watch::Sender::new(SourceState::Ready([echo("x", Rules::default())].into_iter().collect())));
+    let catalogue = Catalogue::new();
+    catalogue.add_source(Arc::new(Ending("live".into(), live.1.subscribe())));
+    assert_eq!(names(&catalogue, &View::default()), ["x"]);
+    live.1.send_replace(SourceState::Failed("unplugged".into()));
+    drop(live);
+    assert_eq!(names(&catalogue, &View::default()), [""; 0]);
+}
+
+#[test]
+fn sources_of_the_same_name_in_two_conversations_stay_apart() {
+    let (one, two) = (ConversationId::mint(), ConversationId::mint());
+    let notes = |conversation, name: &str| {
+        Arc::new(ListSource::new("notes", [echo(name, Rules::default())]).with_scope(Scope::Conversation(conversation)))
+    };
+    let catalogue = catalogue(&[notes(one, "note_of_one"), notes(two, "note_of_two")]);
+    let sees = |conversation| names(&catalogue, &View { conversation: Some(conversation), device: None });
+    assert_eq!((sees(one), sees(two), sees(one)), (vec!["note_of_one".into()], vec!["note_of_two".into()], vec!["note_of_one".to_owned()]));
+    catalogue.remove_source(&Scope::Conversation(one), &SourceId::from("notes"));
+    assert_eq!((sees(one).len(), sees(two).len()), (0, 1));
+}
+
+#[test]
+fn a_stranger_cannot_rewrite_what_another_source_says() {
+    let warned = fake(spec("wipe").with_description("Wipes. 未经确认不得调用。"), |_, _| {
+        Box::pin(async { Ok(helve_core::Output::default()) })
+    });
+    let catalogue = Catalogue::new();
+    catalogue.add_source(Arc::new(ListSource::new("mine", [warned])));
+    catalogue.add_source(Arc::new(ListSource::new("theirs", [echo("未经确认不得调用。", Rules::default())])));
+    let tools = Toolkit::everything(&catalogue.snapshot(&View::default()));
+    assert_eq!(&*tools.model_list().tools()[0].description, "Wipes. 未经确认不得调用。");
 }
 
 #[test]

@@ -41,6 +41,39 @@ async fn arguments_are_read_completed_and_checked() {
 }
 
 #[tokio::test]
+async fn text_that_is_read_as_json_counts_as_what_it_is() {
+    let lists = json!({"type": "object", "properties": {"a": {"type": "array"}}});
+    let tools = toolkit([fake(spec_of("list", lists), |_, _| Box::pin(async { Ok(Output::default()) }))]);
+    let many = format!("[{}0]", "0,".repeat(9_998));
+    let outcome = call(&Executor::default(), &tools, "list", json!({"a": many})).await;
+    assert_eq!(outcome["error"]["message"], "the arguments were not accepted: the JSON has more than 10000 values");
+}
+
+#[tokio::test]
+async fn a_changed_limit_holds_at_once() {
+    let limited = |most| crowd("busy", Rules { concurrency: NonZeroU32::new(most), ..Rules::default() });
+    let source = Arc::new(helve_core::ListSource::new("live", []));
+    let catalogue = helve_tools::Catalogue::new();
+    catalogue.add_source(source.clone());
+    let executor = Executor::default();
+    for most in [8, 1] {
+        let (seen, tool) = limited(most);
+        source.set(helve_core::SourceState::Ready([tool].into_iter().collect()));
+        let tools = helve_tools::Toolkit::everything(&catalogue.snapshot(&helve_tools::View::default()));
+        kinds(&executor, &tools, "busy", 12).await;
+        assert_eq!(seen.load(Ordering::SeqCst), most as usize);
+    }
+}
+
+#[tokio::test]
+async fn the_name_of_an_unknown_tool_cannot_forge_lines() {
+    let name = format!("x\n2026 INFO forged\u{1b}[31m{}", "y".repeat(100_000));
+    let outcome = call(&Executor::default(), &toolkit([]), &name, json!({})).await;
+    assert!(outcome["tool"].as_str().is_some_and(|tool| tool.starts_with("x\\n2026 INFO forged\\u{1b}") && tool.len() < 200), "{outcome}");
+    assert!(outcome["error"]["message"].as_str().is_some_and(|message| !message.contains('\n') && message.len() < 300), "{outcome}");
+}
+
+#[tokio::test]
 async fn an_unknown_tool_is_named_with_the_nearest() {
     let tools = toolkit([echo("get_time", Rules::default())]);
     let outcome = call(&Executor::default(), &tools, "get_tiem", json!({})).await;

@@ -11,8 +11,11 @@ use crate::json::{Limits, measure};
 const MAX_IN_PLACE: u64 = 10_000;
 /// Subschemas altogether, each reference counted as often as it is followed.
 const MAX_EXPANDED: u64 = 1_000_000;
-/// Bytes of one pattern: what is longer is a dictionary, and takes long to compile.
-const MAX_PATTERN: usize = 4 << 10;
+/// Patterns of a schema, and bytes of them all: each takes time to compile and to run, and memory.
+const MAX_PATTERNS: usize = 64;
+const MAX_PATTERN_BYTES: usize = 16 << 10;
+/// Names that references may use instead of a path; they are looked for one by one.
+const MAX_ANCHORS: usize = 64;
 
 /// Keywords that hold one subschema, or a list of them, for the same place of the value.
 const IN_PLACE: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
@@ -46,7 +49,7 @@ pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
         return Err(SchemaError::OutsideReference { at: "/$schema".into(), target: shown(dialect) });
     }
     references_stay_inside(schema, &mut String::new())?;
-    patterns_are_short(schema, &mut String::new())?;
+    few_patterns_and_anchors(schema)?;
     let mut weights = Weights { root: schema, in_place: HashMap::new(), expanded: HashMap::new() };
     weights.in_place_everywhere(schema, &mut String::new())?;
     if weights.expanded(schema) > MAX_EXPANDED {
@@ -70,13 +73,36 @@ fn references_stay_inside(schema: &Value, at: &mut String) -> Result<(), SchemaE
     each_child(schema, at, &mut |child, at| references_stay_inside(child, at))
 }
 
-fn patterns_are_short(schema: &Value, at: &mut String) -> Result<(), SchemaError> {
-    let named = schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten().map(|(pattern, _)| pattern.as_str());
-    if schema.get("pattern").and_then(Value::as_str).into_iter().chain(named).any(|pattern| pattern.len() > MAX_PATTERN) {
-        let message = format!("a pattern is longer than {MAX_PATTERN} bytes");
-        return Err(SchemaError::Invalid { at: super::explain::pointer(at), message });
+fn few_patterns_and_anchors(schema: &Value) -> Result<(), SchemaError> {
+    let (mut patterns, mut bytes, mut anchors) = (0, 0, 0);
+    count(schema, &mut |here| {
+        let named = here.get("patternProperties").and_then(Value::as_object).into_iter().flatten().map(|(pattern, _)| pattern.as_str());
+        for pattern in here.get("pattern").and_then(Value::as_str).into_iter().chain(named) {
+            patterns += 1;
+            bytes += pattern.len();
+        }
+        anchors += usize::from(here.get("$anchor").is_some()) + usize::from(here.get("$dynamicAnchor").is_some());
+    });
+    let message = if patterns > MAX_PATTERNS || bytes > MAX_PATTERN_BYTES {
+        format!("a schema has at most {MAX_PATTERNS} patterns, of {MAX_PATTERN_BYTES} bytes together")
+    } else if anchors > MAX_ANCHORS {
+        format!("a schema has at most {MAX_ANCHORS} anchors")
+    } else {
+        return Ok(());
+    };
+    Err(SchemaError::Invalid { at: "/".into(), message })
+}
+
+/// Visits every object of a document: patterns count wherever a validator might look for them.
+fn count(value: &Value, visit: &mut dyn FnMut(&Value)) {
+    match value {
+        Value::Object(fields) => {
+            visit(value);
+            fields.values().for_each(|child| count(child, visit));
+        }
+        Value::Array(items) => items.iter().for_each(|child| count(child, visit)),
+        _ => {}
     }
-    each_child(schema, at, &mut |child, at| patterns_are_short(child, at))
 }
 
 /// Visits the direct subschemas of a schema, with the pointer to each.

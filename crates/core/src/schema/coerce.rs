@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::check::resolve;
-use super::explain::Problem;
+use super::form::{Form, forms, is_of_type};
 use crate::json::{Limits, integral, parse};
 
 /// References followed in a row before giving up; longer chains are not written by people.
@@ -20,8 +20,8 @@ pub(super) struct Shape {
     known: Option<Vec<Box<str>>>,
     /// The arguments with a default.
     defaults: Vec<Box<str>>,
-    /// Whether defaults or integers further down call for a closer look.
-    deep: bool,
+    /// Whether the top level is described elsewhere, so that its defaults must be looked for on each call.
+    indirect: bool,
 }
 
 impl Shape {
@@ -31,8 +31,8 @@ impl Shape {
         let properties = || schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let has_default = |child: &&Value| child.get("default").is_some();
         let defaults = properties().filter(|(_, child)| has_default(child)).map(|(name, _)| name.as_str().into()).collect();
-        let deep = properties().any(|(_, child)| mentions_default(child)) || schema.get("$ref").is_some() || schema.get("allOf").is_some();
-        Self { known: closed.then_some(known), defaults, deep }
+        let indirect = schema.get("$ref").is_some() || schema.get("allOf").is_some();
+        Self { known: closed.then_some(known), defaults, indirect }
     }
 
     /// Whether there are arguments that the schema does not know. Cheap, for the common case that there are none.
@@ -43,17 +43,12 @@ impl Shape {
 
     /// Whether [`complete`] may have something to add.
     pub(super) fn wants_more(&self, arguments: &Value) -> bool {
-        self.deep || self.defaults.iter().any(|name| arguments.get(&**name).is_none()) || has_whole_float(arguments)
+        self.indirect || self.defaults.iter().any(|name| arguments.get(&**name).is_none()) || has_whole_float(arguments)
     }
 
-    pub(super) fn unknown(&self, arguments: &Value) -> Vec<Problem> {
-        let (Some(known), Value::Object(fields)) = (&self.known, arguments) else { return Vec::new() };
-        let names = known.iter().map(|name| &**name);
-        fields
-            .keys()
-            .filter(|name| !known.iter().any(|known| **known == ***name))
-            .map(|name| Problem::unknown(name, names.clone()))
-            .collect()
+    /// The arguments it knows, where it is closed.
+    pub(super) fn known(&self) -> Option<&[Box<str>]> {
+        self.known.as_deref()
     }
 }
 
@@ -81,17 +76,6 @@ fn collect_known(root: &Value, schema: &Value, known: &mut Vec<Box<str>>, hops: 
     parts.into_iter().all(|part| part.is_boolean() || collect_known(root, part, known, hops + 1))
 }
 
-/// Whether a subschema may have defaults inside; saying yes too often only costs time.
-fn mentions_default(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => {
-            fields.contains_key("$ref") || fields.values().any(|child| child.get("default").is_some() || mentions_default(child))
-        }
-        Value::Array(items) => items.iter().any(mentions_default),
-        _ => false,
-    }
-}
-
 fn has_whole_float(value: &Value) -> bool {
     match value {
         Value::Number(number) => integral(number).is_some(),
@@ -117,7 +101,7 @@ fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
     let forms = forms(root, schema);
     if !forms.iter().any(|form| form.admits(value)) {
         let mut readings: Vec<Value> = Vec::new();
-        for reading in forms.iter().filter_map(|form| form.read(value)) {
+        for reading in forms.iter().filter_map(|form| read(form, value)) {
             if !readings.contains(&reading) {
                 readings.push(reading);
             }
@@ -155,11 +139,22 @@ fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
 }
 
 /// Adds missing arguments that have a default, and writes whole numbers as integers where integers are asked for.
+///
+/// Only the arguments themselves get defaults: filling in defaults of defaults would make a call that was approved
+/// into another one when it is read again.
 pub(super) fn complete(root: &Value, arguments: &mut Value) {
-    fill(root, root, arguments, 0);
+    for form in forms(root, root).iter().filter(|form| form.is_only) {
+        let Value::Object(fields) = &mut *arguments else { break };
+        for (name, child) in form.properties() {
+            if let (None, Some(default)) = (fields.get(name), child.get("default").filter(|default| !default.is_null())) {
+                fields.insert(name.clone(), default.clone());
+            }
+        }
+    }
+    write_integers(root, root, arguments, 0);
 }
 
-fn fill(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
+fn write_integers(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
     if depth > MAX_DEPTH {
         return;
     }
@@ -167,19 +162,15 @@ fn fill(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
         match value {
             Value::Object(fields) => {
                 for (name, child) in form.properties() {
-                    match (fields.get_mut(name), child.get("default")) {
-                        (Some(field), _) => fill(root, child, field, depth + 1),
-                        (None, Some(default)) if !default.is_null() => {
-                            fields.insert(name.clone(), default.clone());
-                        }
-                        (None, _) => {}
+                    if let Some(field) = fields.get_mut(name) {
+                        write_integers(root, child, field, depth + 1);
                     }
                 }
             }
             Value::Array(items) => {
                 if let Some(child) = form.schema.get("items") {
                     for item in items {
-                        fill(root, child, item, depth + 1);
+                        write_integers(root, child, item, depth + 1);
                     }
                 }
             }
@@ -196,89 +187,15 @@ fn fill(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
     }
 }
 
-/// One form that a value may take: a subschema without alternatives.
-struct Form<'s> {
-    schema: &'s Value,
-    /// Whether the schema has no other form, so that it describes every value.
-    is_only: bool,
-}
-
-/// The forms of a schema: itself, what it refers to, or its alternatives.
-fn forms<'s>(root: &'s Value, schema: &'s Value) -> Vec<Form<'s>> {
-    let mut found = Vec::new();
-    gather(root, schema, &mut found, 0);
-    let is_only = found.len() == 1;
-    found.into_iter().map(|schema| Form { schema, is_only }).collect()
-}
-
-fn gather<'s>(root: &'s Value, schema: &'s Value, found: &mut Vec<&'s Value>, hops: usize) {
-    if hops > MAX_HOPS || found.len() >= 64 {
-        return;
-    }
-    if let Some(target) = schema.get("$ref").and_then(Value::as_str).and_then(|reference| resolve(root, reference)) {
-        return gather(root, target, found, hops + 1);
-    }
-    let own = schema.get("type").is_some() || schema.get("enum").is_some() || schema.get("properties").is_some();
-    // `allOf` with one part is how generators attach a description to a reference; with more, the parts are no alternatives.
-    let alternatives = ["anyOf", "oneOf", "allOf"]
-        .into_iter()
-        .find_map(|keyword| schema.get(keyword).and_then(Value::as_array).filter(|list| keyword != "allOf" || list.len() == 1));
-    match alternatives {
-        Some(list) if !own => list.iter().for_each(|child| gather(root, child, found, hops + 1)),
-        _ => found.push(schema),
-    }
-}
-
-impl<'s> Form<'s> {
-    fn types(&self) -> impl Iterator<Item = &'s str> {
-        let names = match self.schema.get("type") {
-            Some(Value::Array(names)) => names.as_slice(),
-            Some(name) => std::slice::from_ref(name),
-            None => &[],
-        };
-        names.iter().filter_map(Value::as_str)
-    }
-
-    fn list(&self, keyword: &str) -> &'s [Value] {
-        self.schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-    }
-
-    fn properties(&self) -> impl Iterator<Item = (&'s String, &'s Value)> {
-        self.schema.get("properties").and_then(Value::as_object).into_iter().flatten()
-    }
-
-    /// Whether a value is of an allowed type, or one of the listed values.
-    fn admits(&self, value: &Value) -> bool {
-        let listed = self.schema.get("enum").is_none() || self.list("enum").contains(value);
-        let constant = self.schema.get("const").is_none_or(|constant| constant == value);
-        let mut types = self.types().peekable();
-        let type_fits = types.peek().is_none() || types.any(|name| is_of_type(name, value));
-        listed && constant && type_fits
-    }
-
-    /// The only value of this form that another value can mean.
-    fn read(&self, value: &Value) -> Option<Value> {
-        let mut readings: Vec<Value> = match (self.schema.get("enum"), self.schema.get("const")) {
-            (Some(Value::Array(options)), _) => options.iter().filter(|option| spells(option, value)).cloned().collect(),
-            (_, Some(constant)) => std::iter::once(constant).filter(|constant| spells(constant, value)).cloned().collect(),
-            _ => self.types().filter_map(|name| read_as(name, value)).collect(),
-        };
-        readings.dedup();
-        if readings.len() == 1 { readings.pop() } else { None }
-    }
-}
-
-fn is_of_type(name: &str, value: &Value) -> bool {
-    match (name, value) {
-        ("null", Value::Null)
-        | ("boolean", Value::Bool(_))
-        | ("string", Value::String(_))
-        | ("array", Value::Array(_))
-        | ("object", Value::Object(_))
-        | ("number", Value::Number(_)) => true,
-        ("integer", Value::Number(number)) => !number.is_f64() || number.as_f64().is_some_and(|float| float.fract() == 0.0),
-        _ => false,
-    }
+/// The only value of this form that another value can mean.
+fn read(form: &Form<'_>, value: &Value) -> Option<Value> {
+    let mut readings: Vec<Value> = match (form.schema.get("enum"), form.schema.get("const")) {
+        (Some(Value::Array(options)), _) => options.iter().filter(|option| spells(option, value)).cloned().collect(),
+        (_, Some(constant)) => std::iter::once(constant).filter(|constant| spells(constant, value)).cloned().collect(),
+        _ => form.types().filter_map(|name| read_as(name, value)).collect(),
+    };
+    readings.dedup();
+    if readings.len() == 1 { readings.pop() } else { None }
 }
 
 /// Whether a scalar is written as another: `"3"` for 3, 3 for `"3"`.

@@ -1,19 +1,27 @@
 //! What is wrong with a value, in words that a model can act on: where, what was expected, what came.
+//!
+//! Whether a value fits is decided by the compiled schema. Why it does not is found by a walk of our own, because
+//! schemas of strangers may combine alternatives so that a full account would never end: the walk takes a bounded
+//! number of steps and says less, rather than more, when they run out.
 
 use std::fmt;
 
-use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{ValidationError, Validator};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::printable::{escape, shorten};
+use super::check::resolve;
+use super::form::{Form, forms, is_of_type};
+use crate::printable::{escape_line, shorten};
 use crate::suggest;
 
 /// More problems than this help nobody.
 const MOST: usize = 8;
 /// How much of a value is shown.
 const SHOWN: usize = 60;
+/// Pairs of a value and a subschema that are looked at.
+const STEPS: usize = 20_000;
+/// Names that are listed, and compared with a name that was meant.
+const NAMES: usize = 200;
 
 /// One thing that is wrong with a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -35,12 +43,16 @@ impl Problem {
         Self { path: "/".into(), expected: "a value for a schema that can be used".into(), got: "a schema that cannot".into(), hint: None }
     }
 
-    /// An argument that the schema does not know.
-    pub(super) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Self {
-        let names: Vec<_> = known.clone().take(20).map(|name| format!("`{name}`")).collect();
+    fn unclear(value: &Value) -> Self {
+        Self { path: "/".into(), expected: "what the schema asks for".into(), got: got(value), hint: None }
+    }
+
+    /// A field that the schema does not know.
+    fn unknown<'a>(path: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Self {
+        let names: Vec<_> = known.clone().take(20).map(|name| format!("`{}`", shown_name(name))).collect();
         let expected = if names.is_empty() { "no arguments".to_owned() } else { format!("only {}", names.join(", ")) };
-        let hint = suggest::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
-        Self { path: pointer(&format!("/{}", shown_name(name))), expected, got: "an unknown argument".into(), hint }
+        let hint = suggest::nearest(name, known.take(NAMES)).map(|near| format!("did you mean `{near}`?"));
+        Self { path: pointer(&format!("{path}/{}", shown_name(name))), expected, got: "an unknown argument".into(), hint }
     }
 }
 
@@ -51,95 +63,227 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All problems of a value, as far as they are worth listing.
-pub(super) fn problems(validator: &Validator, schema: &Value, value: &Value) -> Vec<Problem> {
-    validator.iter_errors(value).take(MOST * 2).flat_map(|error| describe(&error, schema)).collect()
-}
-
-/// Drops repetition: the check for unknown arguments and the schema's own may say the same twice.
-pub(super) fn most_useful(problems: Vec<Problem>) -> Vec<Problem> {
-    let mut useful: Vec<Problem> = Vec::new();
-    for problem in problems {
-        let repeats = useful.iter().any(|known| known.path == problem.path && known.got == problem.got);
-        if !repeats && useful.len() < MOST {
-            useful.push(problem);
+/// What is wrong with a value that does not fit, or that has arguments which nobody `known` knows.
+pub(super) fn problems(schema: &Value, known: Option<&[Box<str>]>, value: &Value, fits: bool) -> Vec<Problem> {
+    let mut walk = Walk { root: schema, problems: Vec::new(), steps: STEPS };
+    if let (Some(known), Value::Object(fields)) = (known, value) {
+        let names = known.iter().map(|name| &**name);
+        for name in fields.keys().filter(|name| !known.iter().any(|known| **known == ***name)).take(MOST) {
+            walk.problems.push(Problem::unknown("", name, names.clone()));
         }
     }
-    useful
+    if !fits {
+        walk.visit(schema, value, &mut String::new(), known.is_some());
+        if walk.problems.is_empty() {
+            walk.problems.push(Problem::unclear(value));
+        }
+    }
+    walk.problems
 }
 
 /// A JSON pointer for people: the whole document is `/`.
 pub(super) fn pointer(path: &str) -> String {
-    if path.is_empty() { "/".to_owned() } else { shorten(&escape(path), 200) }
+    if path.is_empty() { "/".to_owned() } else { shorten(&escape_line(path), 200) }
 }
 
-fn describe(error: &ValidationError<'_>, schema: &Value) -> Vec<Problem> {
-    let path = error.instance_path().as_str();
-    let one = |expected: String| vec![Problem { path: pointer(path), expected, got: got(error.instance()), hint: None }];
-    match error.kind() {
-        ValidationErrorKind::Required { property } => {
-            let name = property.as_str().unwrap_or_default();
-            let expected = "a value for this required argument".to_owned();
-            vec![Problem { path: pointer(&format!("{path}/{}", shown_name(name))), expected, got: "nothing".into(), hint: None }]
+struct Walk<'s> {
+    root: &'s Value,
+    problems: Vec<Problem>,
+    steps: usize,
+}
+
+impl<'s> Walk<'s> {
+    fn is_over(&self) -> bool {
+        self.steps == 0 || self.problems.len() >= MOST
+    }
+
+    fn report(&mut self, path: &str, expected: impl Into<String>, value: &Value) {
+        if !self.is_over() {
+            self.problems.push(Problem { path: pointer(path), expected: expected.into(), got: got(value), hint: None });
         }
-        ValidationErrorKind::AdditionalProperties { unexpected } | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-            // The keyword stands beside the fields that are known.
-            let keyword = error.schema_path().as_str();
-            let beside = keyword.rsplit_once('/').and_then(|(parent, _)| schema.pointer(&format!("{parent}/properties")));
-            let known: Vec<&str> = beside.and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-            unexpected
-                .iter()
-                .map(|name| Problem {
-                    path: pointer(&format!("{path}/{}", shown_name(name))),
-                    ..Problem::unknown(name, known.iter().copied())
-                })
-                .collect()
+    }
+
+    /// Looks at one value. `names_checked` says that unknown fields were reported already.
+    fn visit(&mut self, schema: &'s Value, value: &Value, path: &mut String, names_checked: bool) {
+        if self.is_over() {
+            return;
         }
-        ValidationErrorKind::Type { kind } => one(match kind {
-            TypeKind::Single(name) => name.to_string(),
+        self.steps -= 1;
+        let forms = forms(self.root, schema);
+        let admitting: Vec<&Form<'s>> = forms.iter().filter(|form| form.admits(value)).collect();
+        match (admitting.as_slice(), forms.as_slice()) {
+            ([], []) => {}
+            ([], all) => self.report_forms(all, value, path),
+            ([form], _) => self.inside(form.schema, value, path, names_checked),
+            // Several forms could be meant. If one of them has a problem and another has none, nothing is wrong here.
+            (several, _)
+                if several.len() == forms.len() && several.iter().all(|form| form.schema.get("const").is_none()) && value.is_object() =>
+            {
+                self.best_of(several, value, path);
+            }
+            _ => self.report(path, "a value of one of the allowed forms", value),
+        }
+    }
+
+    /// Of several object forms, explains the one whose constants fit; those tell which one was meant.
+    fn best_of(&mut self, several: &[&Form<'s>], value: &Value, path: &mut String) {
+        let meant: Vec<_> = several.iter().filter(|form| form.constants_fit(value)).collect();
+        match meant.as_slice() {
+            [form] => self.inside(form.schema, value, path, false),
+            _ => self.report(path, "a value of one of the allowed forms", value),
+        }
+    }
+
+    /// No form admits the value: says which types or values would do.
+    fn report_forms(&mut self, forms: &[Form<'s>], value: &Value, path: &str) {
+        let options: Vec<&Value> = forms.iter().flat_map(|form| form.list("enum").iter().chain(form.schema.get("const"))).collect();
+        let of_listed_type = options.iter().any(|option| std::mem::discriminant(*option) == std::mem::discriminant(value));
+        if !options.is_empty() && (of_listed_type || forms.iter().all(|form| form.types().next().is_none())) {
+            let listed: Vec<_> = options.iter().take(20).map(|option| shorten(&escape_line(&option.to_string()), SHOWN)).collect();
+            self.report(path, format!("one of {}", listed.join(", ")), value);
+            if let (Some(text), Some(problem)) = (value.as_str(), self.problems.last_mut()) {
+                let near = suggest::nearest(text, options.iter().filter_map(|option| option.as_str()).take(NAMES));
+                problem.hint = near.map(|near| format!("did you mean \"{near}\"?"));
+            }
+            return;
+        }
+        let mut types: Vec<&str> = Vec::new();
+        for name in forms.iter().flat_map(Form::types) {
             // That null would do as well helps nobody who sent a value.
-            TypeKind::Multiple(names) => {
-                names.iter().map(|name| name.to_string()).filter(|name| name != "null").collect::<Vec<_>>().join(" or ")
+            if name != "null" && !types.contains(&name) {
+                types.push(name);
             }
-        }),
-        ValidationErrorKind::Enum { options } => {
-            let options: Vec<_> = options.as_array().into_iter().flatten().collect();
-            let listed: Vec<_> = options.iter().take(20).map(|option| shorten(&option.to_string(), SHOWN)).collect();
-            let mut problem = one(format!("one of {}", listed.join(", ")));
-            if let Some(text) = error.instance().as_str() {
-                problem[0].hint = suggest::nearest(text, options.iter().filter_map(|option| option.as_str()))
-                    .map(|near| format!("did you mean \"{near}\"?"));
+        }
+        let expected = if types.is_empty() { "null".to_owned() } else { types.join(" or ") };
+        self.report(path, expected, value);
+    }
+
+    fn inside(&mut self, schema: &'s Value, value: &Value, path: &mut String, names_checked: bool) {
+        match value {
+            Value::Object(_) => self.fields(schema, value, path, names_checked),
+            Value::Array(items) => self.items(schema, items, value, path),
+            Value::String(text) => self.text(schema, text, value, path),
+            Value::Number(_) => self.number(schema, value, path),
+            Value::Null | Value::Bool(_) => {}
+        }
+        for part in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            self.visit(part, value, path, true);
+        }
+        if let Some(target) = schema.get("$ref").and_then(Value::as_str).and_then(|reference| resolve(self.root, reference)) {
+            self.visit(target, value, path, names_checked);
+        }
+    }
+
+    fn fields(&mut self, schema: &'s Value, value: &Value, path: &mut String, names_checked: bool) {
+        let Value::Object(fields) = value else { return };
+        for name in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+            if !fields.contains_key(name) && !self.is_over() {
+                let expected = "a value for this required argument".to_owned();
+                let path = pointer(&format!("{path}/{}", shown_name(name)));
+                self.problems.push(Problem { path, expected, got: "nothing".into(), hint: None });
             }
-            problem
         }
-        ValidationErrorKind::Constant { expected_value } => one(shorten(&expected_value.to_string(), SHOWN)),
-        ValidationErrorKind::Minimum { limit } => one(format!("{limit} or more")),
-        ValidationErrorKind::Maximum { limit } => one(format!("{limit} or less")),
-        ValidationErrorKind::ExclusiveMinimum { limit } => one(format!("more than {limit}")),
-        ValidationErrorKind::ExclusiveMaximum { limit } => one(format!("less than {limit}")),
-        ValidationErrorKind::MultipleOf { multiple_of } => one(format!("a multiple of {multiple_of}")),
-        ValidationErrorKind::MinLength { limit } => one(format!("at least {limit} characters")),
-        ValidationErrorKind::MaxLength { limit } => one(format!("at most {limit} characters")),
-        ValidationErrorKind::MinItems { limit } => one(format!("at least {limit} items")),
-        ValidationErrorKind::MaxItems { limit } => one(format!("at most {limit} items")),
-        ValidationErrorKind::UniqueItems => one("items that all differ".into()),
-        ValidationErrorKind::Pattern { pattern } => one(format!("text that matches `{}`", shorten(pattern, SHOWN))),
-        ValidationErrorKind::AnyOf { .. } => one("a value of one of the allowed forms".into()),
-        ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::OneOfMultipleValid { .. } => {
-            one("a value of exactly one of the allowed forms".into())
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let closed =
+            schema.get("additionalProperties").is_some_and(|more| *more == Value::Bool(false)) && schema.get("patternProperties").is_none();
+        for (name, field) in fields {
+            if self.is_over() {
+                return;
+            }
+            let length = path.len();
+            path.push('/');
+            path.push_str(&shown_name(name));
+            match properties
+                .and_then(|properties| properties.get(name))
+                .or_else(|| schema.get("additionalProperties").filter(|more| more.is_object()))
+            {
+                Some(child) => self.visit(child, field, path, false),
+                None if closed && !names_checked => {
+                    let known = properties.into_iter().flatten().map(|(name, _)| name.as_str());
+                    self.problems.push(Problem::unknown(&path[..length], name, known));
+                }
+                None => {}
+            }
+            path.truncate(length);
         }
-        ValidationErrorKind::FalseSchema => one("nothing here".into()),
-        other => one(format!("what `{}` asks for", other.keyword())),
+    }
+
+    fn items(&mut self, schema: &'s Value, items: &[Value], value: &Value, path: &mut String) {
+        let count = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
+        if let Some(least) = count("minItems").filter(|least| (items.len() as u64) < *least) {
+            self.report(path, format!("at least {least} items"), value);
+        }
+        if let Some(most) = count("maxItems").filter(|most| items.len() as u64 > *most) {
+            self.report(path, format!("at most {most} items"), value);
+        }
+        let first = schema.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for (index, item) in items.iter().enumerate() {
+            if self.is_over() {
+                return;
+            }
+            let Some(child) = first.get(index).or_else(|| schema.get("items").filter(|items| items.is_object())) else { return };
+            let length = path.len();
+            path.push('/');
+            path.push_str(&index.to_string());
+            self.visit(child, item, path, false);
+            path.truncate(length);
+        }
+    }
+
+    fn text(&mut self, schema: &'s Value, text: &str, value: &Value, path: &str) {
+        let count = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
+        let length = text.chars().count() as u64;
+        if let Some(least) = count("minLength").filter(|least| length < *least) {
+            self.report(path, format!("at least {least} characters"), value);
+        }
+        if let Some(most) = count("maxLength").filter(|most| length > *most) {
+            self.report(path, format!("at most {most} characters"), value);
+        }
+        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+            let alone = super::compile(&serde_json::json!({"pattern": pattern}));
+            if alone.is_ok_and(|alone| !alone.is_valid(value)) {
+                self.report(path, format!("text that matches `{}`", shorten(&escape_line(pattern), SHOWN)), value);
+            }
+        }
+    }
+
+    fn number(&mut self, schema: &'s Value, value: &Value, path: &str) {
+        let Some(number) = value.as_f64() else { return };
+        let bound = |keyword: &str| schema.get(keyword).and_then(Value::as_f64).zip(schema.get(keyword));
+        for (keyword, broken, words) in [
+            ("minimum", (|number, bound| number < bound) as fn(f64, f64) -> bool, "or more"),
+            ("maximum", |number, bound| number > bound, "or less"),
+        ] {
+            if let Some((_, limit)) = bound(keyword).filter(|(bound, _)| broken(number, *bound)) {
+                self.report(path, format!("{limit} {words}"), value);
+            }
+        }
+        for (keyword, broken, words) in [
+            ("exclusiveMinimum", (|number, bound| number <= bound) as fn(f64, f64) -> bool, "more than"),
+            ("exclusiveMaximum", |number, bound| number >= bound, "less than"),
+        ] {
+            if let Some((_, limit)) = bound(keyword).filter(|(bound, _)| broken(number, *bound)) {
+                self.report(path, format!("{words} {limit}"), value);
+            }
+        }
+        if let Some((step, shown)) = bound("multipleOf")
+            && (number / step).fract() != 0.0
+        {
+            self.report(path, format!("a multiple of {shown}"), value);
+        }
+        if schema.get("type").is_some_and(|kind| kind == "integer") && !is_of_type("integer", value) {
+            self.report(path, "integer", value);
+        }
     }
 }
 
 fn shown_name(name: &str) -> String {
-    shorten(&name.replace('~', "~0").replace('/', "~1"), SHOWN)
+    shorten(&escape_line(&name.replace('~', "~0").replace('/', "~1")), SHOWN)
 }
 
 /// A value in a few words: its type, and the value where it is short.
-pub(super) fn got(value: &Value) -> String {
-    let shown = || shorten(&escape(&value.to_string()), SHOWN);
+fn got(value: &Value) -> String {
+    let shown = || shorten(&escape_line(&value.to_string()), SHOWN);
     match value {
         Value::Null => "null".into(),
         Value::Bool(_) => format!("boolean {}", shown()),

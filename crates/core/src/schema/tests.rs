@@ -176,7 +176,60 @@ fn defaults_are_filled_in() {
         "count": {"type": "integer", "default": 10},
         "page": {"type": "object", "properties": {"size": {"type": "integer", "default": 5}}}}}));
     assert_eq!(fitted(&shape, json!({})), Ok(json!({"count": 10})));
-    assert_eq!(fitted(&shape, json!({"count": 3, "page": {}})), Ok(json!({"count": 3, "page": {"size": 5}})));
+    assert_eq!(fitted(&shape, json!({"count": 3, "page": {}})), Ok(json!({"count": 3, "page": {}})), "only arguments themselves");
+}
+
+/// What is stored with an approval must read as the same call again.
+#[test]
+fn fitting_twice_changes_nothing() {
+    let nested =
+        schema(json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/n", "default": {}}}, "$defs": {"n": {"type": "object",
+        "properties": {"b": {"$ref": "#/$defs/n", "default": {}}, "c": {"type": "integer", "default": 1}}}}}));
+    let once = fitted(&nested, json!({})).expect("it fits");
+    assert_eq!(fitted(&nested, once.clone()), Ok(once));
+}
+
+/// A stranger's schema may make a full account of what is wrong endless; ours stays short.
+#[test]
+fn explaining_is_bounded() {
+    let same = json!({"type": "array", "items": {"$ref": "#/$defs/s"}});
+    let twice = schema(json!({"$ref": "#/$defs/s", "$defs": {"s": {"anyOf": [same, same, {"type": "string"}]}}}));
+    let mut deep = json!(1);
+    for _ in 0..60 {
+        deep = json!([deep]);
+    }
+    assert_eq!(twice.problems(&deep).len(), 1);
+    let options: Vec<_> = (0..2_000).map(|number| json!({"const": number})).collect();
+    let flat = schema(json!({"type": "array", "items": {"anyOf": options}}));
+    assert!(flat.problems(&json!(vec![-1; 2_000])).len() <= 8);
+    let names: serde_json::Map<String, Value> = (0..1_500).map(|number| (format!("{number}{}", "x".repeat(100)), json!({}))).collect();
+    let wide = schema(json!({"type": "object", "properties": names}));
+    let unknown: serde_json::Map<String, Value> = (0..5_000).map(|number| (format!("{number}{}", "y".repeat(100)), json!(1))).collect();
+    assert_eq!(fitted(&wide, Value::Object(unknown)).expect_err("unknown").len(), 8);
+}
+
+#[test]
+fn many_patterns_are_refused_together() {
+    let patterns: serde_json::Map<String, Value> =
+        (0..65).map(|number| (format!("f{number}"), json!({"pattern": format!("a.*b{number}")}))).collect();
+    assert!(matches!(Schema::new(json!({"properties": patterns})), Err(SchemaError::Invalid { .. })));
+    let anchors: Vec<_> = (0..65).map(|number| json!({"$anchor": format!("a{number}")})).collect();
+    assert!(Schema::new(json!({"anyOf": anchors})).is_err());
+}
+
+#[test]
+fn the_form_that_was_meant_is_explained() {
+    let shapes = schema(json!({"type": "object", "properties": {"shape": {"oneOf": [
+        {"type": "object", "properties": {"kind": {"const": "round"}, "radius": {"type": "number"}}, "required": ["kind", "radius"]},
+        {"type": "object", "properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]}]}}}));
+    assert_eq!(
+        fitted(&shapes, json!({"shape": {"kind": "round", "radius": "far"}})),
+        Err(vec!["/shape/radius: expected number, got string \"far\"".into()])
+    );
+    assert_eq!(
+        fitted(&shapes, json!({"shape": {"kind": "oval"}})),
+        Err(vec!["/shape: expected a value of one of the allowed forms, got object with 1 fields".into()])
+    );
 }
 
 #[test]

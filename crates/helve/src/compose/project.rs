@@ -151,7 +151,7 @@ impl Helve {
         remotes.retain(|(text, source)| {
             let stays = wanted.contains(text);
             if !stays {
-                self.catalogue.remove_source(source.id());
+                self.catalogue.remove_source(&source.scope(), source.id());
             }
             stays
         });

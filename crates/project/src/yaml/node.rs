@@ -11,6 +11,9 @@ pub struct Position {
     pub column: usize,
 }
 
+/// Makes a new text of the one at a pointer, or leaves it.
+type Rewrite<'a, E> = dyn FnMut(&str, &str) -> Result<Option<String>, E> + 'a;
+
 /// One value of a YAML file, with its place.
 #[derive(Debug, Clone)]
 pub struct Node {
@@ -75,11 +78,11 @@ impl Node {
     ///
     /// # Errors
     /// Whatever the rewriting refuses.
-    pub fn rewrite<E>(&mut self, rewrite: &mut dyn FnMut(&str, &str) -> Result<Option<String>, E>) -> Result<(), E> {
+    pub fn rewrite<E>(&mut self, rewrite: &mut Rewrite<'_, E>) -> Result<(), E> {
         self.rewrite_at(&mut String::new(), rewrite)
     }
 
-    fn rewrite_at<E>(&mut self, at: &mut String, rewrite: &mut dyn FnMut(&str, &str) -> Result<Option<String>, E>) -> Result<(), E> {
+    fn rewrite_at<E>(&mut self, at: &mut String, rewrite: &mut Rewrite<'_, E>) -> Result<(), E> {
         let length = at.len();
         match &mut self.content {
             Content::Scalar(Value::String(text)) => {

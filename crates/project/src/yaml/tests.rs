@@ -35,7 +35,7 @@ fn a_bomb_does_not_go_off() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let below = vec![format!("*a{}", level - 1); 10].join(", ");
-        text += &format!("a{level}: &a{level} [{below}]\n");
+        text.push_str(&["a", &level.to_string(), ": &a", &level.to_string(), " [", &below, "]\n"].concat());
     }
     assert!(mistake(&text).1.contains("aliases counted"));
     assert!(read("a: &a [*a]").is_err());

@@ -57,7 +57,7 @@ impl Group {
         let marker = self.attempt.marker();
         let swept = tokio::task::spawn_blocking(move || sweep::kill_marked(&marker)).await.unwrap_or_default();
         if swept > 0 {
-            tracing::debug!(call_id = %self.attempt.call, swept, "killed processes that had left their group");
+            tracing::debug!(call_id = %self.attempt.call, swept, "killed what a program left behind");
         }
         self.is_ended = true;
     }

@@ -74,7 +74,7 @@ fn ending(status: ExitStatus) -> (String, &'static str, Value) {
     match (status.code(), status.signal()) {
         (Some(code), _) => (format!("ended with exit status {code}"), "exit_status", json!(code)),
         (None, Some(number)) => {
-            let known = Signal::from_named_raw(number).map(|signal| format!("{signal:?}").replace("Signal::", "SIG"));
+            let known = Signal::from_named_raw(number).map(|signal| format!("{signal:?}").trim_matches('"').replace("Signal::", "SIG"));
             let name = known.unwrap_or_else(|| number.to_string());
             (format!("was killed by signal {name}"), "signal", json!(name))
         }

@@ -87,32 +87,32 @@ pub fn import(definition: &OpenApiDefinition, document: &Value) -> Result<Import
         let message = format!("the document has {} operations; at most {MAX_TOOLS} can be imported at once", chosen.len());
         return Err(FieldError::new("/openapi", message).hint("choose some with `include` or `tags`"));
     }
-    let mut imported = Imported::default();
+    let mut brought = Imported::default();
     if definition.include.is_empty() && definition.tags.is_empty() {
-        imported.skipped = listed.unreadable;
+        brought.skipped = listed.unreadable;
     }
     let mut importer = Importer::new(definition, &document, Patterns::default());
     for chosen in chosen {
         let operation = &listed.operations[chosen.index];
         let skip = |reason: String| Skipped { operation: operation.label(), reason };
-        let Some(named) = &names[chosen.index] else {
-            imported.skipped.push(skip("its name cannot be told apart from another".into()));
+        let Some(called) = &names[chosen.index] else {
+            brought.skipped.push(skip("its name cannot be told apart from another".into()));
             continue;
         };
         if operation.is_deprecated() && !chosen.by_name {
-            imported.skipped.push(skip(format!("it is deprecated; `include: [{}]` brings it in by name", named.name)));
+            brought.skipped.push(skip(format!("it is deprecated; `include: [{}]` brings it in by name", called.name)));
             continue;
         }
-        match importer.tool(operation, &named.name) {
+        match importer.tool(operation, &called.name) {
             Ok((tool, messages)) => {
-                let messages = named.why.clone().into_iter().chain(messages);
-                imported.notes.extend(messages.map(|message| Note { operation: operation.label(), message }));
-                imported.tools.push(tool);
+                let messages = called.why.clone().into_iter().chain(messages);
+                brought.notes.extend(messages.map(|message| Note { operation: operation.label(), message }));
+                brought.tools.push(tool);
             }
-            Err(Obstacle::Reason(reason)) => imported.skipped.push(skip(reason)),
-            Err(Obstacle::TooLarge) => imported.skipped.push(skip("its schemas are too large".into())),
+            Err(Obstacle::Reason(reason)) => brought.skipped.push(skip(reason)),
+            Err(Obstacle::TooLarge) => brought.skipped.push(skip("its schemas are too large".into())),
             Err(Obstacle::Definition(error)) => return Err(error),
         }
     }
-    Ok(imported)
+    Ok(brought)
 }

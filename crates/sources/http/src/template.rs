@@ -18,6 +18,11 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b
 static PLAIN: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Writing::Plain));
 static PATH: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Writing::Path));
 static QUERY: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Writing::Query));
+static PROBE: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = environment(Writing::Plain);
+    environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    environment
+});
 
 /// How values are written between the words of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +76,9 @@ impl Template {
         }
         let inside = trimmed.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
         let compiled = inside.and_then(|inside| PLAIN.compile_expression_owned(inside.trim().to_owned()).ok());
+        probe(text)?;
         match compiled {
-            Some(expression) => Self(Kind::Value(Arc::new(expression))).probed(),
+            Some(expression) => Ok(Self(Kind::Value(Arc::new(expression)))),
             None => Self::text(text, Writing::Plain),
         }
     }
@@ -83,7 +89,8 @@ impl Template {
             return Ok(Self(Kind::Literal(text.into())));
         }
         writing.environment().template_from_named_str("template", text).map_err(|error| explain(&error))?;
-        Self(Kind::Text(text.into(), writing)).probed()
+        probe(text)?;
+        Ok(Self(Kind::Text(text.into(), writing)))
     }
 
     /// The variables it speaks about.
@@ -138,27 +145,21 @@ impl Template {
             _ => self.value_text(variables)?.ok_or(Trouble::Missing),
         }
     }
-
-    /// Tries it once, because filters and functions are looked up only then.
-    fn probed(self) -> Result<Self, String> {
-        let names = self.names().into_iter().map(|name| (name, Value::from("x")));
-        let variables = Variables::new(&Value::Object(names.collect()));
-        let error = match &self.0 {
-            Kind::Literal(_) => None,
-            Kind::Value(expression) => expression.eval(variables.0).err(),
-            Kind::Text(text, writing) => writing.environment().render_named_str("template", text, variables.0).err(),
-        };
-        let unknown = |error: &Error| {
-            matches!(error.kind(), ErrorKind::UnknownFilter | ErrorKind::UnknownFunction | ErrorKind::UnknownTest | ErrorKind::UnknownMethod)
-        };
-        error.filter(unknown).map_or(Ok(self), |error| Err(explain(&error)))
-    }
 }
 
 impl fmt::Debug for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A template may hold a secret from the environment.
         f.write_str("Template")
+    }
+}
+
+/// Tries a template once with nothing at all, because filters and tests are looked up only then.
+fn probe(text: &str) -> Result<(), String> {
+    use ErrorKind::{UnknownFilter, UnknownTest};
+    match PROBE.render_named_str("template", text, ()) {
+        Err(error) if matches!(error.kind(), UnknownFilter | UnknownTest) => Err(explain(&error)),
+        _ => Ok(()),
     }
 }
 

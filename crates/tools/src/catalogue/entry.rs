@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use helve_core::{DynTool, Pattern, SourceId, ToolSpec};
 use serde::Serialize;
 
+use super::SourceKey;
 use crate::names::model_name;
 
 /// One tool in the catalogue.
@@ -13,7 +14,7 @@ pub struct Entry {
     id: u64,
     model_name: Arc<str>,
     tool: Arc<dyn DynTool>,
-    source: SourceId,
+    source: SourceKey,
     duplicates: Vec<Reference>,
 }
 
@@ -33,7 +34,7 @@ impl Reference {
 }
 
 impl Entry {
-    pub(crate) fn new(tool: Arc<dyn DynTool>, source: SourceId, duplicates: Vec<Reference>) -> Self {
+    pub(crate) fn new(tool: Arc<dyn DynTool>, source: SourceKey, duplicates: Vec<Reference>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let name = tool.spec().name();
         let model_name = match model_name(name) {
@@ -70,6 +71,11 @@ impl Entry {
     /// Where it comes from.
     #[must_use]
     pub fn source(&self) -> &SourceId {
+        &self.source.1
+    }
+
+    /// Where it comes from, and for whom.
+    pub(crate) fn source_key(&self) -> &SourceKey {
         &self.source
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use helve_core::{DynTool, SourceId, SourceState, ToolList, ToolSource};
 use tokio::sync::watch;
 
+use super::SourceKey;
 use super::entry::{Entry, Reference};
 
 /// The tools of some sources, in order, without duplicates.
@@ -56,7 +57,7 @@ impl Table {
                 SourceState::Connecting => (ToolList::default(), Some("still connecting".into())),
                 SourceState::Failed(why) => (ToolList::default(), Some(why)),
             };
-            let displaced = tools.as_slice().iter().filter_map(|tool| draft.add(tool, source.id())).collect();
+            let displaced = tools.as_slice().iter().filter_map(|tool| draft.add(tool, &(source.scope(), source.id().clone()))).collect();
             reports.push(SourceReport { source: source.id().clone(), trouble, displaced });
         }
         draft.finish(reports, old)
@@ -70,13 +71,13 @@ impl Table {
 #[derive(Default)]
 struct Draft<'a> {
     base: Option<&'a Table>,
-    found: Vec<(Arc<dyn DynTool>, SourceId, Vec<Reference>)>,
+    found: Vec<(Arc<dyn DynTool>, SourceKey, Vec<Reference>)>,
     by_name: HashMap<Arc<str>, usize>,
 }
 
 impl Draft<'_> {
     /// Takes a tool, or says what displaces it.
-    fn add(&mut self, tool: &Arc<dyn DynTool>, source: &SourceId) -> Option<Displaced> {
+    fn add(&mut self, tool: &Arc<dyn DynTool>, source: &SourceKey) -> Option<Displaced> {
         let name = tool.spec().name();
         let mapped = crate::names::model_name(name);
         let displaced = |by: &SourceId| Displaced { name: name.clone(), location: tool.spec().origin().location.clone(), by: by.clone() };
@@ -84,8 +85,8 @@ impl Draft<'_> {
             return Some(displaced(earlier.source()));
         }
         if let Some(index) = self.by_name.get(&**name).or_else(|| self.by_name.get(&*mapped)) {
-            let (_, by, duplicates) = &mut self.found[*index];
-            duplicates.push(Reference::to(&**tool, source));
+            let (_, (_, by), duplicates) = &mut self.found[*index];
+            duplicates.push(Reference::to(&**tool, &source.1));
             return Some(displaced(by));
         }
         let index = self.found.len();
@@ -98,9 +99,9 @@ impl Draft<'_> {
     }
 
     fn finish(self, reports: Vec<SourceReport>, old: &Table) -> Table {
-        let unchanged = |tool: &Arc<dyn DynTool>, source: &SourceId, duplicates: &[Reference]| {
+        let unchanged = |tool: &Arc<dyn DynTool>, source: &SourceKey, duplicates: &[Reference]| {
             let entry = old.get(tool.spec().name())?;
-            (Arc::ptr_eq(entry.tool(), tool) && entry.source() == source && entry.duplicates() == duplicates).then(|| entry.clone())
+            (Arc::ptr_eq(entry.tool(), tool) && entry.source_key() == source && entry.duplicates() == duplicates).then(|| entry.clone())
         };
         let entries = self.found.into_iter().map(|(tool, source, duplicates)| {
             unchanged(&tool, &source, &duplicates).unwrap_or_else(|| Arc::new(Entry::new(tool, source, duplicates)))
@@ -138,6 +139,13 @@ impl Snapshot {
         let first = move |entry: &Arc<Entry>, name: &str| self.get(name).is_some_and(|first| Arc::ptr_eq(first, entry));
         let stays = move |entry: &&Arc<Entry>| !several || (first(entry, entry.name()) && first(entry, entry.model_name()));
         self.tables().flat_map(|table| &table.entries).filter(stays)
+    }
+
+    /// Whether both are the same picture.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same = |(one, two): (&Arc<Table>, &Arc<Table>)| Arc::ptr_eq(one, two);
+        self.overlays.len() == other.overlays.len() && self.tables().zip(other.tables()).all(same)
     }
 
     /// How many tools there are.

@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use helve_core::json::canonical;
-use helve_core::{CacheRule, CallContext, Caller, Digest, ErrorKind, Layer, Next, Output, SourceId, ToolCall, ToolError};
+use helve_core::{CacheRule, CallContext, Caller, Digest, ErrorKind, Layer, Next, Output, ToolCall, ToolError};
 use quick_cache::Weighter;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::catalogue::Entry;
+use crate::catalogue::{Entry, SourceKey};
 
 /// What makes two calls the same call: the tool, its definition, the arguments, and the caller where that matters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CacheKey {
-    source: SourceId,
+    source: SourceKey,
     spec: Digest,
     arguments: Box<str>,
     caller: Option<Caller>,
@@ -25,14 +25,14 @@ pub struct CacheKey {
 impl CacheKey {
     /// The key of a call. Arguments that differ only in order or spelling are the same.
     #[must_use]
-    pub fn new(source: &SourceId, spec: Digest, arguments: &Value, caller: Option<&Caller>) -> Self {
+    pub fn new(source: &SourceKey, spec: Digest, arguments: &Value, caller: Option<&Caller>) -> Self {
         // Which run of a conversation asks makes no difference to what it may see.
         let caller = caller.map(|caller| Caller { run: None, ..caller.clone() });
         Self { source: source.clone(), spec, arguments: canonical(arguments).into(), caller }
     }
 
     fn of(entry: &Entry, rule: CacheRule, call: &ToolCall, cx: &CallContext) -> Self {
-        Self::new(entry.source(), entry.spec().hash(), &call.arguments, rule.per_caller.then(|| cx.caller()))
+        Self::new(entry.source_key(), entry.spec().hash(), &call.arguments, rule.per_caller.then(|| cx.caller()))
     }
 }
 
@@ -89,7 +89,7 @@ impl Cache {
     /// The layer that fills the cache, for tools that allow it.
     pub(crate) fn layer(cache: &Arc<Self>, entry: &Entry) -> Option<Arc<dyn Layer>> {
         let rule = entry.spec().rules().cache?;
-        Some(Arc::new(Fill { cache: cache.clone(), rule, source: entry.source().clone() }))
+        Some(Arc::new(Fill { cache: cache.clone(), rule, source: entry.source_key().clone() }))
     }
 
     fn fresh(&self, key: &CacheKey) -> Option<Output> {
@@ -142,7 +142,7 @@ impl Drop for Leader {
 struct Fill {
     cache: Arc<Cache>,
     rule: CacheRule,
-    source: SourceId,
+    source: SourceKey,
 }
 
 impl Layer for Fill {

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, ErrorKind, Layer, Next, Output, SourceId, ToolCall, ToolError};
+use helve_core::{CallContext, ErrorKind, Layer, Next, Output, ToolCall, ToolError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::catalogue::Entry;
+use crate::catalogue::{Entry, SourceKey};
 
-/// A tool, whichever entry it has at the moment.
-type ToolKey = (SourceId, Arc<str>);
+/// A tool and its limit, whichever entry it has at the moment.
+type ToolKey = (SourceKey, Arc<str>, usize);
 
 /// The places of an executor, shared by all its calls.
 pub(crate) struct Limits {
@@ -37,7 +37,7 @@ impl Limits {
         let places = entry.spec().rules().concurrency?.get() as usize;
         let mut lines = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
         lines.retain(|_, line| line.strong_count() > 0);
-        let key = (entry.source().clone(), entry.name().clone());
+        let key = (entry.source_key().clone(), entry.name().clone(), places);
         if let Some(line) = lines.get(&key).and_then(Weak::upgrade) {
             return Some(line);
         }

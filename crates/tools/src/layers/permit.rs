@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use helve_core::{
-    ApprovalId, CallContext, Decision, Denial, Grant, Permission, Policy, Question, Subject, ToolCall, ToolError, call_digest,
-};
+use helve_core::{CallContext, CallId, Decision, Denial, Grant, Permission, Policy, Question, Subject, ToolCall, ToolError, call_digest};
 
 use crate::toolkit::{Member, Toolkit};
 
@@ -22,7 +20,28 @@ pub(crate) enum Verdict {
 /// Decides by the tool's wish, the operator's rules, what the agent tightens, and a person's answer.
 pub(crate) struct Permit {
     policy: RwLock<Arc<Policy>>,
-    used: Mutex<BTreeSet<ApprovalId>>,
+    used: Mutex<Used>,
+}
+
+/// Calls whose question was answered. Ids are in the order of time: of calls older than all that are remembered
+/// nobody can say whether they were answered, so they count as if.
+#[derive(Default)]
+struct Used {
+    calls: BTreeSet<CallId>,
+    forgotten: Option<CallId>,
+}
+
+impl Used {
+    /// Takes note of a call; says whether it is the first time.
+    fn insert(&mut self, call: CallId) -> bool {
+        if self.forgotten.is_some_and(|forgotten| call <= forgotten) || !self.calls.insert(call) {
+            return false;
+        }
+        if self.calls.len() > REMEMBERED {
+            self.forgotten = self.calls.pop_first();
+        }
+        true
+    }
 }
 
 impl Permit {
@@ -38,8 +57,14 @@ impl Permit {
     pub(crate) fn decide(&self, toolkit: &Toolkit, member: &Member, call: &ToolCall, cx: &CallContext, grant: Option<Grant>) -> Verdict {
         let entry = &member.entry;
         let agent = toolkit.agent().or(cx.caller().agent.as_ref()).map(|agent| &**agent);
-        let subject =
-            Subject { tool: entry.name(), source: entry.source().as_str(), sets: &member.sets, agent, arguments: &call.arguments };
+        let subject = Subject {
+            tool: entry.name(),
+            model_name: entry.model_name(),
+            source: entry.source().as_str(),
+            sets: &member.sets,
+            agent,
+            arguments: &call.arguments,
+        };
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut ruling = policy.decide(entry.spec().rules().permission, &subject);
         let restriction = toolkit.restriction(entry);
@@ -47,29 +72,21 @@ impl Permit {
             ruling.permission = restriction;
             ruling.reason = format!("the agent's own rules say `{restriction}`");
         }
-        let ask =
-            |reason| Verdict::Ask(Box::new(Question::new(call.clone(), entry.name().clone(), entry.spec(), cx.caller().clone(), reason)));
+        let ask = |reason| Verdict::Ask(Box::new(Question::new(call.clone(), entry.source(), entry.spec(), cx.caller().clone(), reason)));
         match (ruling.permission, grant) {
             (Permission::Deny, _) => Verdict::Refuse(ToolError::denied(Denial::Policy, ruling.reason)),
             (Permission::Auto, None) => Verdict::Allow,
             (Permission::Confirm, None) => ask(ruling.reason),
-            (_, Some(grant)) if grant.digest != call_digest(call, entry.name(), entry.spec()) => {
+            (_, Some(grant)) if grant.digest != call_digest(call, entry.source(), entry.spec()) => {
                 ask("the call or its tool changed after the question was asked".to_owned())
             }
-            (_, Some(grant)) => self.redeem(grant),
+            (_, Some(grant)) => self.redeem(call.id, grant),
         }
     }
 
-    /// Lets an answer count once. A denial is used up too, so that nobody can approve what was denied.
-    fn redeem(&self, grant: Grant) -> Verdict {
-        let first = {
-            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-            // Ids are in the order of time, so the first is the oldest.
-            if used.len() >= REMEMBERED {
-                used.pop_first();
-            }
-            used.insert(grant.approval_id)
-        };
+    /// Lets one answer count for a call. A denial is used up too, so that nobody can approve what was denied.
+    fn redeem(&self, call: CallId, grant: Grant) -> Verdict {
+        let first = self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(call);
         let said = grant.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         match grant.decision {
             Decision::Deny => Verdict::Refuse(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
@@ -77,5 +94,19 @@ impl Permit {
             Decision::Approve if first => Verdict::Allow,
             Decision::Approve => Verdict::Refuse(ToolError::denied(Denial::Policy, "the question was answered before, and counts once")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_counts_once_also_when_it_is_forgotten() {
+        let mut used = Used::default();
+        let calls: Vec<_> = (0..REMEMBERED + 10).map(|_| CallId::mint()).collect::<BTreeSet<_>>().into_iter().collect();
+        assert!(calls.iter().all(|call| used.insert(*call)));
+        assert!(!calls.iter().any(|call| used.insert(*call)));
+        assert_eq!(used.calls.len(), REMEMBERED);
     }
 }

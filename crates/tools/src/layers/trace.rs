@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
+use helve_core::printable::{escape_line, shorten};
 use helve_core::{Outcome, Output, Question, Redactor, Status, ToolCall, ToolError};
 use tracing::{Instrument, Level, Span};
 
@@ -34,7 +35,9 @@ impl Trace {
 
     /// The same for a call of a tool that does not exist.
     pub(crate) fn unknown(&self, call: &ToolCall, error: ToolError, begun: Instant) -> Outcome {
-        self.report(call, call.tool.clone(), None, Err(error), begun)
+        // The name is a stranger's: it may be long, and hold lines that look like ours. Redact before cutting.
+        let name = self.redactor.clean(&call.tool).unwrap_or_else(|| call.tool.to_string());
+        self.report(call, shorten(&escape_line(&name), 80).into(), None, Err(error), begun)
     }
 
     fn report(&self, call: &ToolCall, tool: Arc<str>, entry: Option<&Entry>, result: Result<Output, ToolError>, begun: Instant) -> Outcome {

@@ -8,9 +8,8 @@ use crate::catalogue::Entry;
 
 /// Makes a call's arguments fit the tool's input schema, or says what is wrong with them.
 pub(crate) fn validate(entry: &Entry, call: &mut ToolCall, redactor: &Redactor) -> Result<(), ToolError> {
-    if let Err(error) = measure(&call.arguments, Limits::ARGUMENTS) {
-        return Err(ToolError::invalid_parameters(format!("the arguments were not accepted: {error}")));
-    }
+    let too_much = |error| ToolError::invalid_parameters(format!("the arguments were not accepted: {error}"));
+    measure(&call.arguments, Limits::ARGUMENTS).map_err(too_much)?;
     let schema = entry.spec().input();
     schema.fit(&mut call.arguments).map_err(|problems| {
         // Problems quote the arguments in part, so they are told of arguments that hold no secret.
@@ -24,5 +23,7 @@ pub(crate) fn validate(entry: &Entry, call: &mut ToolCall, redactor: &Redactor) 
         }
         let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
         ToolError::invalid_parameters(listed.join("; ")).with("problems", json!(problems))
-    })
+    })?;
+    // Text that was read as JSON may have become more than arguments may be.
+    measure(&call.arguments, Limits::ARGUMENTS).map_err(too_much)
 }

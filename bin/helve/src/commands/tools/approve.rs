@@ -9,15 +9,15 @@ const SHOWN: usize = 4_000;
 
 /// Shows the exact call and reads yes or no. Anything that is not a clear yes is a no.
 pub fn ask(question: &Question, redactor: &Redactor, read: &mut dyn FnMut(&str) -> Option<String>) -> Grant {
-    for line in lines(question, redactor) {
-        terminal::note(&line);
-    }
+    let show = |most| lines(question, redactor, most).iter().for_each(|line| terminal::note(line));
+    show(SHOWN);
     let answer = loop {
-        let answer = read(&format!("Run it? {}", styled(FAINT, "[y]es / [n]o")));
+        let answer = read(&format!("Run it? {}", styled(FAINT, "[y]es / [n]o / [s]how everything")));
         match answer.as_deref().map(str::to_lowercase).as_deref() {
             Some("y" | "yes" | "是" | "好") => break Decision::Approve,
             None | Some("n" | "no" | "否" | "不" | "") => break Decision::Deny,
-            Some(_) => terminal::note("Please answer y or n."),
+            Some("s" | "show") => show(usize::MAX),
+            Some(_) => terminal::note("Please answer y, n or s."),
         }
     };
     question.answer(answer, who())
@@ -33,11 +33,11 @@ fn who() -> String {
     user.map_or_else(|| "terminal".to_owned(), |user| format!("terminal:{user}"))
 }
 
-fn lines(question: &Question, redactor: &Redactor) -> Vec<String> {
+fn lines(question: &Question, redactor: &Redactor, most: usize) -> Vec<String> {
     let arguments = serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
     let arguments = redactor.clean(&arguments).unwrap_or(arguments);
-    let shown = printable::shorten(&printable::escape(&arguments), SHOWN);
-    let mut lines = vec![format!("{} {}", styled(CAREFUL, "Approval needed:"), styled(STRONG, &printable::escape(&question.tool)))];
+    let shown = printable::shorten(&printable::escape(&arguments), most);
+    let mut lines = vec![format!("{} {}", styled(CAREFUL, "Approval needed:"), styled(STRONG, &printable::escape_line(&question.tool)))];
     lines.extend(shown.lines().map(|line| format!("  {line}")));
     lines.push(styled(FAINT, &format!("  because {}", printable::escape(&question.reason))));
     lines.push(styled(FAINT, &format!("  digest {}", question.digest)));
@@ -53,7 +53,7 @@ mod tests {
 
     fn question(arguments: Value) -> Question {
         let spec = ToolSpec::new("wipe", "Wipes.", Schema::any_object()).expect("a spec");
-        Question::new(ToolCall::new("wipe", arguments), "wipe".into(), &spec, Caller::default(), "a rule says so".into())
+        Question::new(ToolCall::new("wipe", arguments), &"s".into(), &spec, Caller::default(), "a rule says so".into())
     }
 
     fn answered(words: &[&str]) -> Decision {
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn only_a_clear_yes_is_a_yes() {
         assert_eq!(answered(&["y"]), Decision::Approve);
-        assert_eq!(answered(&["what?", "YES"]), Decision::Approve);
+        assert_eq!(answered(&["what?", "s", "YES"]), Decision::Approve);
         for no in [&["n"][..], &[""], &[], &["maybe"]] {
             assert_eq!(answered(no), Decision::Deny, "{no:?}");
         }
@@ -74,7 +74,9 @@ mod tests {
     #[test]
     fn arguments_are_shown_as_they_are() {
         let hidden = json!({"x": format!("\u{1b}[2J\u{202e}\u{200b}{}PAYLOAD", "a".repeat(100_000))});
-        let text = lines(&question(hidden), &Redactor::default()).join("\n");
+        let whole = lines(&question(hidden.clone()), &Redactor::default(), usize::MAX).join("\n");
+        assert!(whole.len() > 100_000);
+        let text = lines(&question(hidden), &Redactor::default(), SHOWN).join("\n");
         assert!(text.contains("PAYLOAD") && text.contains("characters left out"), "{text}");
         assert!(!text.contains('\u{202e}') && !text.contains("\u{1b}[2J") && !text.contains('\u{200b}'));
     }

@@ -27,15 +27,16 @@ pub fn run(name: &str, global: &Global, workspace: &Workspace) -> Result<ExitCod
 fn lines(entry: &Entry) -> Vec<String> {
     let spec = entry.spec();
     let rules = spec.rules();
-    let mut lines = vec![styled(STRONG, &printable::escape(entry.name()))];
-    lines.push(printable::escape(spec.description()));
+    let mut lines = vec![styled(STRONG, &printable::escape_line(entry.name()))];
+    // Indented, so that no line of a stranger's description can pass for one of ours.
+    lines.extend(printable::escape(spec.description()).lines().map(|line| format!("  {line}")));
     lines.push(String::new());
     let mut fact = |word: &str, value: String| lines.push(format!("{}  {value}", styled(FAINT, &format!("{word:>10}"))));
     if entry.model_name() != entry.name() {
         fact("model name", entry.model_name().to_string());
     }
-    let location = spec.origin().location.as_deref().map(|location| format!(", {}", printable::escape(location))).unwrap_or_default();
-    fact("source", format!("{} ({}{location})", printable::escape(entry.source().as_str()), spec.origin().kind.name()));
+    let location = spec.origin().location.as_deref().map(|location| format!(", {}", printable::escape_line(location))).unwrap_or_default();
+    fact("source", format!("{} ({}{location})", printable::escape_line(entry.source().as_str()), spec.origin().kind.name()));
     fact("permission", styled(list::permission_style(rules.permission), rules.permission.name()));
     fact("mode", rules.mode.name().to_owned());
     fact("timeout", format!("{:?}", rules.timeout()));
@@ -49,7 +50,7 @@ fn lines(entry: &Entry) -> Vec<String> {
         fact("rules", traits.join(", "));
     }
     for duplicate in entry.duplicates() {
-        fact("duplicate", format!("in {}, not used", printable::escape(duplicate.source.as_str())));
+        fact("duplicate", format!("in {}, not used", printable::escape_line(duplicate.source.as_str())));
     }
     lines.extend(parameters(spec.input().value()));
     lines.push(String::new());
@@ -65,12 +66,16 @@ fn parameters(schema: &Value) -> Vec<String> {
     for (name, parameter) in properties {
         let need = match (is_required(schema, name), parameter.get("default")) {
             (true, _) => "required".to_owned(),
-            (false, Some(default)) if !default.is_null() => format!("default {default}"),
+            (false, Some(default)) if !default.is_null() => printable::escape_line(&format!("default {default}")),
             (false, _) => "optional".to_owned(),
         };
-        lines.push(format!("  {} {}", styled(STRONG, &printable::escape(name)), styled(FAINT, &format!("{}, {need}", kind(parameter)))));
+        lines.push(format!(
+            "  {} {}",
+            styled(STRONG, &printable::escape_line(name)),
+            styled(FAINT, &format!("{}, {need}", kind(parameter)))
+        ));
         if let Some(description) = parameter.get("description").and_then(Value::as_str) {
-            lines.push(format!("      {}", printable::escape(description)));
+            lines.extend(printable::escape(description).lines().map(|line| format!("      {line}")));
         }
     }
     lines
@@ -83,14 +88,14 @@ fn is_required(schema: &Value, name: &str) -> bool {
 /// What a parameter takes, in a few words.
 fn kind(parameter: &Value) -> String {
     if let Some(options) = parameter.get("enum").and_then(Value::as_array) {
-        return options.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
+        return printable::escape_line(&options.iter().map(Value::to_string).collect::<Vec<_>>().join(" | "));
     }
     let of = |name: &str| match (name, parameter.pointer("/items/type").and_then(Value::as_str)) {
         ("array", Some(items)) => format!("array of {items}"),
         _ => name.to_owned(),
     };
     match parameter.get("type") {
-        Some(Value::String(name)) => of(name),
+        Some(Value::String(name)) => printable::escape_line(&of(name)),
         Some(Value::Array(names)) => {
             names.iter().filter_map(Value::as_str).filter(|name| *name != "null").map(of).collect::<Vec<_>>().join(" | ")
         }
@@ -110,5 +115,5 @@ fn example(entry: &Entry) -> String {
         };
         format!(" {name}={value}")
     });
-    printable::escape(&format!("helve tools call {}{}", entry.name(), arguments.collect::<String>()))
+    printable::escape_line(&format!("helve tools call {}{}", entry.name(), arguments.collect::<String>()))
 }

@@ -44,7 +44,8 @@ pub(super) fn place<'d>(
         _ if format == BodyFormat::Text => json!({"type": "string"}),
         _ => json!({}),
     };
-    let content_type = (!matches!(kind, "application/json" | "application/x-www-form-urlencoded" | "text/plain" | "*/*")).then(|| kind.to_owned());
+    let content_type =
+        (!matches!(kind, "application/json" | "application/x-www-form-urlencoded" | "text/plain" | "*/*")).then(|| kind.to_owned());
     let value = match parts(converter.opened(&schema), arguments) {
         Some(parts) => {
             let template = |(name, schema, required): (String, Value, bool)| {

@@ -12,7 +12,7 @@ pub(super) const MAX_NAME: usize = 64;
 /// The longest prefix; the rest of a name has to say something too.
 const MAX_PREFIX: usize = 32;
 /// Ways to write a name, from the plainest to the one that is surely its own.
-const LEVELS: usize = 4;
+const LEVELS: usize = 5;
 
 /// The name of an operation, without the prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(super) fn allocate(operations: &[Operation<'_>], room: usize) -> Vec<Option<
         }
     }
     let owners = groups(&names);
-    let named = |(index, name): (usize, &String)| {
+    let finish = |(index, name): (usize, &String)| {
         let first = owners.get(name).and_then(|group| group.first()) == Some(&index);
         let why = if levels[index] > 0 {
             Some(format!("It is called `{name}`, because more than one operation would be `{}`.", cut(&wanted[index], room)))
@@ -71,7 +71,7 @@ pub(super) fn allocate(operations: &[Operation<'_>], room: usize) -> Vec<Option<
         };
         first.then(|| Named { name: name.clone(), why })
     };
-    names.iter().enumerate().map(named).collect()
+    names.iter().enumerate().map(finish).collect()
 }
 
 fn groups(names: &[String]) -> HashMap<String, Vec<usize>> {
@@ -111,7 +111,8 @@ fn at_level(operation: &Operation<'_>, wanted: &str, level: usize, room: usize) 
     let ending = match level {
         0 => return cut(wanted, room),
         1 => operation.verb.to_lowercase(),
-        2 => digits(6),
+        2 => return cut(&from_path(operation), room),
+        3 => digits(6),
         _ => digits(16),
     };
     format!("{}_{ending}", cut(wanted, room - ending.len() - 1))

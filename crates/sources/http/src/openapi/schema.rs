@@ -4,6 +4,8 @@
 //! definition. Defaults become words: if Helve filled them in, a change of one field would reset the others.
 
 mod combine;
+mod definitions;
+mod finish;
 mod nullable;
 
 use std::collections::{HashMap, HashSet};
@@ -11,10 +13,12 @@ use std::collections::{HashMap, HashSet};
 use helve_core::Schema;
 use serde_json::{Map, Value, json};
 
+use self::definitions::Definitions;
+use self::finish::{bounds, finished, required};
 pub(super) use self::nullable::without_null;
 use super::Obstacle;
 use super::document::Document;
-use super::text::{READ_FOR_ONE, clean, sentence};
+use super::text::{READ_FOR_ONE, clean};
 
 /// Schemas written out for one tool before references are used instead.
 const MAX_INLINE: usize = 2_000;
@@ -26,18 +30,40 @@ const MAX_INLINE_DEPTH: usize = 28;
 const MAX_DEPTH: usize = 100;
 /// Characters of the description of a value.
 const MAX_DESCRIPTION: usize = 400;
-/// Characters of a default that is worth telling.
-const MAX_DEFAULT: usize = 60;
 
 /// Keywords that mean the same everywhere and hold no schema.
 const COPIED: [&str; 17] = [
-    "type", "enum", "const", "format", "multipleOf", "maximum", "minimum", "maxLength", "minLength", "maxItems", "minItems",
-    "uniqueItems", "maxContains", "minContains", "maxProperties", "minProperties", "dependentRequired",
+    "type",
+    "enum",
+    "const",
+    "format",
+    "multipleOf",
+    "maximum",
+    "minimum",
+    "maxLength",
+    "minLength",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "maxContains",
+    "minContains",
+    "maxProperties",
+    "minProperties",
+    "dependentRequired",
 ];
 /// Keywords that hold one schema.
 const ONE: [&str; 11] = [
-    "items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else", "unevaluatedItems",
-    "unevaluatedProperties", "additionalItems",
+    "items",
+    "additionalProperties",
+    "propertyNames",
+    "contains",
+    "not",
+    "if",
+    "then",
+    "else",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "additionalItems",
 ];
 /// Keywords that hold a list of schemas.
 const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
@@ -69,17 +95,13 @@ pub(super) struct Converter<'a, 'd> {
     open: Vec<&'d str>,
     /// References that were met while they were followed.
     recursive: HashSet<&'d str>,
-    /// References that became definitions, and what those are called.
-    names: HashMap<&'d str, String>,
-    /// The names of definitions that are in use.
-    taken: HashSet<String>,
-    definitions: Map<String, Value>,
+    definitions: Definitions<'d>,
 }
 
 impl<'a, 'd> Converter<'a, 'd> {
     pub fn new(document: &'a Document<'d>, patterns: &'a mut Patterns, inline: bool) -> Self {
-        let (recursive, names, taken) = (HashSet::new(), HashMap::new(), HashSet::new());
-        Self { document, patterns, inline, work: 0, open: Vec::new(), recursive, names, taken, definitions: Map::new() }
+        let (open, recursive, definitions) = (Vec::new(), HashSet::new(), Definitions::default());
+        Self { document, patterns, inline, work: 0, open, recursive, definitions }
     }
 
     /// The schema of a part of a request.
@@ -89,23 +111,12 @@ impl<'a, 'd> Converter<'a, 'd> {
 
     /// What a converted schema says, also where it is a reference to a definition.
     pub fn opened<'v>(&'v self, schema: &'v Value) -> &'v Value {
-        let name = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix("#/$defs/"));
-        name.and_then(|name| self.definitions.get(name)).unwrap_or(schema)
+        definitions::referred(schema).and_then(|name| self.definitions.get(name)).unwrap_or(schema)
     }
 
     /// The definitions that the given schemas need.
     pub fn definitions<'v>(&self, schemas: impl IntoIterator<Item = &'v Value>) -> Map<String, Value> {
-        let mut wanted = Vec::new();
-        schemas.into_iter().for_each(|schema| references(schema, &mut wanted));
-        let mut needed = HashSet::new();
-        while let Some(name) = wanted.pop() {
-            if let Some(definition) = self.definitions.get(&name)
-                && needed.insert(name)
-            {
-                references(definition, &mut wanted);
-            }
-        }
-        self.definitions.iter().filter(|(name, _)| needed.contains(*name)).map(|(name, schema)| (name.clone(), schema.clone())).collect()
+        self.definitions.needed(schemas)
     }
 
     fn any(&mut self, schema: &'d Value, depth: usize) -> Result<Value, Obstacle> {
@@ -144,8 +155,8 @@ impl<'a, 'd> Converter<'a, 'd> {
         if is_open {
             self.recursive.insert(reference);
         }
-        if is_open || self.names.get(reference).is_some_and(|name| self.definitions.contains_key(name)) {
-            return Ok(json!({"$ref": format!("#/$defs/{}", self.definition_name(reference))}));
+        if is_open || self.definitions.has(reference) {
+            return Ok(self.definitions.reference(reference));
         }
         let target = self.document.target(reference)?;
         self.open.push(reference);
@@ -154,26 +165,7 @@ impl<'a, 'd> Converter<'a, 'd> {
         if self.inline && !self.recursive.contains(reference) {
             return Ok(schema);
         }
-        let name = self.definition_name(reference);
-        self.definitions.insert(name.clone(), schema);
-        Ok(json!({"$ref": format!("#/$defs/{name}")}))
-    }
-
-    fn definition_name(&mut self, reference: &'d str) -> String {
-        if let Some(name) = self.names.get(reference) {
-            return name.clone();
-        }
-        let last = reference.rsplit('/').next().unwrap_or_default();
-        let plain: String = last.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(64).collect();
-        let plain = if plain.is_empty() { "schema".to_owned() } else { plain };
-        let mut name = plain.clone();
-        let mut number = self.names.len();
-        while !self.taken.insert(name.clone()) {
-            number += 1;
-            name = format!("{plain}_{number}");
-        }
-        self.names.insert(reference, name.clone());
-        name
+        Ok(self.definitions.define(reference, schema))
     }
 
     /// The keywords of a schema that say something about requests; all others are dropped.
@@ -239,65 +231,6 @@ impl<'a, 'd> Converter<'a, 'd> {
             schemas.insert(name.clone(), self.any(schema, depth + 1)?);
         }
         Ok(Value::Object(schemas))
-    }
-}
-
-/// What can be said only when all keywords are there.
-fn finished(fields: &Map<String, Value>, schema: Map<String, Value>) -> Map<String, Value> {
-    let mut schema = combine::merged(schema);
-    if fields.get("nullable") == Some(&Value::Bool(true)) {
-        schema = nullable::with_null(schema);
-    }
-    tell_default(fields, &mut schema);
-    schema
-}
-
-/// Adds what must be given, without what only the server gives.
-fn required(fields: &Map<String, Value>, hidden: &HashSet<&str>, schema: &mut Map<String, Value>) {
-    let mut names: Vec<&str> = Vec::new();
-    let mut seen = HashSet::new();
-    for name in fields.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
-        if !hidden.contains(name) && seen.insert(name) {
-            names.push(name);
-        }
-    }
-    if !names.is_empty() {
-        schema.insert("required".into(), json!(names));
-    }
-}
-
-/// In OpenAPI 3.0 a bound is made exclusive by a flag beside it.
-fn bounds(fields: &Map<String, Value>, schema: &mut Map<String, Value>) {
-    for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
-        if fields.get(flag) == Some(&Value::Bool(true))
-            && let Some(value) = schema.shift_remove(bound)
-        {
-            schema.insert(flag.into(), value);
-        }
-    }
-}
-
-fn tell_default(fields: &Map<String, Value>, schema: &mut Map<String, Value>) {
-    let Some(default) = fields.get("default").filter(|default| !default.is_null()) else { return };
-    let written = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
-    let known = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-    if written.is_empty() || written.chars().count() > MAX_DEFAULT || known.to_lowercase().contains("default") {
-        return;
-    }
-    let told = format!("{} Default: {}.", sentence(known), clean(&written, MAX_DEFAULT));
-    schema.insert("description".into(), json!(told.trim_start()));
-}
-
-/// The names of the definitions that a schema refers to.
-fn references(schema: &Value, found: &mut Vec<String>) {
-    match schema {
-        Value::Object(fields) => {
-            let name = fields.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix("#/$defs/"));
-            found.extend(name.map(str::to_owned));
-            fields.values().for_each(|value| references(value, found));
-        }
-        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
-        _ => {}
     }
 }
 

@@ -25,9 +25,8 @@ pub(super) fn choose(
     names: &[Option<Named>],
 ) -> Result<Vec<Chosen>, FieldError> {
     let called = |index: usize| names[index].as_ref().map(|named| named.name.as_str());
-    let meets = |pattern: &Pattern, index: usize| {
-        [called(index), operations[index].id].into_iter().flatten().any(|name| pattern.matches(name))
-    };
+    let meets =
+        |pattern: &Pattern, index: usize| [called(index), operations[index].id].into_iter().flatten().any(|name| pattern.matches(name));
     let every = 0..operations.len();
     for (at, pattern) in definition.include.iter().enumerate().filter(|(_, pattern)| pattern.is_literal()) {
         if !every.clone().any(|index| meets(pattern, index)) {
@@ -37,7 +36,7 @@ pub(super) fn choose(
         }
     }
     let tags: BTreeSet<&str> = operations.iter().flat_map(Operation::tags).collect();
-    for (at, tag) in definition.tags.iter().enumerate().filter(|(_, tag)| !tags.contains(tag.as_str())) {
+    if let Some((at, tag)) = definition.tags.iter().enumerate().find(|(_, tag)| !tags.contains(tag.as_str())) {
         return Err(nothing(&format!("/tags/{at}"), "tag", tag, nearest(tag, tags.iter().copied())));
     }
     let chosen = every.filter_map(|index| {

@@ -18,7 +18,8 @@ pub(super) fn base(given: Option<&str>, document: &Document<'_>, operation: &Ope
             return address(server).map_err(Obstacle::Reason);
         }
     }
-    let wrong = |message: String| Obstacle::Definition(FieldError::new("/api_url", message).hint("give `api_url`, the address of the service"));
+    let wrong =
+        |message: String| Obstacle::Definition(FieldError::new("/api_url", message).hint("give `api_url`, the address of the service"));
     match document.field("servers").and_then(|servers| servers.get(0)) {
         Some(server) => address(server).map_err(wrong),
         None => Err(wrong("the document does not say where the service is".into())),
@@ -71,7 +72,8 @@ pub(super) fn variables(path: &str) -> Result<Vec<&str>, String> {
 
 /// The path with templates instead of its variables.
 pub(super) fn with_templates(path: &str, templates: &Map<String, Value>) -> Result<String, String> {
-    if path.contains(['?', '#', '\\']) || path.chars().any(|c| c.is_whitespace() || c.is_control()) {
+    let dots = path.split('/').any(|segment| matches!(segment, "." | ".."));
+    if dots || path.contains(['?', '#', '\\']) || path.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("its path is more than a path".into());
     }
     // Without the slash, a path could change the host that comes before it.

@@ -9,8 +9,31 @@ const MAX_MARKUP: usize = 2_000;
 
 /// Tags after which a new line begins.
 const BLOCKS: [&str; 25] = [
-    "blockquote", "br", "center", "dd", "details", "div", "dl", "dt", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre",
-    "section", "summary", "table", "td", "tr", "ul",
+    "blockquote",
+    "br",
+    "center",
+    "dd",
+    "details",
+    "div",
+    "dl",
+    "dt",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "section",
+    "summary",
+    "table",
+    "td",
+    "tr",
+    "ul",
 ];
 /// Other tags. Words in angle brackets that are not listed, such as `<token>`, are no markup.
 const INLINE: [&str; 28] = [

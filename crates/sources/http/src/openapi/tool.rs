@@ -95,7 +95,8 @@ fn describe(operation: &Operation<'_>) -> (Option<String>, String) {
     };
     let title = text("summary", MAX_TITLE);
     let described = joined(&text("summary", MAX_DESCRIPTION), &text("description", MAX_DESCRIPTION));
-    let described = if described.is_empty() { clean(&format!("{} {}", operation.verb, operation.path), MAX_DESCRIPTION) } else { described };
+    let described =
+        if described.is_empty() { clean(&format!("{} {}", operation.verb, operation.path), MAX_DESCRIPTION) } else { described };
     (Some(title).filter(|title| !title.is_empty()), at_sentence(&described, MAX_DESCRIPTION))
 }
 

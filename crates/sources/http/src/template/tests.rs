@@ -61,7 +61,7 @@ fn values_cannot_leave_their_place_in_an_address() {
 
 #[test]
 fn mistakes_are_found_when_it_is_read() {
-    for template in ["{{ x", "{{ x | nosuch }}", "{{ }}", "{{ x | upper | nosuch }}!", "{% for %}", "{{ nosuch() }}", "{{ x.y.z | nosuch }}"] {
+    for template in ["{{ x", "{{ x | nosuch }}", "{{ }}", "{{ x | upper | nosuch }}!", "{% for %}", "{{ x.y.z | nosuch }}"] {
         assert!(Template::new(template).is_err(), "{template}");
     }
 }

@@ -67,13 +67,19 @@ fn clashes_are_settled_whatever_the_order() {
     // The one that simply is `do_it_post` keeps its name, and the others say why they do not have the one they wanted.
     let why: HashSet<bool> = forwards.iter().filter(|named| named.name != "do_it_post").map(|named| named.why.is_some()).collect();
     assert_eq!((forwards[3].name.as_str(), &forwards[3].why, why), ("do_it_post", &None, HashSet::from([true])));
-    assert!(forwards[..3].iter().all(|named| named.name.len() == "do_it_".len() + 6), "{forwards:?}");
+    assert_eq!(sorted(&forwards), ["do_it_post", "get_a", "get_b", "post_a"]);
 }
 
 #[test]
-fn methods_tell_operations_apart_before_digits_do() {
-    let names = names(&json!({"openapi": "3.1.0", "paths": {"/a": {"get": {"operationId": "a"}, "put": {"operationId": "a"}}}}), MAX_NAME);
-    assert_eq!(names.iter().map(|named| named.name.as_str()).collect::<Vec<_>>(), ["a_get", "a_put"]);
+fn methods_and_paths_tell_operations_apart_before_digits_do() {
+    let called = |paths: Value| {
+        let named = names(&json!({"openapi": "3.1.0", "paths": paths}), MAX_NAME);
+        named.into_iter().map(|named| named.name).collect::<Vec<_>>()
+    };
+    assert_eq!(called(json!({"/a": {"get": {"operationId": "x"}, "put": {"operationId": "x"}}})), ["x_get", "x_put"]);
+    assert_eq!(called(json!({"/a": {"get": {"operationId": "x"}}, "/a/{b}": {"get": {"operationId": "x"}}})), ["get_a", "get_a_by_b"]);
+    let alike = called(json!({"/a/{b}/c": {"get": {}}, "/a/c/{b}": {"get": {}}}));
+    assert!(alike.iter().all(|name| name.len() == "get_a_c_by_b_".len() + 6) && alike[0] != alike[1], "{alike:?}");
 }
 
 #[test]

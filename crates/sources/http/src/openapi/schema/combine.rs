@@ -4,8 +4,20 @@ use serde_json::{Map, Value};
 
 /// Keywords that look at other keywords beside them, so that moving them changes what they mean.
 const BOUND: [&str; 14] = [
-    "$ref", "additionalProperties", "patternProperties", "unevaluatedProperties", "unevaluatedItems", "prefixItems", "items",
-    "additionalItems", "contains", "maxContains", "minContains", "if", "then", "else",
+    "$ref",
+    "additionalProperties",
+    "patternProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "prefixItems",
+    "items",
+    "additionalItems",
+    "contains",
+    "maxContains",
+    "minContains",
+    "if",
+    "then",
+    "else",
 ];
 
 /// The schema without `allOf`, if it can be had.
@@ -17,7 +29,8 @@ pub(super) fn merged(mut schema: Map<String, Value>) -> Map<String, Value> {
         let only_words = schema.keys().all(|keyword| keyword == "description");
         let may_be_bound = all.len() == 1 && only_words;
         let free = |part: &Map<String, Value>| !part.keys().any(|keyword| BOUND.contains(&keyword.as_str()));
-        if !may_be_bound && !(free(&schema) && all.iter().all(|part| free(part))) {
+        let all_free = free(&schema) && all.iter().all(|part| free(part));
+        if !may_be_bound && !all_free {
             return None;
         }
         let mut whole = Map::new();

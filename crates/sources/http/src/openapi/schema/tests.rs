@@ -33,7 +33,10 @@ fn the_older_dialect_is_translated() {
         (json!({"type": "integer", "minimum": 1, "exclusiveMinimum": true}), json!({"type": "integer", "exclusiveMinimum": 1})),
         (json!({"type": "integer", "maximum": 9, "exclusiveMaximum": false}), json!({"type": "integer", "maximum": 9})),
         (json!({"type": "number", "exclusiveMaximum": 9}), json!({"type": "number", "exclusiveMaximum": 9})),
-        (json!({"type": "string", "format": "date", "example": "x", "xml": {}, "x-y": 1, "title": "T"}), json!({"type": "string", "format": "date"})),
+        (
+            json!({"type": "string", "format": "date", "example": "x", "xml": {}, "x-y": 1, "title": "T"}),
+            json!({"type": "string", "format": "date"}),
+        ),
         (json!({"type": "string", "pattern": "^(?!a)b$"}), json!({"type": "string"})),
         (json!({"type": "string", "pattern": "^[a-z]+$"}), json!({"type": "string", "pattern": "^[a-z]+$"})),
         (json!({"type": "string", "required": true}), json!({"type": "string"})),
@@ -64,7 +67,8 @@ fn properties_may_be_named_like_keywords() {
 
 #[test]
 fn references_are_written_out() {
-    let components = json!({"Name": {"type": "string", "maxLength": 9}, "Pet": {"properties": {"name": {"$ref": "#/components/schemas/Name"}}}});
+    let components =
+        json!({"Name": {"type": "string", "maxLength": 9}, "Pet": {"properties": {"name": {"$ref": "#/components/schemas/Name"}}}});
     let pet = json!({"$ref": "#/components/schemas/Pet"});
     assert_eq!(converted(&pet, &components, true), Ok(json!({"properties": {"name": {"type": "string", "maxLength": 9}}})));
     let referring = converted(&pet, &components, false).expect("a schema");
@@ -86,8 +90,11 @@ fn what_refers_to_itself_becomes_a_definition() {
         "Thread": {"type": "array", "items": {"$ref": "#/components/schemas/Comment"}},
     });
     let thread = converted(&json!({"$ref": "#/components/schemas/Thread"}), &components, true).expect("a schema");
-    assert_eq!(thread, json!({"$ref": "#/$defs/Thread", "$defs": {"Thread": {"type": "array", "items": {"type": "object", "properties": {
-        "text": {"type": "string"}, "thread": {"$ref": "#/$defs/Thread"}}}}}}));
+    assert_eq!(
+        thread,
+        json!({"$ref": "#/$defs/Thread", "$defs": {"Thread": {"type": "array", "items": {"type": "object", "properties": {
+        "text": {"type": "string"}, "thread": {"$ref": "#/$defs/Thread"}}}}}})
+    );
 }
 
 #[test]

@@ -1,0 +1,167 @@
+//! The address of a tool. Its host is fixed; arguments may stand in its path and query, and cannot leave them.
+
+use std::collections::BTreeSet;
+
+use helve_core::ToolError;
+use helve_core::authored::FieldError;
+use helve_fetch::{Url, read_url};
+
+use crate::shape::{broken, unfilled};
+use crate::template::{Template, Trouble, Variables, Writing, has_template};
+
+/// An address, with templates in its path and query.
+#[derive(Debug, Clone)]
+pub(crate) struct Address {
+    /// Scheme, host and port.
+    base: Url,
+    path: Template,
+    query: Option<Template>,
+    /// The field it was written in.
+    field: &'static str,
+}
+
+impl Address {
+    /// Reads an address from a field of a file.
+    pub(crate) fn read(text: &str, field: &'static str) -> Result<Self, FieldError> {
+        let host_start = text.find("://").map_or(0, |at| at + 3);
+        let host_end = text[host_start..].find(['/', '?', '#']).map_or(text.len(), |at| host_start + at);
+        let (base, rest) = text.split_at(host_end);
+        if has_template(base) || base.contains("}}") {
+            let error = FieldError::new(field, "the scheme, host and port of an address cannot be templates");
+            return Err(error.hint("arguments may stand in the path and in the query"));
+        }
+        let base = read_base(base, field)?;
+        let (path, query) = split_query(rest);
+        let read = |text: &str, writing| Template::text(text, writing).map_err(|why| broken(field, &why));
+        let path = read(path, Writing::Path)?;
+        let query = query.map(|query| read(query, Writing::Query)).transpose()?;
+        let address = Self { base, path, query, field };
+        address.try_out()?;
+        Ok(address)
+    }
+
+    /// The variables it speaks about.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        let query = self.query.as_ref().map(Template::names).unwrap_or_default();
+        self.path.names().into_iter().chain(query).collect()
+    }
+
+    /// The address of one call.
+    pub(crate) fn fill(&self, variables: &Variables) -> Result<Url, ToolError> {
+        let write = |template: &Template| template.written(variables).map_err(|trouble| unfilled(&trouble, self.field, &template.names()));
+        let path = write(&self.path)?;
+        let query = self.query.as_ref().map(write).transpose()?;
+        self.join(&path, query.as_deref()).map_err(|why| unfilled(&Trouble::Other(why), self.field, &self.names()))
+    }
+
+    fn join(&self, path: &str, query: Option<&str>) -> Result<Url, String> {
+        // The URL standard takes `%2e` for a dot, so encoding would not keep a segment of dots in its place.
+        let dots = |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
+        if path.split('/').any(dots) {
+            return Err("a part of a path cannot be `.` or `..`".to_owned());
+        }
+        let text =
+            format!("{}{path}{}{}", self.base.as_str().trim_end_matches('/'), if query.is_some() { "?" } else { "" }, query.unwrap_or(""));
+        let mut url = read_url(&text).map_err(|error| error.to_string())?;
+        url.set_fragment(None);
+        // Nothing that is encoded can do this; if it happens all the same, it must not go out.
+        if url.origin() == self.base.origin() { Ok(url) } else { Err("it would lead to another host".to_owned()) }
+    }
+
+    /// Finds mistakes in the words between the templates.
+    fn try_out(&self) -> Result<(), FieldError> {
+        let names = self.names().into_iter().map(|name| (name, "x".into()));
+        let variables = Variables::new(&serde_json::Value::Object(names.collect()));
+        let written = |template: &Template| template.written(&variables);
+        let (Ok(path), Ok(query)) = (written(&self.path), self.query.as_ref().map(written).transpose()) else {
+            // The templates want other values than this, so only a call can tell.
+            return Ok(());
+        };
+        self.join(&path, query.as_deref()).map(|_| ()).map_err(|why| FieldError::new(self.field, why))
+    }
+}
+
+/// Reads an address without templates.
+pub(crate) fn read_base(text: &str, field: &'static str) -> Result<Url, FieldError> {
+    read_url(text)
+        .map_err(|error| FieldError::new(field, error.to_string()).hint("write an address such as `https://api.example.com/search`"))
+}
+
+/// Parts a path from a query at the first `?` that is not inside a template.
+fn split_query(text: &str) -> (&str, Option<&str>) {
+    let mut inside = false;
+    let bytes = text.as_bytes();
+    for (index, byte) in bytes.iter().enumerate() {
+        match (byte, bytes.get(index + 1)) {
+            (b'{', Some(b'{' | b'%')) => inside = true,
+            (b'}' | b'%', Some(b'}')) => inside = false,
+            (b'?', _) if !inside => return (&text[..index], Some(&text[index + 1..])),
+            _ => {}
+        }
+    }
+    (text, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn fill(text: &str, arguments: &Value) -> Result<String, ToolError> {
+        Address::read(text, "/api_url").expect("an address").fill(&Variables::new(arguments)).map(String::from)
+    }
+
+    #[test]
+    fn arguments_stay_where_they_were_put() {
+        for (text, arguments, filled) in [
+            ("https://a.example", json!({}), "https://a.example/"),
+            ("https://a.example?x=1", json!({}), "https://a.example/?x=1"),
+            ("https://a.example/b/#c", json!({}), "https://a.example/b/"),
+            ("https://a.example/{{ x }}/y", json!({"x": "a/b?c#d"}), "https://a.example/a%2Fb%3Fc%23d/y"),
+            ("https://a.example/{{ x }}?q={{ y }}&z", json!({"x": 1, "y": "a&b=c d"}), "https://a.example/1?q=a%26b%3Dc%20d&z"),
+            ("https://a.example/{{ x | default('?') }}", json!({}), "https://a.example/%3F"),
+            ("https://a.example:8443{{ x }}", json!({"x": "y"}), ""),
+        ] {
+            let filled_in = if filled.is_empty() { String::new() } else { fill(text, &arguments).expect("filled") };
+            assert_eq!(filled_in, filled, "{text}");
+        }
+    }
+
+    #[test]
+    fn nobody_climbs_out_of_a_path() {
+        for x in ["..", ".", "%2e%2E", ""] {
+            let result = fill("https://a.example/files/{{ x }}/edit", &json!({"x": x}));
+            // `%2e` is encoded once more and so is a name like any other.
+            assert_eq!(result.is_ok(), x.starts_with('%'), "{x}: {result:?}");
+        }
+        assert!(fill("https://a.example/{{ x }}{{ x }}", &json!({"x": "."})).is_err());
+        assert!(fill("https://a.example/{{ x }}", &json!({})).is_err_and(|error| error.message().contains("`x`")));
+        assert!(fill("https://a.example/{{ x }}", &json!({"x": {}})).is_err());
+    }
+
+    #[test]
+    fn mistakes_are_found_when_it_is_read() {
+        for text in [
+            "",
+            "a.example/x",
+            "/x",
+            "ftp://a.example",
+            "file:///etc/passwd",
+            "https://user:pass@a.example/",
+            "https://{{ host }}/x",
+            "https://{{ x }}.a.example/",
+            "{{ scheme }}://a.example/",
+            "https://a.example:{{ port }}/",
+            "https://a.example{{ x }}/",
+            "{{ url }}",
+            "https://a.example/{{ x",
+            "https://a.example/{{ x | nosuch }}",
+            "https://a.example/a/../{{ x }}",
+            "https://a.example/with space/{{ x }}",
+        ] {
+            let error = Address::read(text, "/api_url").expect_err(text);
+            assert_eq!(error.path, "/api_url", "{text}");
+        }
+    }
+}

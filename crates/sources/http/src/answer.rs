@@ -1,0 +1,174 @@
+//! What of an answer is the result.
+
+use helve_core::authored::FieldError;
+use helve_core::json::{self, Limits};
+use helve_core::{Output, Redactor, ToolError};
+use helve_fetch::Response;
+use serde_json::{Map, Value, json};
+
+use crate::failure::{excerpt, is_encoded};
+use crate::template::{Template, Trouble, Variables, has_template};
+
+/// Values in one answer. More would take much memory for a text that no model reads.
+const MAX_NODES: usize = 200_000;
+const MAX_DEPTH: usize = 64;
+/// Keys of an answer that an error names.
+const MAX_KEYS: usize = 20;
+
+/// What of an answer is the result.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pick: Pick,
+    /// Whether only JSON can be right.
+    json: bool,
+    /// Whether the headers are the answer.
+    head: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Pick {
+    All,
+    Pointer(String),
+    Template(Template),
+}
+
+impl Answer {
+    /// Reads the field `result` of a definition.
+    pub(crate) fn read(result: Option<&str>, has_output_schema: bool, head: bool) -> Result<Self, FieldError> {
+        let wrong = |message: String| {
+            FieldError::new("/result", message).hint("write a JSON pointer such as `/items`, or a template such as `{{ items }}`")
+        };
+        let pick = match result {
+            None | Some("") => Pick::All,
+            Some(text) if has_template(text) => {
+                Pick::Template(Template::new(text).map_err(|why| wrong(format!("the template cannot be read: {why}")))?)
+            }
+            Some(pointer) if pointer.starts_with('/') => {
+                let sound = |part: &str| part.starts_with(['0', '1']);
+                if !pointer.split('~').skip(1).all(sound) {
+                    return Err(wrong(format!("`{pointer}` is not a JSON pointer: `~` is written `~0`")));
+                }
+                Pick::Pointer(pointer.to_owned())
+            }
+            Some(other) => return Err(wrong(format!("`{other}` is neither a JSON pointer nor a template"))),
+        };
+        let json = has_output_schema || matches!(pick, Pick::Pointer(_));
+        Ok(Self { pick, json, head })
+    }
+
+    /// The result in an answer that is a success.
+    pub(crate) fn output(&self, response: &Response, redactor: &Redactor) -> Result<Output, ToolError> {
+        let content = if self.head { Content::Json(headers(response)) } else { content(response, redactor)? };
+        let status = response.status.as_u16();
+        let value = match (&self.pick, content) {
+            (_, Content::Text(_)) if self.json => return Err(not_json(response, redactor)),
+            (Pick::All, Content::Json(value)) => value,
+            (Pick::All, Content::Text(text)) => Value::String(text),
+            (Pick::Pointer(pointer), Content::Json(mut value)) => match value.pointer_mut(pointer) {
+                Some(found) => found.take(),
+                None => return Err(missing(&format!("`{pointer}`"), &value, redactor)),
+            },
+            (Pick::Pointer(_), Content::Text(_)) => return Err(not_json(response, redactor)),
+            (Pick::Template(template), Content::Json(value)) => fill(template, value, status, redactor)?,
+            (Pick::Template(template), Content::Text(text)) => {
+                let only_text = template.names().iter().all(|name| matches!(name.as_str(), "response" | "status"));
+                if !only_text {
+                    return Err(not_json(response, redactor));
+                }
+                fill(template, Value::String(text), status, redactor)?
+            }
+        };
+        Ok(Output::data(value).with_metadata("status", json!(status)))
+    }
+}
+
+enum Content {
+    Json(Value),
+    Text(String),
+}
+
+/// The body of an answer, as what it says it is or plainly looks like.
+fn content(response: &Response, redactor: &Redactor) -> Result<Content, ToolError> {
+    let host = host(response);
+    if let Some(coding) = is_encoded(response) {
+        let message =
+            format!("{host} answered with the content encoding `{}`, though it was asked for plain content", coding.escape_debug());
+        return Err(ToolError::failed(message));
+    }
+    let kind = kind(response);
+    let Ok(text) = str::from_utf8(&response.body) else {
+        let size = response.body.len();
+        return Err(ToolError::failed(format!("{host} answered with {size} bytes of `{}`, which is not text", kind.escape_debug())));
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let says_json = kind == "application/json" || kind == "text/json" || kind.ends_with("+json");
+    if text.trim().is_empty() || !(says_json || text.trim_start().starts_with(['{', '['])) {
+        return Ok(Content::Text(text.to_owned()));
+    }
+    match json::parse(text.as_bytes(), Limits { bytes: usize::MAX, depth: MAX_DEPTH, nodes: MAX_NODES }) {
+        Ok(value) => Ok(Content::Json(value)),
+        Err(_) if !says_json => Ok(Content::Text(text.to_owned())),
+        Err(error) => {
+            let excerpt = excerpt(&response.body, redactor);
+            Err(ToolError::failed(format!("{host} answered with JSON that was not accepted: {error}: {excerpt}")))
+        }
+    }
+}
+
+/// Fills a template with an answer: its fields by name, all of it as `response`, and the `status`.
+fn fill(template: &Template, answer: Value, status: u16, redactor: &Redactor) -> Result<Value, ToolError> {
+    let mut variables = Map::from_iter([("status".to_owned(), json!(status))]);
+    if let Value::Object(fields) = &answer {
+        variables.extend(fields.clone());
+    }
+    variables.insert("response".to_owned(), answer);
+    let variables = Value::Object(variables);
+    let answer = || variables.get("response").unwrap_or(&Value::Null);
+    match template.value(&Variables::new(&variables)) {
+        Ok(Some(value)) => Ok(value),
+        Ok(None) | Err(Trouble::Missing) => Err(missing("what the result is made of", answer(), redactor)),
+        Err(Trouble::Other(why)) => Err(ToolError::failed(format!("the result cannot be made of the answer: {why}"))),
+    }
+}
+
+fn missing(what: &str, answer: &Value, redactor: &Redactor) -> ToolError {
+    let has = match answer {
+        Value::Object(fields) => {
+            let keys: Vec<&str> = fields.keys().take(MAX_KEYS).map(String::as_str).collect();
+            format!("its fields are {}", keys.join(", "))
+        }
+        Value::Array(items) => format!("it is a list of {}", items.len()),
+        _ => "it is a single value".to_owned(),
+    };
+    ToolError::failed(format!("the answer has no {what}; {}", excerpt(has.as_bytes(), redactor)))
+}
+
+fn not_json(response: &Response, redactor: &Redactor) -> ToolError {
+    let host = host(response);
+    let kind = kind(response);
+    if response.body.trim_ascii().is_empty() {
+        return ToolError::failed(format!("{host} answered with nothing, not with JSON"));
+    }
+    let what = match kind.as_str() {
+        "text/html" | "application/xhtml+xml" => "HTML".to_owned(),
+        "" => "text".to_owned(),
+        other => format!("`{}`", other.escape_debug()),
+    };
+    ToolError::failed(format!("{host} answered with {what}, not JSON: {}", excerpt(&response.body, redactor)))
+}
+
+fn headers(response: &Response) -> Value {
+    let text = |(name, value): (&helve_fetch::HeaderName, &helve_fetch::HeaderValue)| {
+        Some((name.as_str().to_owned(), Value::from(value.to_str().ok().filter(|_| name != "set-cookie")?)))
+    };
+    Value::Object(response.headers.iter().filter_map(text).collect())
+}
+
+fn kind(response: &Response) -> String {
+    let kind = response.header("content-type").unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn host(response: &Response) -> &str {
+    response.url.host_str().unwrap_or("the server")
+}

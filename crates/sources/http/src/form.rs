@@ -1,0 +1,36 @@
+//! Entries of queries and forms, which are written the same way.
+
+use form_urlencoded::{Serializer, Target};
+use serde_json::Value;
+
+/// Adds an entry. A list repeats its key, null is no entry, an object is sent as JSON.
+pub(crate) fn append<T: Target>(entries: &mut Serializer<'_, T>, key: &str, value: &Value) {
+    for text in texts(value) {
+        entries.append_pair(key, &text);
+    }
+}
+
+/// A body as a form; a text is one already.
+pub(crate) fn body(body: &Value) -> String {
+    let mut entries = Serializer::new(String::new());
+    match body {
+        Value::String(text) => return text.clone(),
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| append(&mut entries, key, value)),
+        other => append(&mut entries, "value", other),
+    }
+    entries.finish()
+}
+
+/// A text as it stands in a form.
+pub(crate) fn encoded(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(|item| if item.is_array() { vec![item.to_string()] } else { texts(item) }).collect(),
+        other => vec![other.to_string()],
+    }
+}

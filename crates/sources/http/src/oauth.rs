@@ -1,0 +1,138 @@
+//! Tokens of OAuth 2 client credentials: asked for when the first call needs one, kept until shortly before they
+//! expire, and asked for by one call at a time.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use helve_core::authored::FieldError;
+use helve_core::json::{self, Limits as JsonLimits};
+use helve_core::{Redactor, ToolError};
+use helve_fetch::{Fetch, HeaderValue, Limits, Method, Reach, Request, Url, header};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::address::read_base;
+use crate::auth::basic;
+use crate::definition::Secret;
+use crate::failure;
+use crate::form;
+
+/// How long a token is good whose server does not say.
+const DEFAULT_LIFE: Duration = Duration::from_mins(5);
+/// A token is renewed this long before it expires, or a tenth of its life.
+const MARGIN: Duration = Duration::from_mins(1);
+/// Neither tokens nor the secrets that buy them are carried along redirects.
+const LIMITS: Limits = Limits { time: Duration::from_secs(20), bytes: 64 << 10, redirects: 0 };
+
+/// The tokens of one client.
+pub(crate) struct Tokens {
+    url: Url,
+    client_id: String,
+    client_secret: Secret,
+    scope: String,
+    fetch: Fetch,
+    redactor: Redactor,
+    /// Whoever holds it asks for a token; the others wait and take what came.
+    turn: Semaphore,
+    token: Mutex<Option<Token>>,
+}
+
+struct Token {
+    header: HeaderValue,
+    good_until: Instant,
+}
+
+impl Tokens {
+    pub(crate) fn read(
+        token_url: &str,
+        client_id: &str,
+        client_secret: &Secret,
+        scopes: &[String],
+        fetch: &Fetch,
+        redactor: &Redactor,
+    ) -> Result<Self, FieldError> {
+        Ok(Self {
+            url: read_base(token_url, "/auth_method/token_url")?,
+            client_id: client_id.to_owned(),
+            client_secret: client_secret.clone(),
+            scope: scopes.join(" "),
+            fetch: fetch.clone(),
+            redactor: redactor.clone(),
+            turn: Semaphore::new(1),
+            token: Mutex::default(),
+        })
+    }
+
+    /// The header of a token that is good, and not the one that was refused.
+    pub(crate) async fn get(&self, refused: Option<&HeaderValue>) -> Result<HeaderValue, ToolError> {
+        if let Some(header) = self.known(refused) {
+            return Ok(header);
+        }
+        let _turn = self.turn.acquire().await;
+        // Someone may have asked in the meantime.
+        if let Some(header) = self.known(refused) {
+            return Ok(header);
+        }
+        let token = self.ask().await?;
+        let header = token.header.clone();
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token);
+        Ok(header)
+    }
+
+    fn known(&self, refused: Option<&HeaderValue>) -> Option<HeaderValue> {
+        let token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        let good = |token: &&Token| token.good_until > Instant::now() && Some(&token.header) != refused;
+        token.as_ref().filter(good).map(|token| token.header.clone())
+    }
+
+    async fn ask(&self) -> Result<Token, ToolError> {
+        // Servers must take the credentials in a header; some take them only in the body.
+        let response = self.fetch.send(self.request(true)).await.map_err(failure::of_fetch)?;
+        let response = match response.status.as_u16() {
+            400 | 401 => self.fetch.send(self.request(false)).await.map_err(failure::of_fetch)?,
+            _ => response,
+        };
+        if !response.status.is_success() {
+            return Err(failure::of_status(&response, &[], &self.redactor).with("step", "token".into()));
+        }
+        let answer = json::parse(&response.body, JsonLimits::ARGUMENTS).unwrap_or_default();
+        self.read_token(&answer).ok_or_else(|| {
+            let host = response.url.host_str().unwrap_or("the server");
+            ToolError::failed(format!("{host} gave no token that can be used")).with("step", "token".into())
+        })
+    }
+
+    fn request(&self, in_header: bool) -> Request {
+        let mut fields = vec![("grant_type", "client_credentials")];
+        if !self.scope.is_empty() {
+            fields.push(("scope", &self.scope));
+        }
+        let mut request = Request::new(Method::POST, self.url.clone());
+        request.reach = Reach::Any;
+        request.limits = LIMITS;
+        if in_header {
+            let pair = basic(&form::encoded(&self.client_id), &form::encoded(self.client_secret.expose()));
+            // Base64 is always fit for a header.
+            if let Ok(value) = HeaderValue::try_from(format!("Basic {pair}")) {
+                request.headers.insert(header::AUTHORIZATION, value);
+            }
+        } else {
+            fields.extend([("client_id", self.client_id.as_str()), ("client_secret", self.client_secret.expose())]);
+        }
+        request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        request.body = Some(form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish().into_bytes());
+        request
+    }
+
+    fn read_token(&self, answer: &Value) -> Option<Token> {
+        let token = answer.get("access_token")?.as_str().filter(|token| !token.is_empty())?;
+        self.redactor.add([token.to_owned().into()]);
+        let mut header = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
+        header.set_sensitive(true);
+        let life = answer.get("expires_in").and_then(|life| life.as_u64().or_else(|| life.as_str()?.parse().ok()));
+        let life = life.map_or(DEFAULT_LIFE, Duration::from_secs);
+        let good_until = Instant::now().checked_add(life.saturating_sub(MARGIN.min(life / 10))).unwrap_or_else(Instant::now);
+        Some(Token { header, good_until })
+    }
+}

@@ -1,0 +1,243 @@
+//! How the arguments of a call become a request. Everything that can be wrong with it is found when it is read.
+
+use std::collections::BTreeSet;
+
+use helve_core::authored::FieldError;
+use helve_core::{Schema, ToolError, suggest};
+use helve_fetch::{HeaderMap, HeaderName, HeaderValue, Reach, Request, header};
+use serde_json::{Map, Value};
+
+use crate::address::Address;
+use crate::definition::{BodyFormat, HttpDefinition, Method};
+use crate::form;
+use crate::shape::{Shape, broken, join, unfilled};
+use crate::template::{Template, Variables};
+
+/// Headers that belong to HTTP itself. Whoever sets them can say one thing and do another.
+const FORBIDDEN: [&str; 13] = [
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+const ACCEPT: HeaderValue = HeaderValue::from_static("application/json, text/plain;q=0.9, */*;q=0.5");
+
+/// How the arguments of a call become a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    method: helve_fetch::Method,
+    address: Address,
+    query: Vec<(String, Shape)>,
+    headers: Vec<(HeaderName, Template)>,
+    body: Option<Shape>,
+    body_format: BodyFormat,
+    rest: Rest,
+    /// Arguments that have a place of their own.
+    placed: BTreeSet<String>,
+}
+
+/// Where arguments go that have no place of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Nowhere,
+    Query,
+    Body,
+}
+
+impl Plan {
+    /// Reads the plan of a definition whose arguments fit this schema.
+    pub(crate) fn read(definition: &HttpDefinition, input: &Schema) -> Result<Self, FieldError> {
+        let address = Address::read(&definition.api_url, "/api_url")?;
+        let query = read_query(&definition.query)?;
+        let headers = read_headers(definition)?;
+        let body = read_body(definition)?;
+        let mut named: Vec<(String, BTreeSet<String>)> = vec![("/api_url".to_owned(), address.names())];
+        let mut note = |template: &Template, path: &str| named.push((path.to_owned(), template.names()));
+        for shape in query.iter().map(|(_, shape)| shape).chain(&body) {
+            shape.visit(&mut note);
+        }
+        headers.iter().zip(definition.headers.keys()).for_each(|((_, template), key)| note(template, &join("/headers", key)));
+        check_names(&named, input)?;
+        let placed = named.into_iter().flat_map(|(_, names)| names).collect();
+        let rest = rest(definition, input, &placed);
+        if rest == Rest::Body && definition.body_format == BodyFormat::Text {
+            return Err(FieldError::new("/body", "a text body must be written out").hint("write `body: \"{{ text }}\"`"));
+        }
+        let (method, body_format) = (wire_method(definition.method), definition.body_format);
+        Ok(Self { method, address, query, headers, body, body_format, rest, placed })
+    }
+
+    /// The request of one call, still without credentials.
+    pub(crate) fn request(&self, arguments: &Value) -> Result<Request, ToolError> {
+        let variables = Variables::new(arguments);
+        let left: Map<String, Value> = arguments
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| !self.placed.contains(*name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let mut url = self.address.fill(&variables)?;
+        for (key, shape) in &self.query {
+            if let Some(value) = shape.fill(&variables)? {
+                form::append(&mut url.query_pairs_mut(), key, &value);
+            }
+        }
+        if self.rest == Rest::Query {
+            left.iter().for_each(|(key, value)| form::append(&mut url.query_pairs_mut(), key, value));
+        }
+        let mut request = Request::new(self.method.clone(), url);
+        request.reach = Reach::Any;
+        let body = match (&self.body, self.rest) {
+            (Some(body), _) => body.fill(&variables)?,
+            (None, Rest::Body) => Some(Value::Object(left)),
+            (None, _) => None,
+        };
+        request.headers.insert(header::ACCEPT, ACCEPT);
+        if let Some(body) = body {
+            let (kind, bytes) = self.write_body(body);
+            request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+            request.body = Some(bytes);
+        }
+        self.fill_headers(&mut request.headers, &variables)?;
+        Ok(request)
+    }
+
+    fn fill_headers(&self, headers: &mut HeaderMap, variables: &Variables) -> Result<(), ToolError> {
+        for (name, template) in &self.headers {
+            let text = template
+                .value_text(variables)
+                .map_err(|trouble| unfilled(&trouble, &join("/headers", name.as_str()), &template.names()))?;
+            let Some(text) = text else { continue };
+            let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) else {
+                let names: Vec<String> = template.names().iter().map(|name| format!("`{name}`")).collect();
+                let message = format!("{} goes into the header `{name}`, which is one line without control characters", names.join(", "));
+                return Err(ToolError::invalid_parameters(message));
+            };
+            headers.insert(name, value);
+        }
+        Ok(())
+    }
+
+    fn write_body(&self, body: Value) -> (&'static str, Vec<u8>) {
+        match (self.body_format, body) {
+            (BodyFormat::Json, body) => ("application/json", body.to_string().into_bytes()),
+            (BodyFormat::Text, Value::String(text)) => ("text/plain; charset=utf-8", text.into_bytes()),
+            (BodyFormat::Text, body) => ("text/plain; charset=utf-8", body.to_string().into_bytes()),
+            (BodyFormat::Form, body) => ("application/x-www-form-urlencoded", form::body(&body).into_bytes()),
+        }
+    }
+}
+
+/// Whether a header may be set by a definition.
+pub(crate) fn read_header_name(name: &str, path: &str) -> Result<HeaderName, FieldError> {
+    let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
+        return Err(FieldError::new(path, format!("`{}` cannot be the name of a header", name.escape_debug())));
+    };
+    if FORBIDDEN.contains(&header.as_str()) {
+        return Err(FieldError::new(path, format!("the header `{header}` is set by Helve itself")));
+    }
+    Ok(header)
+}
+
+fn read_query(query: &Map<String, Value>) -> Result<Vec<(String, Shape)>, FieldError> {
+    let read = |(key, value): (&String, &Value)| {
+        let path = join("/query", key);
+        if value.is_object() {
+            let error = FieldError::new(path, "an entry of a query is a text, a number, a boolean or a list of them");
+            return Err(error.hint("a template of an argument that is an object sends it as JSON"));
+        }
+        Ok((key.clone(), Shape::read(value, &path)?))
+    };
+    query.iter().map(read).collect()
+}
+
+fn read_headers(definition: &HttpDefinition) -> Result<Vec<(HeaderName, Template)>, FieldError> {
+    let read = |(name, text): (&String, &String)| {
+        let path = join("/headers", name);
+        let header = read_header_name(name, &path)?;
+        let template = Template::new(text).map_err(|why| broken(&path, &why))?;
+        if template.is_literal() && HeaderValue::from_bytes(text.as_bytes()).is_err() {
+            return Err(FieldError::new(path, "the value of a header is one line without control characters"));
+        }
+        Ok((header, template))
+    };
+    definition.headers.iter().map(read).collect()
+}
+
+fn read_body(definition: &HttpDefinition) -> Result<Option<Shape>, FieldError> {
+    let Some(body) = definition.body.as_ref().filter(|body| !body.is_null()) else { return Ok(None) };
+    match (definition.body_format, body) {
+        // JSON that was written as text is read as JSON, so that no argument can break out of its quotes.
+        (BodyFormat::Json, Value::String(text)) if text.trim_start().starts_with(['{', '[']) && !text.trim_start().starts_with("{{") => {
+            let parsed: Value = serde_json::from_str(text).map_err(|error| {
+                let message = format!("the body looks like JSON and is not: {error}");
+                FieldError::new("/body", message).hint("write `\"{{ x }}\"` with quotes; a lone template keeps the type of its argument")
+            })?;
+            Shape::read(&parsed, "/body").map(Some)
+        }
+        (BodyFormat::Text, body) if !body.is_string() => Err(FieldError::new("/body", "a text body is one text")),
+        (BodyFormat::Form, Value::Object(_) | Value::String(_)) | (BodyFormat::Json | BodyFormat::Text, _) => {
+            Shape::read(body, "/body").map(Some)
+        }
+        (BodyFormat::Form, _) => Err(FieldError::new("/body", "the body of a form is an object")),
+    }
+}
+
+/// Refuses templates that speak about parameters the tool does not have.
+fn check_names(named: &[(String, BTreeSet<String>)], input: &Schema) -> Result<(), FieldError> {
+    let schema = input.value();
+    let open = is_open(schema);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let known = || properties.into_iter().flat_map(Map::keys).map(String::as_str);
+    for (path, names) in named {
+        if let Some(unknown) = names.iter().find(|name| !open && !known().any(|known| known == name.as_str())) {
+            let error = FieldError::new(path, format!("there is no parameter `{unknown}`"));
+            let near = suggest::nearest(unknown, known()).map(|near| format!("did you mean `{near}`?"));
+            return Err(error.hint(near.unwrap_or_else(|| format!("add `{unknown}` to `parameters`"))));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the schema allows arguments that it does not name.
+fn is_open(schema: &Value) -> bool {
+    let says = |key: &str| schema.get(key).is_some();
+    let more = schema.get("additionalProperties").is_some_and(|more| more != &Value::Bool(false));
+    more || ["$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"].into_iter().any(says)
+}
+
+fn rest(definition: &HttpDefinition, input: &Schema, placed: &BTreeSet<String>) -> Rest {
+    let properties = input.value().get("properties").and_then(Value::as_object);
+    let unplaced = is_open(input.value()) || properties.is_some_and(|all| all.keys().any(|name| !placed.contains(name)));
+    match definition.method {
+        _ if !unplaced => Rest::Nowhere,
+        Method::Post | Method::Put | Method::Patch if definition.body.is_none() => Rest::Body,
+        Method::Get | Method::Head | Method::Delete if definition.query.is_empty() && definition.body.is_none() => Rest::Query,
+        _ => Rest::Nowhere,
+    }
+}
+
+fn wire_method(method: Method) -> helve_fetch::Method {
+    match method {
+        Method::Get => helve_fetch::Method::GET,
+        Method::Head => helve_fetch::Method::HEAD,
+        Method::Post => helve_fetch::Method::POST,
+        Method::Put => helve_fetch::Method::PUT,
+        Method::Patch => helve_fetch::Method::PATCH,
+        Method::Delete => helve_fetch::Method::DELETE,
+    }
+}
+
+#[cfg(test)]
+mod tests;

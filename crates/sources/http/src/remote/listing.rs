@@ -1,0 +1,100 @@
+//! The list of tools that a server gives. It is a stranger's: entries that cannot be used are skipped.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use helve_core::authored::{FieldError, read_parameters};
+use helve_core::json::{self, Limits as JsonLimits};
+use helve_core::{DynTool, Permission, Redactor, Rules, ToolKind, ToolList, ToolSpec, printable};
+use helve_fetch::{Fetch, HeaderValue, Limits, Method, Reach, Request, Url, header};
+use serde_json::Value;
+
+use super::tool::{RemoteTool, Server};
+use crate::address::read_base;
+use crate::auth::Credentials;
+use crate::definition::RemoteDefinition;
+use crate::failure;
+
+const KEY_HEADER: &str = "X-API-Key";
+/// More tools than this help no agent.
+const MAX_TOOLS: usize = 1_000;
+const LIST_LIMITS: JsonLimits = JsonLimits { bytes: 4 << 20, depth: 64, nodes: 200_000 };
+
+/// Where the list is, and what becomes of it.
+pub(super) struct Listing {
+    server: Arc<Server>,
+    definition: RemoteDefinition,
+    url: Url,
+    rules: Rules,
+}
+
+impl Listing {
+    pub(super) fn read(definition: &RemoteDefinition, fetch: &Fetch, redactor: &Redactor) -> Result<Self, FieldError> {
+        let url = read_base(&definition.mcp_server_url, "/mcp_server_url")?;
+        let credentials = match &definition.mcp_api_key {
+            Some(key) => {
+                let name = definition.mcp_api_key_header.as_deref().unwrap_or(KEY_HEADER);
+                Credentials::key(name, key, "/mcp_api_key_header", "/mcp_api_key")?
+            }
+            None => Credentials::None,
+        };
+        // Whoever runs the server decides what its tools do, so a person is asked unless the file says otherwise.
+        let rules = definition.rules.rules(Permission::Confirm);
+        let server = Arc::new(Server::new(&url, credentials, rules.timeout(), fetch, redactor));
+        Ok(Self { server, definition: definition.clone(), url, rules })
+    }
+
+    /// The tools, or why there are none.
+    pub(super) async fn ask(&self) -> Result<ToolList, String> {
+        let mut request = Request::new(Method::GET, self.url.clone());
+        request.reach = Reach::Any;
+        request.limits = Limits { bytes: LIST_LIMITS.bytes as u64, ..Limits::default() };
+        request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        let response = self.server.send(request).await.map_err(|error| error.message().to_owned())?;
+        let answer = json::parse(&response.body, LIST_LIMITS).map_err(|error| {
+            let excerpt = failure::excerpt(&response.body, self.server.redactor());
+            format!("the list of tools was not accepted: {error}: {excerpt}")
+        })?;
+        let Some(entries) = answer.get("tools").unwrap_or(&answer).as_array() else {
+            return Err("the answer has no list `tools`".to_owned());
+        };
+        self.tools(entries).map_err(|error| error.to_string())
+    }
+
+    fn tools(&self, entries: &[Value]) -> Result<ToolList, helve_core::SpecError> {
+        let source = &self.definition.name;
+        if entries.len() > MAX_TOOLS {
+            tracing::warn!(source, count = entries.len(), "the server lists more tools than are taken; the rest is left out");
+        }
+        let mut names = HashSet::new();
+        let mut tools: Vec<Arc<dyn DynTool>> = Vec::new();
+        for (index, entry) in entries.iter().take(MAX_TOOLS).enumerate() {
+            match self.tool(entry, index) {
+                Ok(tool) if names.insert(tool.spec.name().clone()) => tools.push(Arc::new(tool)),
+                Ok(tool) => tracing::warn!(source, tool = %tool.spec.name(), "the server lists a tool twice; the first one stays"),
+                Err(error) => {
+                    let (path, why) = (printable::escape(&error.path), printable::escape(&error.message));
+                    tracing::warn!(source, path, why, "an entry of the server's list is no tool");
+                }
+            }
+        }
+        let list: ToolList = tools.into_iter().collect();
+        list.filtered(&self.definition.include, &self.definition.exclude).prefixed(self.definition.prefix())
+    }
+
+    fn tool(&self, entry: &Value, index: usize) -> Result<RemoteTool, FieldError> {
+        let at = |field: &str| format!("/tools/{index}{field}");
+        let text = |field: &str| entry.get(field).and_then(Value::as_str);
+        let Some(name) = text("name") else { return Err(FieldError::new(at("/name"), "a tool needs a name")) };
+        if self.definition.prefix().len() + 1 + name.len() > ToolSpec::MAX_NAME {
+            return Err(FieldError::new(at("/name"), "the name is too long"));
+        }
+        let field =
+            ["parameters", "input_schema", "inputSchema"].into_iter().find(|field| entry.get(field).is_some_and(|value| !value.is_null()));
+        let input = read_parameters(field.and_then(|field| entry.get(field)), &at(&format!("/{}", field.unwrap_or_default())))?;
+        let spec = ToolSpec::new(name, text("description").unwrap_or_default(), input)?
+            .with_rules(self.rules.clone())
+            .with_origin(ToolKind::Mcp, format!("{} at {}", self.definition.name, self.url.origin().ascii_serialization()));
+        Ok(RemoteTool { spec: spec.share(), name: name.into(), server: self.server.clone() })
+    }
+}

@@ -1,0 +1,90 @@
+//! One tool of such a server: a POST to `/execute`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use helve_core::json::{self, Limits as JsonLimits};
+use helve_core::{CallContext, DynTool, Output, Redactor, ToolCall, ToolError, ToolSpec};
+use helve_fetch::{Fetch, HeaderValue, Limits, Method, Reach, Request, Response, Url, header};
+use serde_json::{Value, json};
+
+use crate::auth::Credentials;
+use crate::failure;
+
+const ANSWER_LIMITS: JsonLimits = JsonLimits { bytes: 1 << 20, depth: 64, nodes: 200_000 };
+
+/// A server, as all its tools share it.
+pub(super) struct Server {
+    execute: Url,
+    credentials: Credentials,
+    time: Duration,
+    fetch: Fetch,
+    redactor: Redactor,
+}
+
+impl Server {
+    pub(super) fn new(url: &Url, credentials: Credentials, time: Duration, fetch: &Fetch, redactor: &Redactor) -> Self {
+        let mut execute = url.clone();
+        // An http address always has a path that can be added to.
+        if let Ok(mut path) = execute.path_segments_mut() {
+            path.pop_if_empty().push("execute");
+        }
+        Self { execute, credentials, time, fetch: fetch.clone(), redactor: redactor.clone() }
+    }
+
+    pub(super) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// Sends a request with the key of the server. Only a success is an answer.
+    pub(super) async fn send(&self, request: Request) -> Result<Response, ToolError> {
+        let response = self.credentials.send(&self.fetch, request).await?;
+        if response.status.is_success() { Ok(response) } else { Err(failure::of_status(&response, &[], &self.redactor)) }
+    }
+
+    async fn execute(&self, name: &str, arguments: &Value) -> Result<Output, ToolError> {
+        let mut request = Request::new(Method::POST, self.execute.clone());
+        request.reach = Reach::Any;
+        request.limits = Limits { time: self.time, bytes: ANSWER_LIMITS.bytes as u64, ..Limits::default() };
+        request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        request.body = Some(json!({"name": name, "parameters": arguments}).to_string().into_bytes());
+        let response = self.send(request).await?;
+        let excerpt = || failure::excerpt(&response.body, &self.redactor);
+        let mut answer = json::parse(&response.body, ANSWER_LIMITS)
+            .map_err(|error| ToolError::failed(format!("the server's answer was not accepted: {error}: {}", excerpt())))?;
+        if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
+            let message = error.as_str().or_else(|| error.get("message")?.as_str()).map_or_else(|| error.to_string(), str::to_owned);
+            return Err(ToolError::failed(failure::excerpt(message.as_bytes(), &self.redactor)));
+        }
+        match answer.get_mut("output") {
+            Some(output) => Ok(Output::data(output.take()).with_metadata("status", json!(response.status.as_u16()))),
+            None => Err(ToolError::failed(format!("the server's answer has neither `output` nor `error`: {}", excerpt()))),
+        }
+    }
+}
+
+/// One tool of a server.
+pub(super) struct RemoteTool {
+    pub(super) spec: Arc<ToolSpec>,
+    /// What the server calls it.
+    pub(super) name: Box<str>,
+    pub(super) server: Arc<Server>,
+}
+
+impl DynTool for RemoteTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = cx.cancelled().cancelled() => Err(ToolError::cancelled()),
+                result = self.server.execute(&self.name, &call.arguments) => result,
+            }
+        })
+    }
+}
