@@ -8,6 +8,8 @@ pub mod sets;
 pub mod tools;
 pub mod trust;
 
+use std::fmt::Write;
+
 use helve::{Diagnostic, Severity, printable};
 
 use crate::terminal::{self, BAD, CAREFUL, FAINT, styled};
@@ -33,10 +35,11 @@ fn in_colour(diagnostic: &Diagnostic) -> String {
         printable::escape(&diagnostic.message)
     );
     if let (Some(snippet), Some(line)) = (&diagnostic.snippet, diagnostic.line) {
-        text += &format!("\n  {} {snippet}", styled(FAINT, &format!("{line} |")));
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n  {} {snippet}", styled(FAINT, &format!("{line} |")));
     }
     if let Some(hint) = &diagnostic.hint {
-        text += &format!("\n  {} {}", styled(CAREFUL, "hint:"), printable::escape(hint));
+        let _ = write!(text, "\n  {} {}", styled(CAREFUL, "hint:"), printable::escape(hint));
     }
     text
 }

@@ -3,15 +3,14 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use helve::{Redactor, printable};
+use helve::printable;
 use serde_json::json;
 
 use crate::terminal;
 
 /// What clap has to say: help and version on stdout, mistakes on stderr and, for programs, as JSON.
-pub fn usage(error: &clap::Error, redactor: &Redactor) -> ExitCode {
+pub fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render().ansi().to_string();
-    let text = redactor.clean(&text).unwrap_or(text);
     if !error.use_stderr() {
         terminal::print(text.trim_end());
         return ExitCode::SUCCESS;
@@ -21,8 +20,7 @@ pub fn usage(error: &clap::Error, redactor: &Redactor) -> ExitCode {
         let words =
             plain.lines().take_while(|line| !line.starts_with("Usage:")).flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
         let first = words.trim_start_matches("error: ");
-        let first = redactor.clean(first).unwrap_or_else(|| first.to_owned());
-        terminal::print(&json!({"error": {"kind": "bad_request", "message": printable::escape(&first), "details": {}}}).to_string());
+        terminal::print(&json!({"error": {"kind": "bad_request", "message": printable::escape(first), "details": {}}}).to_string());
     }
     terminal::note(text.trim_end());
     ExitCode::from(2)
@@ -55,8 +53,8 @@ impl Failure {
     }
 
     /// Says it to the person, and to the program where one is listening.
-    pub fn show(&self, json: bool, redactor: &Redactor) -> ExitCode {
-        let clean = |text: &str| printable::escape(&redactor.clean(text).unwrap_or_else(|| text.to_owned()));
+    pub fn show(&self, json: bool) -> ExitCode {
+        let clean = printable::escape;
         if json {
             let details = self.hint.as_deref().map_or_else(|| json!({}), |hint| json!({"hint": clean(hint)}));
             terminal::print(&json!({"error": {"kind": self.kind, "message": clean(&self.message), "details": details}}).to_string());

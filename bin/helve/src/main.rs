@@ -20,14 +20,15 @@ use crate::workspace::Workspace;
 fn main() -> ExitCode {
     let redactor = Redactor::default();
     redactor.add_environment();
+    terminal::guard(&redactor);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return failure::usage(&error, &redactor),
+        Err(error) => return failure::usage(&error),
     };
     logging::start(cli.global.verbose, &redactor);
     match run(&cli, &redactor) {
         Ok(code) => code,
-        Err(failure) => failure.show(cli.global.json, &redactor),
+        Err(failure) => failure.show(cli.global.json),
     }
 }
 

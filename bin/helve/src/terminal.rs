@@ -1,8 +1,11 @@
 //! What people see: colour only on a terminal, text of strangers never raw, a broken pipe never a panic.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
+use helve::Redactor;
 
 /// What stands out.
 pub const STRONG: Style = Style::new().bold();
@@ -20,14 +23,26 @@ pub fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// Knows the secrets that no line may show. Set once, before anything is printed.
+static GUARD: OnceLock<Redactor> = OnceLock::new();
+
+/// Keeps known secrets off the terminal, whoever prints.
+pub fn guard(redactor: &Redactor) {
+    let _ = GUARD.set(redactor.clone());
+}
+
+fn clean(line: &str) -> Cow<'_, str> {
+    GUARD.get().and_then(|redactor| redactor.clean(line)).map_or(Cow::Borrowed(line), Cow::Owned)
+}
+
 /// Prints one line on stdout. A reader who went away is no error.
 pub fn print(line: &str) {
-    let _ = writeln!(anstream::stdout(), "{line}");
+    let _ = writeln!(anstream::stdout(), "{}", clean(line));
 }
 
 /// Prints one line on stderr.
 pub fn note(line: &str) {
-    let _ = writeln!(anstream::stderr(), "{line}");
+    let _ = writeln!(anstream::stderr(), "{}", clean(line));
 }
 
 /// Says what went wrong and what to do next.

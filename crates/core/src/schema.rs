@@ -19,6 +19,8 @@ use self::coerce::Shape;
 pub use self::explain::Problem;
 use crate::json::{JsonError, canonical};
 
+/// The types of JSON Schema.
+const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "array", "object", "null"];
 /// Memory that one compiled pattern may take.
 const PATTERN_BYTES: usize = 1 << 18;
 
@@ -84,8 +86,17 @@ impl Schema {
     /// [`SchemaError`] says what is wrong and where.
     pub fn new(value: Value) -> Result<Self, SchemaError> {
         check::check(&value)?;
-        compile(&value)
-            .map_err(|error| SchemaError::Invalid { at: explain::pointer(error.instance_path().as_str()), message: error.to_string() })?;
+        compile(&value).map_err(|error| {
+            let at = explain::pointer(error.instance_path().as_str());
+            // The one mistake that everyone makes deserves better words than the meta-schema has.
+            let message = match error.instance().as_str().filter(|_| at.ends_with("/type")) {
+                Some(name) => {
+                    format!("there is no type `{}`{}", crate::printable::escape_line(name), crate::suggest::did_you_mean(name, TYPES))
+                }
+                None => error.to_string(),
+            };
+            SchemaError::Invalid { at, message }
+        })?;
         Ok(Self::trusted(value))
     }
 

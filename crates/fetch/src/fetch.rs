@@ -55,6 +55,12 @@ impl Fetch {
         Self(Arc::new(Inner { options, clients: OnceLock::new() }))
     }
 
+    /// Whether both share their connections.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Sends a request, follows its redirects and reads the answer. An answer of any status is one.
     ///
     /// Dropping the future closes the connection.

@@ -12,6 +12,9 @@ use helve_tools::{Catalogue, Executor, ExecutorOptions, Toolkit, View};
 use serde_json::Value;
 
 #[cfg(feature = "project")]
+pub use helve_project::{Diagnostic, Runnable, Severity, StateError, StateFolder, Trust, read_yaml};
+
+#[cfg(feature = "project")]
 pub use self::project::{ProjectReport, file_schemas};
 #[cfg(feature = "project")]
 pub use self::resolve::ProjectAgent;

@@ -26,10 +26,8 @@ mod compose;
 
 pub use compose::Helve;
 #[cfg(feature = "project")]
-pub use compose::{ProjectAgent, ProjectReport, file_schemas};
+pub use compose::{Diagnostic, ProjectAgent, ProjectReport, Runnable, Severity, StateError, StateFolder, Trust, file_schemas, read_yaml};
 pub use helve_core::*;
-#[cfg(feature = "project")]
-pub use helve_project::{Diagnostic, Runnable, Severity, StateError, StateFolder, Trust, read_yaml};
 pub use helve_tools::*;
 
 /// What most programs need.

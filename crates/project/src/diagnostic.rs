@@ -72,7 +72,7 @@ impl Diagnostic {
         self.line = Some(position.line);
         self.column = Some(position.column);
         let line = text.lines().nth(position.line - 1).map(str::trim_end).filter(|line| !line.trim().is_empty());
-        self.snippet = line.map(|line| helve_core::printable::shorten(&helve_core::printable::escape(line), 160));
+        self.snippet = line.map(|line| helve_core::printable::shorten(&helve_core::printable::escape_line(line), 160));
         self
     }
 }

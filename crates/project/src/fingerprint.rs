@@ -16,6 +16,7 @@ impl Fingerprint {
     /// Takes the fingerprint of a project, scripts and documents beside its files included.
     #[must_use]
     pub fn of(root: &Path) -> Self {
+        let root = &root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let mut fingerprint = Self::default();
         fingerprint.add(&root.join(CONFIG));
         for (_, folder) in FOLDERS {

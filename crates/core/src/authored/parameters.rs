@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::FieldError;
-use crate::schema::Schema;
+use crate::schema::{Schema, SchemaError};
 use crate::suggest;
 
 const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "array", "object"];
@@ -46,7 +46,10 @@ pub fn read_parameters(parameters: Option<&Value>, path: &str) -> Result<Schema,
     match parameters {
         None | Some(Value::Null) => Ok(closed(&Map::new(), &[])),
         Some(Value::Array(list)) => read_list(list, path),
-        Some(schema @ Value::Object(_)) => Schema::new(schema.clone()).map_err(|error| FieldError::new(path, error.to_string())),
+        Some(schema @ Value::Object(_)) => Schema::new(schema.clone()).map_err(|error| match error {
+            SchemaError::Invalid { at, message } => FieldError::new(format!("{path}{}", at.trim_end_matches('/')), message),
+            other => FieldError::new(path, other.to_string()),
+        }),
         Some(_) => Err(FieldError::new(path, "parameters are a list or a JSON Schema").hint(EXAMPLE)),
     }
 }
@@ -177,7 +180,7 @@ mod tests {
                 "/parameters/0/default",
                 "the default \"x\" does not fit the parameter",
             ),
-            (json!({"type": "objekt"}), "/parameters", "at /type: "),
+            (json!({"type": "objekt"}), "/parameters/type", "there is no type `objekt`; did you mean `object`?"),
         ] {
             let (at, what) = read(&value).expect_err("a mistake");
             assert_eq!(at, path, "{value}");

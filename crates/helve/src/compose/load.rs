@@ -101,7 +101,7 @@ impl Loaded {
     fn import(&mut self, file: &ProjectFile, fetch: &Fetch, redactor: &Redactor) -> Result<(), Box<Diagnostic>> {
         let wrong = |error: FieldError| Box::new(file.diagnose(Severity::Error, &error));
         let definition: OpenApiDefinition = file.read()?;
-        redactor.add(definition.secrets());
+        redactor.add(definition.auth_method.iter().flat_map(helve_http::Auth::secrets));
         let document =
             read_document(&self.root, file.path(), &definition.openapi).map_err(|message| wrong(FieldError::new("/openapi", message)))?;
         let imported = helve_http::import(&definition, &document).map_err(wrong)?;

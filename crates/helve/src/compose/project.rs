@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use helve_core::authored::FieldError;
 use helve_core::{ListSource, Permission, PermissionRule, Policy, Redactor, Schema, SourceState, ToolSource};
-use helve_fetch::Fetch;
+use helve_fetch::{Fetch, FetchOptions};
 use helve_http::RemoteSource;
 use helve_project::{
     AgentFile, Diagnostic, Fingerprint, HelveFile, Runnable, SetFile, Severity, StateError, StateFolder, Trust, TrustStore,
@@ -28,6 +28,8 @@ pub(super) struct Project {
     commands: Arc<ListSource>,
     native: Arc<ListSource>,
     now: RwLock<Arc<ProjectReport>>,
+    /// What the files looked like when they were read.
+    seen: RwLock<Fingerprint>,
     /// The remote servers that are connected, by what their files say.
     remotes: RwLock<Vec<(String, Arc<RemoteSource>)>>,
 }
@@ -62,7 +64,9 @@ impl Helve {
     /// # Errors
     /// Where the folder is not there.
     pub fn open_with(folder: impl AsRef<Path>, state: Option<StateFolder>, redactor: Redactor) -> std::io::Result<Self> {
-        let fetch = Fetch::new();
+        let fetch = Fetch::new(FetchOptions::default());
+        // Before the files are read: a change in between is then seen as one.
+        let seen = Fingerprint::of(folder.as_ref());
         let loaded = load::load(folder.as_ref(), &fetch, &redactor)?;
         let mut options = ExecutorOptions { redactor, ..ExecutorOptions::default() };
         if let Some(concurrency) = loaded.config.limits.concurrency {
@@ -75,6 +79,7 @@ impl Helve {
             commands: Arc::new(ListSource::new("command", [])),
             native: Arc::new(ListSource::new("native", [])),
             now: RwLock::default(),
+            seen: RwLock::new(seen),
             remotes: RwLock::default(),
         };
         let helve = Self { project: Some(Arc::new(project)), ..Self::bare(options) };
@@ -104,7 +109,9 @@ impl Helve {
     /// Where the folder is gone; everything stays as it was.
     pub fn reload(&self) -> std::io::Result<()> {
         if let Some(project) = &self.project {
+            let seen = Fingerprint::of(&project.folder);
             let loaded = load::load(&project.folder, &project.fetch, &self.redactor)?;
+            *project.seen.write().unwrap_or_else(PoisonError::into_inner) = seen;
             self.adopt(&loaded);
         }
         Ok(())
@@ -113,12 +120,10 @@ impl Helve {
     /// Watches the project's files and reads them again when they change. It never ends; drop it to stop.
     pub async fn follow(&self) {
         let Some(project) = &self.project else { return std::future::pending().await };
-        let mut seen = Fingerprint::of(&project.folder);
+        let changed = || Fingerprint::of(&project.folder) != *project.seen.read().unwrap_or_else(PoisonError::into_inner);
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let now = Fingerprint::of(&project.folder);
-            if now != seen {
-                seen = now;
+            if changed() {
                 match self.reload() {
                     Ok(()) => tracing::info!(folder = %project.folder.display(), "the project was read again"),
                     Err(error) => tracing::warn!(%error, "the project cannot be read; it stays as it was"),
@@ -132,8 +137,8 @@ impl Helve {
         let Some(project) = &self.project else { return };
         project.commands.set(SourceState::Ready(loaded.commands.iter().cloned().collect()));
         project.native.set(SourceState::Ready(loaded.native.iter().cloned().collect()));
-        self.connect_remotes(project, loaded);
         let mut diagnostics = loaded.diagnostics.clone();
+        diagnostics.extend(self.connect_remotes(project, loaded));
         diagnostics.extend(unknown_sources(loaded));
         self.catalogue.replace_sets(resolve::sets(loaded, &mut diagnostics));
         resolve::check_sets(loaded, &self.catalogue, &mut diagnostics);
@@ -145,7 +150,9 @@ impl Helve {
         *project.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(report);
     }
 
-    fn connect_remotes(&self, project: &Project, loaded: &Loaded) {
+    /// Connects servers that are new and lets go of those that are gone; gives what is wrong with their files.
+    fn connect_remotes(&self, project: &Project, loaded: &Loaded) -> Vec<Diagnostic> {
+        let mut wrong = Vec::new();
         let mut remotes = project.remotes.write().unwrap_or_else(PoisonError::into_inner);
         let wanted: Vec<String> = loaded.remotes.iter().map(|(_, file)| file.text().to_owned()).collect();
         remotes.retain(|(text, source)| {
@@ -155,13 +162,19 @@ impl Helve {
             }
             stays
         });
-        for ((definition, _), text) in loaded.remotes.iter().zip(wanted) {
-            if !remotes.iter().any(|(known, _)| *known == text) {
-                let source = RemoteSource::connect(definition.clone(), &project.fetch, &self.redactor);
-                self.catalogue.add_source(source.clone());
-                remotes.push((text, source));
+        for ((definition, file), text) in loaded.remotes.iter().zip(wanted) {
+            if remotes.iter().any(|(known, _)| *known == text) {
+                continue;
+            }
+            match RemoteSource::connect(definition, &project.fetch, &self.redactor) {
+                Ok(source) => {
+                    self.catalogue.add_source(source.clone());
+                    remotes.push((text, source));
+                }
+                Err(error) => wrong.push(file.diagnose(Severity::Error, &error)),
             }
         }
+        wrong
     }
 
     /// What the project's files say; nothing where there is no project.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use helve_core::authored::{FieldError, read_parameters};
-use helve_core::{DynTool, Permission, Redactor, Schema, ToolKind, ToolSpec, printable};
+use helve_core::{Digest, DynTool, Permission, Redactor, Schema, ToolKind, ToolSpec, printable};
+use serde_json::json;
 
 use crate::argv::Argv;
 use crate::definition::{CommandDefinition, Stdin};
@@ -39,13 +40,15 @@ impl CommandDefinition {
         }
         let (project, folder) = self.folders(folder)?;
         let stdin = self.stdin.unwrap_or(if argv.has_templates() { Stdin::None } else { Stdin::Json });
+        let reads_json = stdin == Stdin::Json;
+        let behind = json!([project.to_string_lossy(), folder.to_string_lossy(), self.command, self.env, reads_json]).to_string();
         Ok(Arc::new(CommandTool {
-            spec: spec.share(),
+            spec: spec.with_implementation(Digest::of([behind.as_bytes()])).share(),
             argv,
             environment: Environment::read(&self.env, redactor)?,
             project,
             folder,
-            reads_json: stdin == Stdin::Json,
+            reads_json,
             format: self.format,
             max_bytes: self.checked_bytes()?,
             redactor: redactor.clone(),

@@ -15,7 +15,7 @@ pub struct CommandDefinition {
     /// What it does, for the model.
     pub description: String,
     /// The program and its arguments, never through a shell. `{{ parameter }}` in an argument is replaced by the value.
-    /// Programs and files are found from the project's folder.
+    /// A program with a `/` in its name is found from the project's folder, others on the `PATH`.
     pub command: Vec<String>,
     /// What the program reads: the arguments as JSON, or nothing. JSON unless the command has templates.
     pub stdin: Option<Stdin>,
@@ -23,16 +23,17 @@ pub struct CommandDefinition {
     #[serde(default)]
     pub format: OutputFormat,
     /// What arguments the tool takes.
+    #[serde(default)]
     #[schemars(schema_with = "parameters_schema")]
     pub parameters: Option<Value>,
     /// JSON Schema that results must fit.
     pub output: Option<Value>,
-    /// Environment variables: `NAME` is passed through, `NAME=value` is set. All others are cleared.
+    /// Environment variables: `NAME` is passed through, `NAME=value` is set. All others but `PATH` are cleared.
     #[serde(default)]
     pub env: Vec<String>,
     /// The folder it runs in, from the project's folder; that folder itself if left out.
     pub working_folder: Option<String>,
-    /// How many bytes of its output are kept; 1 MiB if left out.
+    /// How many bytes it may write to stdout, up to 64 MiB; 1 MiB if left out. More is a failure.
     pub max_bytes: Option<u64>,
     /// How calls run.
     #[serde(flatten)]

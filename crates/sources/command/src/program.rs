@@ -1,5 +1,6 @@
 //! Finds the program of a command when it is called, and says why one cannot be started.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
@@ -28,16 +29,18 @@ pub(crate) fn find(program: &str, folder: &Path) -> Result<PathBuf, ToolError> {
             }
         };
     }
-    let on_path = environment::path();
-    // A relative entry would mean whatever folder Helve was started in.
-    let candidates = std::env::split_paths(&on_path).filter(|entry| entry.is_absolute()).map(|entry| entry.join(program));
-    let runs = |path: &PathBuf| fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0);
-    candidates.into_iter().find(runs).ok_or_else(|| {
+    on_path(program, &environment::path()).ok_or_else(|| {
         ToolError::failed(format!(
             "the program `{program}` of this tool is not installed: it was not found on the PATH. A program in the project's folder is \
              written with a `/`, such as `./{program}`"
         ))
     })
+}
+
+fn on_path(program: &str, path: &OsStr) -> Option<PathBuf> {
+    let runs = |path: &PathBuf| fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0);
+    // A relative entry would mean whatever folder Helve was started in.
+    std::env::split_paths(path).filter(|entry| entry.is_absolute()).map(|entry| entry.join(program)).find(runs)
 }
 
 /// Says why a program that was found did not start.
@@ -55,4 +58,26 @@ pub(crate) fn not_started(program: &str, error: io::Error) -> ToolError {
         _ => ("the system refused", false),
     };
     ToolError::failed(format!("the program `{program}` of this tool could not be started: {why}")).transient(transient).caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_absolute_entries_of_the_path_count() {
+        let relative = "../".repeat(30) + "bin";
+        assert!(fs::metadata(&relative).is_ok_and(|facts| facts.is_dir()));
+        assert_eq!(on_path("sh", relative.as_ref()), None);
+        assert_eq!(on_path("sh", format!("{relative}::/nowhere:/bin").as_ref()), Some("/bin/sh".into()));
+        assert_eq!(on_path(".", "/bin".as_ref()), None);
+    }
+
+    /// Whether trying again can help is told by the cause.
+    #[test]
+    fn a_busy_system_is_a_transient_failure() {
+        for (kind, transient) in [(ErrorKind::WouldBlock, true), (ErrorKind::ExecutableFileBusy, true), (ErrorKind::NotFound, false)] {
+            assert_eq!(not_started("x", kind.into()).is_retryable(), transient, "{kind}");
+        }
+    }
 }

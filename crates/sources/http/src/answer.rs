@@ -29,7 +29,8 @@ pub(crate) struct Answer {
 enum Pick {
     All,
     Pointer(String),
-    Template(Template),
+    /// The template, and how it was written.
+    Template(Template, String),
 }
 
 impl Answer {
@@ -41,7 +42,8 @@ impl Answer {
         let pick = match result {
             None | Some("") => Pick::All,
             Some(text) if has_template(text) => {
-                Pick::Template(Template::new(text).map_err(|why| wrong(format!("the template cannot be read: {why}")))?)
+                let template = Template::new(text).map_err(|why| wrong(format!("the template cannot be read: {why}")))?;
+                Pick::Template(template, text.to_owned())
             }
             Some(pointer) if pointer.starts_with('/') => {
                 let sound = |part: &str| part.starts_with(['0', '1']);
@@ -66,16 +68,16 @@ impl Answer {
             (Pick::All, Content::Text(text)) => Value::String(text),
             (Pick::Pointer(pointer), Content::Json(mut value)) => match value.pointer_mut(pointer) {
                 Some(found) => found.take(),
-                None => return Err(missing(&format!("`{pointer}`"), &value, redactor)),
+                None => return Err(missing(&format!("at `{pointer}`"), &value, redactor)),
             },
             (Pick::Pointer(_), Content::Text(_)) => return Err(not_json(response, redactor)),
-            (Pick::Template(template), Content::Json(value)) => fill(template, value, status, redactor)?,
-            (Pick::Template(template), Content::Text(text)) => {
+            (Pick::Template(template, written), Content::Json(value)) => fill(template, written, value, status, redactor)?,
+            (Pick::Template(template, written), Content::Text(text)) => {
                 let only_text = template.names().iter().all(|name| matches!(name.as_str(), "response" | "status"));
                 if !only_text {
                     return Err(not_json(response, redactor));
                 }
-                fill(template, Value::String(text), status, redactor)?
+                fill(template, written, Value::String(text), status, redactor)?
             }
         };
         Ok(Output::data(value).with_metadata("status", json!(status)))
@@ -116,7 +118,7 @@ fn content(response: &Response, redactor: &Redactor) -> Result<Content, ToolErro
 }
 
 /// Fills a template with an answer: its fields by name, all of it as `response`, and the `status`.
-fn fill(template: &Template, answer: Value, status: u16, redactor: &Redactor) -> Result<Value, ToolError> {
+fn fill(template: &Template, written: &str, answer: Value, status: u16, redactor: &Redactor) -> Result<Value, ToolError> {
     let mut variables = Map::from_iter([("status".to_owned(), json!(status))]);
     if let Value::Object(fields) = &answer {
         variables.extend(fields.clone());
@@ -126,7 +128,7 @@ fn fill(template: &Template, answer: Value, status: u16, redactor: &Redactor) ->
     let answer = || variables.get("response").unwrap_or(&Value::Null);
     match template.value(&Variables::new(&variables)) {
         Ok(Some(value)) => Ok(value),
-        Ok(None) | Err(Trouble::Missing) => Err(missing("what the result is made of", answer(), redactor)),
+        Ok(None) | Err(Trouble::Missing) => Err(missing(&format!("for `{written}`"), answer(), redactor)),
         Err(Trouble::Other(why)) => Err(ToolError::failed(format!("the result cannot be made of the answer: {why}"))),
     }
 }
@@ -140,7 +142,7 @@ fn missing(what: &str, answer: &Value, redactor: &Redactor) -> ToolError {
         Value::Array(items) => format!("it is a list of {}", items.len()),
         _ => "it is a single value".to_owned(),
     };
-    ToolError::failed(format!("the answer has no {what}; {}", excerpt(has.as_bytes(), redactor)))
+    ToolError::failed(format!("the answer has nothing {what}; {}", excerpt(has.as_bytes(), redactor)))
 }
 
 fn not_json(response: &Response, redactor: &Redactor) -> ToolError {

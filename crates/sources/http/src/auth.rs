@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use helve_core::authored::FieldError;
 use helve_core::{Redactor, ToolError};
 use helve_fetch::{Fetch, HeaderName, HeaderValue, Request, Response, header};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::SecretString;
+use serde_json::{Value, json};
 
 use crate::definition::{Auth, Secret};
 use crate::failure;
@@ -29,13 +29,24 @@ impl Auth {
             }
         }
     }
+
+    /// What it is without its secrets: as whom Helve acts, and where that is said.
+    pub(crate) fn outline(&self) -> Value {
+        match self {
+            Self::ApiKey { header, query, .. } => json!({"header": header, "query": query}),
+            Self::Bearer { .. } => json!("bearer"),
+            Self::Basic { username, .. } => json!({"username": username}),
+            Self::ClientCredentials { token_url, client_id, scopes, .. } => {
+                json!({"token_url": token_url, "client_id": client_id, "scopes": scopes})
+            }
+        }
+    }
 }
 
 impl Secret {
-    /// The secret as it is, and as it stands in a query or a form.
+    /// The secret as it is, and as it stands in a form. The redactor knows the other spellings by itself.
     pub(crate) fn spellings(&self) -> Vec<SecretString> {
-        let encoded = [form::encoded(self.expose()), utf8_percent_encode(self.expose(), NON_ALPHANUMERIC).to_string()];
-        std::iter::once(self.secret().clone()).chain(encoded.map(SecretString::from)).collect()
+        vec![self.secret().clone(), form::encoded(self.expose()).into()]
     }
 }
 
@@ -57,15 +68,14 @@ pub(crate) enum Credentials {
     Header(HeaderName, HeaderValue),
     /// An entry of the query.
     Query(String, Secret),
-    /// Tokens that someone gives out.
-    Tokens(Arc<Tokens>),
+    /// Tokens that someone gives out, and who must know them to hide them.
+    Tokens(Arc<Tokens>, Redactor),
 }
 
 impl Credentials {
     /// Reads what a definition says in the field `auth_method`.
     pub(crate) fn read(auth: Option<&Auth>, fetch: &Fetch, redactor: &Redactor) -> Result<Self, FieldError> {
         let Some(auth) = auth else { return Ok(Self::None) };
-        redactor.add(auth.secrets());
         match auth {
             Auth::ApiKey { header: Some(name), query: None, value } => {
                 let name = read_header_name(name, "/auth_method/header")?;
@@ -95,8 +105,8 @@ impl Credentials {
             }
             Auth::ClientCredentials { token_url, client_id, client_secret, scopes } => {
                 not_empty(client_secret, "/auth_method/client_secret")?;
-                let tokens = Tokens::read(token_url, client_id, client_secret, scopes, fetch, redactor)?;
-                Ok(Self::Tokens(Arc::new(tokens)))
+                let tokens = Tokens::shared(token_url, client_id, client_secret, &scopes.join(" "), fetch)?;
+                Ok(Self::Tokens(tokens, redactor.clone()))
             }
         }
     }
@@ -108,11 +118,11 @@ impl Credentials {
 
     /// Sends a request with the credentials. Tokens that are no longer good are renewed, once.
     pub(crate) async fn send(&self, fetch: &Fetch, mut request: Request) -> Result<Response, ToolError> {
-        let Self::Tokens(tokens) = self else {
+        let Self::Tokens(tokens, redactor) = self else {
             self.put_on(&mut request);
             return fetch.send(request).await.map_err(failure::of_fetch);
         };
-        let token = tokens.get(None).await?;
+        let token = tokens.get(None, redactor).await?;
         let mut again = request.clone();
         request.headers.insert(header::AUTHORIZATION, token.clone());
         let response = fetch.send(request).await.map_err(failure::of_fetch)?;
@@ -120,7 +130,7 @@ impl Credentials {
             return Ok(response);
         }
         // Whoever does not know the token has done nothing, so the request may be sent once more.
-        again.headers.insert(header::AUTHORIZATION, tokens.get(Some(&token)).await?);
+        again.headers.insert(header::AUTHORIZATION, tokens.get(Some(&token), redactor).await?);
         fetch.send(again).await.map_err(failure::of_fetch)
     }
 
@@ -135,7 +145,7 @@ impl Credentials {
                     request.url.query_pairs().filter(|(key, _)| key != name).map(|(k, v)| (k.into(), v.into())).collect();
                 request.url.query_pairs_mut().clear().extend_pairs(others).append_pair(name, value.expose());
             }
-            Self::None | Self::Tokens(_) => {}
+            Self::None | Self::Tokens(..) => {}
         }
     }
 }

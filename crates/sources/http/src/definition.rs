@@ -26,6 +26,7 @@ pub struct HttpDefinition {
     /// How Helve proves who it is.
     pub auth_method: Option<Auth>,
     /// What arguments the tool takes.
+    #[serde(default)]
     #[schemars(schema_with = "parameters_schema")]
     pub parameters: Option<Value>,
     /// The query of the address. An argument that was left out leaves out its entry.

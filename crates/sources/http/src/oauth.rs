@@ -1,7 +1,7 @@
 //! Tokens of OAuth 2 client credentials: asked for when the first call needs one, kept until shortly before they
 //! expire, and asked for by one call at a time.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use helve_core::authored::FieldError;
@@ -17,6 +17,7 @@ use crate::definition::Secret;
 use crate::failure;
 use crate::form;
 
+const SCHEME: &str = "Bearer ";
 /// How long a token is good whose server does not say.
 const DEFAULT_LIFE: Duration = Duration::from_mins(5);
 /// A token is renewed this long before it expires, or a tenth of its life.
@@ -31,7 +32,6 @@ pub(crate) struct Tokens {
     client_secret: Secret,
     scope: String,
     fetch: Fetch,
-    redactor: Redactor,
     /// Whoever holds it asks for a token; the others wait and take what came.
     turn: Semaphore,
     token: Mutex<Option<Token>>,
@@ -43,37 +43,61 @@ struct Token {
 }
 
 impl Tokens {
-    pub(crate) fn read(
+    /// The tokens of a client. All tools of one client share them: an imported document may bring a thousand.
+    pub(crate) fn shared(
         token_url: &str,
         client_id: &str,
         client_secret: &Secret,
-        scopes: &[String],
+        scope: &str,
         fetch: &Fetch,
-        redactor: &Redactor,
-    ) -> Result<Self, FieldError> {
-        Ok(Self {
-            url: read_base(token_url, "/auth_method/token_url")?,
+    ) -> Result<Arc<Self>, FieldError> {
+        static KNOWN: Mutex<Vec<Weak<Tokens>>> = Mutex::new(Vec::new());
+        let url = read_base(token_url, "/auth_method/token_url")?;
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|tokens| tokens.strong_count() > 0);
+        let same = |tokens: &Arc<Self>| {
+            (&tokens.url, tokens.client_id.as_str(), tokens.client_secret.expose(), tokens.scope.as_str())
+                == (&url, client_id, client_secret.expose(), scope)
+                && tokens.fetch.is_same(fetch)
+        };
+        if let Some(tokens) = known.iter().filter_map(Weak::upgrade).find(same) {
+            return Ok(tokens);
+        }
+        let tokens = Arc::new(Self {
+            url,
             client_id: client_id.to_owned(),
             client_secret: client_secret.clone(),
-            scope: scopes.join(" "),
+            scope: scope.to_owned(),
             fetch: fetch.clone(),
-            redactor: redactor.clone(),
             turn: Semaphore::new(1),
             token: Mutex::default(),
-        })
+        });
+        known.push(Arc::downgrade(&tokens));
+        Ok(tokens)
     }
 
-    /// The header of a token that is good, and not the one that was refused.
-    pub(crate) async fn get(&self, refused: Option<&HeaderValue>) -> Result<HeaderValue, ToolError> {
-        if let Some(header) = self.known(refused) {
-            return Ok(header);
+    /// The header of a token that is good, and not the one that was refused. The redactor learns it.
+    pub(crate) async fn get(&self, refused: Option<&HeaderValue>, redactor: &Redactor) -> Result<HeaderValue, ToolError> {
+        let header = match self.known(refused) {
+            Some(header) => header,
+            None => self.renew(refused, redactor).await?,
+        };
+        // Tools that share tokens need not share a redactor.
+        if let Some(token) = header.to_str().ok().and_then(|text| text.strip_prefix(SCHEME))
+            && redactor.clean(token).is_none()
+        {
+            redactor.add([token.to_owned().into()]);
         }
+        Ok(header)
+    }
+
+    async fn renew(&self, refused: Option<&HeaderValue>, redactor: &Redactor) -> Result<HeaderValue, ToolError> {
         let _turn = self.turn.acquire().await;
         // Someone may have asked in the meantime.
         if let Some(header) = self.known(refused) {
             return Ok(header);
         }
-        let token = self.ask().await?;
+        let token = self.ask(redactor).await?;
         let header = token.header.clone();
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token);
         Ok(header)
@@ -85,7 +109,7 @@ impl Tokens {
         token.as_ref().filter(good).map(|token| token.header.clone())
     }
 
-    async fn ask(&self) -> Result<Token, ToolError> {
+    async fn ask(&self, redactor: &Redactor) -> Result<Token, ToolError> {
         // Servers must take the credentials in a header; some take them only in the body.
         let response = self.fetch.send(self.request(true)).await.map_err(failure::of_fetch)?;
         let response = match response.status.as_u16() {
@@ -93,10 +117,10 @@ impl Tokens {
             _ => response,
         };
         if !response.status.is_success() {
-            return Err(failure::of_status(&response, &[], &self.redactor).with("step", "token".into()));
+            return Err(failure::of_status(&response, &[], redactor).with("step", "token".into()));
         }
         let answer = json::parse(&response.body, JsonLimits::ARGUMENTS).unwrap_or_default();
-        self.read_token(&answer).ok_or_else(|| {
+        read_token(&answer).ok_or_else(|| {
             let host = response.url.host_str().unwrap_or("the server");
             ToolError::failed(format!("{host} gave no token that can be used")).with("step", "token".into())
         })
@@ -124,15 +148,14 @@ impl Tokens {
         request.body = Some(form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish().into_bytes());
         request
     }
+}
 
-    fn read_token(&self, answer: &Value) -> Option<Token> {
-        let token = answer.get("access_token")?.as_str().filter(|token| !token.is_empty())?;
-        self.redactor.add([token.to_owned().into()]);
-        let mut header = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
-        header.set_sensitive(true);
-        let life = answer.get("expires_in").and_then(|life| life.as_u64().or_else(|| life.as_str()?.parse().ok()));
-        let life = life.map_or(DEFAULT_LIFE, Duration::from_secs);
-        let good_until = Instant::now().checked_add(life.saturating_sub(MARGIN.min(life / 10))).unwrap_or_else(Instant::now);
-        Some(Token { header, good_until })
-    }
+fn read_token(answer: &Value) -> Option<Token> {
+    let token = answer.get("access_token")?.as_str().filter(|token| !token.is_empty())?;
+    let mut header = HeaderValue::try_from(format!("{SCHEME}{token}")).ok()?;
+    header.set_sensitive(true);
+    let life = answer.get("expires_in").and_then(|life| life.as_u64().or_else(|| life.as_str()?.parse().ok()));
+    let life = life.map_or(DEFAULT_LIFE, Duration::from_secs);
+    let good_until = Instant::now().checked_add(life.saturating_sub(MARGIN.min(life / 10))).unwrap_or_else(Instant::now);
+    Some(Token { header, good_until })
 }

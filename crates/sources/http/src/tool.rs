@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use helve_core::authored::{FieldError, read_parameters};
+use helve_core::json::canonical;
 use helve_core::secret::is_secret_field;
-use helve_core::{CallContext, DynTool, Output, Permission, Redactor, Schema, ToolCall, ToolError, ToolKind, ToolSpec};
+use helve_core::{CallContext, Digest, DynTool, Output, Permission, Redactor, Schema, ToolCall, ToolError, ToolKind, ToolSpec};
 use helve_fetch::{Fetch, Limits, Request};
 use secrecy::SecretString;
+use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::auth::Credentials;
@@ -31,7 +33,8 @@ impl HttpDefinition {
         let plan = Plan::read(self, &input)?;
         let mut spec = ToolSpec::new(self.name.as_str(), self.description.as_str(), input)?
             .with_rules(self.rules.rules(Permission::Auto))
-            .with_origin(ToolKind::Native, location);
+            .with_origin(ToolKind::Native, location)
+            .with_implementation(self.implementation(redactor));
         if let Some(title) = &self.title {
             spec = spec.with_title(title.as_str());
         }
@@ -59,18 +62,39 @@ impl HttpDefinition {
         }))
     }
 
-    /// Everything in it that must never be shown: its credentials, and headers and entries of the query whose names
-    /// say that they hold some.
+    /// The hash of what calls do, which an approval is bound to. A new key does the same thing, so secrets are no
+    /// part of it.
+    fn implementation(&self, redactor: &Redactor) -> Digest {
+        let auth = self.auth_method.as_ref().map(Auth::outline);
+        let method = format!("{:?} {:?}", self.method, self.body_format);
+        let what = json!([method, self.api_url, auth, self.query, self.headers, self.body, self.result]);
+        Digest::of([canonical(&redactor.cleaned(&what)).as_bytes()])
+    }
+
+    /// Everything in it that must never be shown: its credentials, and what stands in the address, the query, the
+    /// headers or the body under a name that says so.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretString> {
-        let secret = |name: &str| is_secret_field(name) || name.to_ascii_lowercase().ends_with("key");
-        let headers = self.headers.iter().map(|(name, text)| (name, text.as_str()));
-        let query = self.query.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
-        let written = headers.chain(query).filter(|(name, text)| secret(name) && !has_template(text));
+        let in_address = self.api_url.split_once('?').map_or("", |(_, query)| query);
+        let mut named: Vec<(String, String)> = form_urlencoded::parse(in_address.as_bytes()).into_owned().collect();
+        named.extend(self.headers.clone());
+        collect_texts(&Value::Object(self.query.clone()), "", &mut named);
+        self.body.iter().for_each(|body| collect_texts(body, "", &mut named));
+        named.retain(|(name, text)| (is_secret_field(name) || name.to_ascii_lowercase().ends_with("key")) && !has_template(text));
         // After `Bearer ` or `Basic ` comes what is secret.
-        let written = written.flat_map(|(_, text)| [text, text.split_once(' ').map_or("", |(_, rest)| rest.trim())]);
+        let written = named.iter().flat_map(|(_, text)| [Some(text.as_str()), text.split_once(' ').map(|(_, rest)| rest.trim())]);
         let auth = self.auth_method.as_ref().map(Auth::secrets).unwrap_or_default();
-        auth.into_iter().chain(written.filter(|text| !text.is_empty()).map(SecretString::from)).collect()
+        auth.into_iter().chain(written.flatten().map(SecretString::from)).collect()
+    }
+}
+
+/// All texts in a value, with the names under which they stand.
+fn collect_texts(value: &Value, name: &str, texts: &mut Vec<(String, String)>) {
+    match value {
+        Value::String(text) => texts.push((name.to_owned(), text.clone())),
+        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, name, texts)),
+        Value::Object(fields) => fields.iter().for_each(|(name, field)| collect_texts(field, name, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -66,6 +66,25 @@ fn a_definition_becomes_a_spec() {
     assert_eq!(careful.spec().rules().permission, Permission::Confirm);
 }
 
+/// An approval holds only for the command that was approved.
+#[test]
+fn another_command_is_another_implementation() {
+    let project = Project::new();
+    std::fs::create_dir(project.path().join("inner")).expect("a folder");
+    let of = |fields: Value| project.tool(fields).spec().implementation().expect("a hash");
+    let one = of(json!({"command": ["cat", "a"]}));
+    assert_eq!(one, of(json!({"command": ["cat", "a"], "format": "text"})));
+    for other in [
+        json!({"command": ["cat", "b"]}),
+        json!({"command": ["cat a"]}),
+        json!({"command": ["cat", "a"], "env": ["LD_PRELOAD=./x.so"]}),
+        json!({"command": ["cat", "a"], "working_folder": "inner"}),
+        json!({"command": ["cat", "a"], "stdin": "none"}),
+    ] {
+        assert_ne!(one, of(other.clone()), "{other}");
+    }
+}
+
 #[test]
 fn people_see_what_runs() {
     let runs = |definition: Value| read(definition).what_runs();

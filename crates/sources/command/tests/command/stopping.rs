@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Project, marked, run, until};
+use crate::support::{Project, marked, run, until, with_variable};
 
 /// A call that runs until it is stopped.
 struct Running {
@@ -127,18 +127,20 @@ async fn time_is_up_through_the_layers() {
 #[tokio::test]
 async fn ending_one_attempt_spares_the_next() {
     let project = Project::new();
-    let script = "echo x > ready$(ls | wc -l | tr -d ' '); setsid sh -c 'echo x > daemon; exec sleep 1000' & sleep 1000";
+    let script = "echo $HELVE_ATTEMPT_ID > started; setsid sleep 1000 & while [ ! -e go ]; do sleep 0.01; done; echo survived";
     let (tool, call) = (project.sh(script), ToolCall::new("test", json!({})));
-    let start = || {
+    let start = async || {
         let (tool, call) = (tool.clone(), call.clone());
-        tokio::spawn(async move { run(&tool, &call, &CallContext::default()).await })
+        let work = tokio::spawn(async move { run(&tool, &call, &CallContext::default()).await });
+        project.appears("started").await;
+        let id = std::fs::read_to_string(project.path().join("started")).expect("an id");
+        std::fs::remove_file(project.path().join("started")).expect("removed");
+        (work, format!("HELVE_ATTEMPT_ID={}", id.trim()))
     };
-    let (first, second) = (start(), start());
-    until("both run", || marked(call.id).len() >= 6).await;
+    let ((first, first_mark), (second, second_mark)) = (start().await, start().await);
     first.abort();
-    until("one is gone", || marked(call.id).len() <= 3).await;
-    assert_eq!(marked(call.id).len(), 3);
-    assert!(!second.is_finished());
-    second.abort();
-    until("all are gone", || marked(call.id).is_empty()).await;
+    until("the first is gone", || with_variable(&first_mark).is_empty()).await;
+    project.write("go", "x", "644");
+    assert_eq!(second.await.expect("no panic").expect("an output").text, "survived");
+    assert!(with_variable(&second_mark).is_empty());
 }

@@ -89,7 +89,11 @@ pub async fn error(tool: &Arc<dyn DynTool>, arguments: Value) -> String {
 
 /// The living processes of a call, wherever they went.
 pub fn marked(call: CallId) -> Vec<PathBuf> {
-    let marker = format!("HELVE_CALL_ID={call}");
+    with_variable(&format!("HELVE_CALL_ID={call}"))
+}
+
+/// The living processes with a variable of this value.
+pub fn with_variable(marker: &str) -> Vec<PathBuf> {
     let holds = |process: &Path| {
         let environment = fs::read(process.join("environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use helve_core::authored::{FieldError, read_parameters};
 use helve_core::json::{self, Limits as JsonLimits};
-use helve_core::{DynTool, Permission, Redactor, Rules, ToolKind, ToolList, ToolSpec, printable};
+use helve_core::{Digest, DynTool, Permission, Redactor, Rules, ToolKind, ToolList, ToolSpec, printable};
 use helve_fetch::{Fetch, HeaderValue, Limits, Method, Reach, Request, Url, header};
 use serde_json::Value;
 
@@ -94,7 +94,8 @@ impl Listing {
         let input = read_parameters(field.and_then(|field| entry.get(field)), &at(&format!("/{}", field.unwrap_or_default())))?;
         let spec = ToolSpec::new(name, text("description").unwrap_or_default(), input)?
             .with_rules(self.rules.clone())
-            .with_origin(ToolKind::Mcp, format!("{} at {}", self.definition.name, self.url.origin().ascii_serialization()));
+            .with_origin(ToolKind::Mcp, format!("{} at {}", self.definition.name, self.url.origin().ascii_serialization()))
+            .with_implementation(Digest::of([self.url.as_str().as_bytes(), name.as_bytes()]));
         Ok(RemoteTool { spec: spec.share(), name: name.into(), server: self.server.clone() })
     }
 }

@@ -1,6 +1,7 @@
 //! Credentials reach the right server, and nobody else.
 
 use helve_core::{CallContext, Redactor, ToolCall};
+use helve_fetch::Fetch;
 use serde_json::json;
 
 use crate::server::{Server, answer, answer_with, within};
@@ -109,6 +110,24 @@ async fn tokens_are_fetched_once_and_kept() {
     assert_eq!(asked.len(), 1);
     assert_eq!((asked[0].line.as_str(), asked[0].body.as_str()), ("POST /token HTTP/1.1", "grant_type=client_credentials&scope=a+b"));
     assert_eq!(asked[0].header("authorization"), Some("Basic bWU6Y2FuYXJ5LTAxMjM0NTY3ODk="));
+}
+
+#[tokio::test]
+async fn tools_of_one_client_share_a_token_and_every_redactor_knows_it() {
+    let tokens = Server::answering([token(1, "3600")]).await;
+    let api = Server::answering([ok()]).await;
+    let fetch = Fetch::default();
+    let definition = crate::definition(&api.url("/"), &client(&tokens.url("/token")));
+    let redactors = [Redactor::default(), Redactor::default()];
+    // Both live at once, or there would be nobody to share with.
+    let tools = redactors.each_ref().map(|redactor| definition.tool("file", &fetch, redactor).expect("a tool"));
+    for (tool, redactor) in tools.iter().zip(&redactors) {
+        within(tool.call(&ToolCall::new("ask", json!({})), &CallContext::default())).await.expect("an output");
+        assert_eq!(redactor.clean("token-number-1").as_deref(), Some("[REDACTED]"));
+    }
+    assert_eq!((api.seen().len(), tokens.seen().len()), (2, 1));
+    within(call(&api.url("/"), &client(&tokens.url("/token")), json!({}))).await;
+    assert_eq!(tokens.seen().len(), 2, "another fetch is another client");
 }
 
 #[tokio::test]

@@ -80,15 +80,40 @@ fn secrets_are_known_in_every_spelling() {
         "auth_method": {"type": "basic", "username": "me", "password": "pass word/1"},
         "headers": {"Authorization": "Token header-secret", "X-Api-Key": "key-in-header", "X-Page": "not-secret-at-all", "X-Token": "{{ q }}"},
         "query": {"access_token": "token-in-query", "size": 10},
+        "api_url": "https://a.example/x?api_key=key+in+address&page=not-secret-at-all",
+        "body": {"login": [{"password": "password-in-body", "name": "not-secret-at-all"}]},
         "parameters": [{"name": "q"}],
     });
     tool("https://a.example/x", &more, &redactor);
-    for secret in
-        ["pass word/1", "pass+word%2F1", "pass%20word%2F1", "bWU6cGFzcyB3b3JkLzE=", "header-secret", "key-in-header", "token-in-query"]
-    {
+    for secret in [
+        "pass word/1",
+        "pass+word%2F1",
+        "pass%20word%2F1",
+        "bWU6cGFzcyB3b3JkLzE=",
+        "header-secret",
+        "key-in-header",
+        "token-in-query",
+        "key in address",
+        "password-in-body",
+    ] {
         assert_eq!(redactor.clean(secret).as_deref(), Some("[REDACTED]"), "{secret}");
     }
     assert_eq!(redactor.clean("not-secret-at-all {{ q }}"), None);
     let known = definition("https://a.example", &more).secrets();
     assert!(known.iter().any(|secret| secret.expose_secret() == "header-secret"));
+}
+
+/// An approval must not outlive a change of what a call does; a new key changes nothing of that.
+#[test]
+fn what_stands_behind_a_tool_is_known_by_its_hash() {
+    let hash = |url: &str, more: &Value| tool(url, more, &Redactor::default()).spec().implementation();
+    let with_key = |key: &str| json!({"auth_method": {"type": "bearer", "token": key}, "headers": {"X-Token": key}});
+    let one = hash("https://a.example/x", &with_key(CANARY));
+    assert!(one.is_some());
+    assert_eq!(one, hash("https://a.example/x", &with_key("another-secret-key")));
+    assert_ne!(one, hash("https://b.example/x", &with_key(CANARY)));
+    assert_ne!(one, hash("https://a.example/x", &json!({})));
+    let posted = json!({"method": "POST"});
+    assert_ne!(hash("https://a.example/x", &posted), hash("https://a.example/x", &json!({"method": "DELETE"})));
+    assert_ne!(hash("https://a.example/x", &posted), hash("https://a.example/x", &json!({"method": "POST", "body": {"a": 1}})));
 }

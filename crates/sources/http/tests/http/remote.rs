@@ -45,7 +45,7 @@ fn names(list: &ToolList) -> Vec<String> {
 
 fn listing() -> Value {
     json!({"tools": [
-        {"name": "add", "description": "Adds; see mix.", "parameters": [{"name": "a", "type": "integer"}, {"name": "b", "type": "integer"}]},
+        {"name": "add", "description": "Adds; see `mix`.", "parameters": [{"name": "a", "type": "integer"}, {"name": "b", "type": "integer"}]},
         {"name": "mix", "description": "Mixes.", "input_schema": {"type": "object", "properties": {"x": {"type": "string"}}}},
         {"name": "rest", "inputSchema": {"type": "object"}},
         {"name": "none"},
@@ -84,7 +84,7 @@ async fn tools_are_listed_and_called() {
     let list = ready(&source).await;
     assert_eq!(names(&list), ["lab_add", "lab_mix", "lab_rest", "lab_none"]);
     let add = list.as_slice()[0].spec();
-    assert_eq!((add.origin().kind, &**add.description()), (ToolKind::Mcp, "Adds; see lab_mix."));
+    assert_eq!((add.origin().kind, &**add.description()), (ToolKind::Mcp, "Adds; see `lab_mix`."));
     assert_eq!(add.input().value()["required"], json!(["a", "b"]));
     let outcome = call(&source, "lab_add", json!({"a": "1", "b": 2})).await;
     assert_eq!((&outcome["data"], &outcome["metadata"]), (&json!({"sum": 3}), &json!({"status": 200})), "{outcome}");

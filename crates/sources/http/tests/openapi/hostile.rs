@@ -110,7 +110,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_document_with_parts_replaced_is_survived(changes in prop::collection::vec((any::<prop::sample::Index>(), any_json()), 1..30)) {
