@@ -179,7 +179,7 @@ fn the_sample_teaches_and_has_no_warnings() {
     let checked = in_sample(&["tools", "check"]);
     assert_eq!(
         (checked.status.code(), stdout(&checked).as_str()),
-        (Some(0), "✓ 5 tools, 2 sets, 1 agents; 0 errors, 0 warnings\n"),
+        (Some(0), "✓ 5 tools, 2 sets, 1 agent; 0 errors, 0 warnings\n"),
         "{}",
         stderr(&checked)
     );
@@ -193,6 +193,36 @@ fn the_sample_teaches_and_has_no_warnings() {
     let again = project.run(&["init", "sample"]);
     assert_eq!(again.status.code(), Some(1));
     assert!(stderr(&again).contains("is not overwritten"), "{}", stderr(&again));
+}
+
+/// A public API's document of 68 operations becomes tools with one line of YAML.
+#[test]
+fn an_openapi_document_imports_without_hand_work() {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/sources/http/tests/openapi/hosting.json");
+    let document = fs::read_to_string(document).expect("the document");
+    let project =
+        Project::new(&[("tools/native/hosting.json", &document), ("tools/native/hub.yaml", "openapi: hosting.json\nprefix: hub\n")]);
+    let list = project.json(&["tools", "--json"]);
+    assert_eq!(list["diagnostics"], json!([]));
+    let names: Vec<&str> = list["tools"]
+        .as_array()
+        .expect("tools")
+        .iter()
+        .filter_map(|tool| tool["name"].as_str())
+        .filter(|name| name.starts_with("hub_"))
+        .collect();
+    assert_eq!(names.len(), 62, "six of them cannot be tools");
+    for name in &names {
+        assert!(name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'), "{name}");
+    }
+    for (text, message) in
+        [("openapi: missing.json\n", "cannot be read"), ("openapi: ../../../../etc/hostname\n", ""), ("openapi: hub.yaml\n", "OpenAPI")]
+    {
+        project.write("tools/native/hub.yaml", text.as_bytes());
+        let diagnostics = project.json(&["tools", "check", "--json"])["diagnostics"].clone();
+        assert_eq!(diagnostics.as_array().map(Vec::len), Some(1), "{diagnostics}");
+        assert!(diagnostics[0]["message"].as_str().is_some_and(|said| said.contains(message)), "{diagnostics}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@
 mod calls;
 mod catalogue;
 mod cpu;
+mod project;
 mod report;
 mod start;
 
@@ -22,6 +23,7 @@ fn main() {
             let mut report = Report::default();
             calls::measure(&mut report);
             catalogue::measure(&mut report);
+            project::measure(&mut report);
             start::measure(&mut report, binary);
             println!("{report}");
         }

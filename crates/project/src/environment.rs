@@ -6,7 +6,7 @@ use secrecy::SecretString;
 
 use crate::yaml::Node;
 
-/// Replaces `${NAME}` and `${NAME:-default}` in every text, and gives back the values that look like secrets.
+/// Replaces `${NAME}` and `${NAME:-default}` in every text (`$${` stands for `${` itself), and gives back the values that look like secrets.
 ///
 /// # Errors
 /// Where a variable is not set, or a reference does not end.
@@ -33,6 +33,12 @@ fn expand_text(text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<E
     let mut used = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
+        if let Some(escaped) = before.strip_suffix('$') {
+            expanded.push_str(escaped);
+            expanded.push_str("${");
+            rest = after;
+            continue;
+        }
         expanded.push_str(before);
         let Some((reference, tail)) = after.split_once('}') else {
             return Err(FieldError::new("", "`${` is not closed").hint("write ${NAME} or ${NAME:-default}"));
@@ -81,6 +87,7 @@ mod tests {
         let (value, secrets) = expanded("a: in ${PLACE}, ${PLACE}\nb: {c: '${HOUSE_KEY}'}\nd: ${NONE:-x}${EMPTY:-y}\n").expect("expanded");
         assert_eq!(value, json!({"a": "in Rome, Rome", "b": {"c": "s3cr3t-value"}, "d": "xy"}));
         assert_eq!(secrets, ["s3cr3t-value"]);
+        assert_eq!(expanded("a: '$${PLACE} ${PLACE} $$x'").expect("expanded").0, json!({"a": "${PLACE} Rome $$x"}));
         assert_eq!(expanded("auth_method: {value: '${PLACE}'}").expect("expanded").1, ["Rome"]);
     }
 

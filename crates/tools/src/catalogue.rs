@@ -194,12 +194,17 @@ impl Catalogue {
         self.lock().sets.clone()
     }
 
-    /// The tools of a set that everyone sees; nothing where there is no such set.
+    /// The tools of a set that everyone sees, in the set's order; nothing where there is no such set.
     #[must_use]
     pub fn set(&self, name: &str) -> Option<Vec<Arc<Entry>>> {
         let set = self.lock().sets.iter().find(|set| *set.name == *name).cloned()?;
         let snapshot = self.snapshot(&View::default());
-        Some(snapshot.iter().filter(|entry| set.tools.iter().any(|pattern| entry.is_named(pattern))).cloned().collect())
+        let mut tools: Vec<Arc<Entry>> = Vec::new();
+        for pattern in &set.tools {
+            let found = snapshot.iter().filter(|entry| entry.is_named(pattern) && !tools.iter().any(|known| Arc::ptr_eq(known, entry)));
+            tools.extend(found.cloned().collect::<Vec<_>>());
+        }
+        Some(tools)
     }
 
     /// Resolves what an agent may use, as seen now.

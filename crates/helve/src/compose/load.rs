@@ -158,8 +158,9 @@ fn runnable(root: &Path, definition: &CommandDefinition, file: &ProjectFile) -> 
     let mut parts: Vec<Vec<u8>> = definition.command.iter().map(|argument| argument.clone().into_bytes()).collect();
     parts.extend(definition.env.iter().map(|variable| variable.clone().into_bytes()));
     parts.extend(definition.working_folder.iter().map(|folder| folder.clone().into_bytes()));
-    for argument in &definition.command {
-        let script = root.join(definition.working_folder.as_deref().unwrap_or_default()).join(argument);
+    // A program is found from the project's folder, a file that it opens from the folder it runs in.
+    let places = [root.to_owned(), root.join(definition.working_folder.as_deref().unwrap_or_default())];
+    for script in definition.command.iter().flat_map(|argument| places.iter().map(move |place| place.join(argument))) {
         parts.extend(
             script.canonicalize().ok().filter(|path| path.starts_with(root) && path.is_file()).and_then(|path| std::fs::read(path).ok()),
         );

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use helve_core::authored::{FieldError, read_parameters};
-use helve_core::{Digest, DynTool, Permission, Redactor, Schema, ToolKind, ToolSpec, printable};
+use helve_core::{Digest, DynTool, Permission, Redactor, Schema, ToolKind, ToolSpec, printable, secret};
 use serde_json::json;
 
 use crate::argv::Argv;
@@ -57,11 +57,14 @@ impl CommandDefinition {
 
     /// What would run, as a person would type it: for the question whether a folder is trusted.
     ///
-    /// Variables that the tool sets or is given stand before the program, the folder after it. Nothing in it can
-    /// hide: words with special characters are quoted, and characters that deceive are shown as escapes.
+    /// Variables that the tool sets or is given stand before the program, without the values of secret ones; the folder
+    /// stands after it. Nothing in it can hide: words with special characters are quoted, and characters that deceive
+    /// are shown as escapes.
     #[must_use]
     pub fn what_runs(&self) -> String {
         let variables = self.env.iter().map(|entry| match entry.split_once('=') {
+            // What `${NAME}` in the file stood for has been filled in by now.
+            Some((name, _)) if secret::is_secret_variable(name) => format!("{}={}", quote(name), secret::MASK),
             Some((name, value)) => format!("{}={}", quote(name), quote(value)),
             None => format!("{0}=${0}", quote(entry)),
         });

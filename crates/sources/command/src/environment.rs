@@ -66,7 +66,7 @@ impl Environment {
             if value.is_some_and(|value| value.contains('\0')) {
                 return Err(wrong(format!("the value of `{name}` holds the character NUL")));
             }
-            if let Some(value) = value.filter(|_| secret::is_secret_field(name)) {
+            if let Some(value) = value.filter(|_| secret::is_secret_variable(name)) {
                 redactor.add([value.to_owned().into()]);
             }
             variables.push(Variable { name: name.to_owned(), value: value.map(str::to_owned) });

@@ -24,7 +24,9 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
         let sets = workspace.helve().catalogue().sets().len();
         let (agents, warnings) = (report.agents.len(), report.diagnostics.len() - errors);
         let mark = if errors == 0 { styled(GOOD, "✓ ") } else { String::new() };
-        terminal::print(&format!("{mark}{tools} tools, {sets} sets, {agents} agents; {errors} errors, {warnings} warnings"));
+        let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let found = [counted(tools, "tool"), counted(sets, "set"), counted(agents, "agent")].join(", ");
+        terminal::print(&format!("{mark}{found}; {}, {}", counted(errors, "error"), counted(warnings, "warning")));
     }
     if errors > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -95,4 +95,8 @@ fn people_see_what_runs() {
         runs(json!({"command": ["./x"], "env": ["HOME", "LD_PRELOAD=./a b.so"], "working_folder": "scripts"})),
         "HOME=$HOME LD_PRELOAD='./a b.so' ./x (in scripts)"
     );
+    assert_eq!(
+        runs(json!({"command": ["./x"], "env": ["API_TOKEN=canary", "STRIPE_KEY"]})),
+        "API_TOKEN=[REDACTED] STRIPE_KEY=$STRIPE_KEY ./x"
+    );
 }
