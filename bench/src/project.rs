@@ -51,7 +51,7 @@ pub fn measure(report: &mut Report) {
     });
     let opened = cpu::least(5, || {
         let helve = Helve::open_with(folder.path(), None, helve::Redactor::default()).expect("a project");
-        assert_eq!(helve.catalogue().list().len(), FILES);
+        assert!(helve.catalogue().list().len() >= FILES);
         assert!(helve.project().expect("a project").diagnostics.is_empty());
     });
     let millis = |time: std::time::Duration| time.as_secs_f64() * 1e3;

@@ -111,13 +111,4 @@ mod tests {
             assert_eq!(killed, 1, "{number}");
         }
     }
-
-    /// Not a measurement to rely on: `cargo test -p helve-command --release -- --ignored --nocapture sweep`.
-    #[test]
-    #[ignore = "measures"]
-    fn how_long_it_takes() {
-        let begun = Instant::now();
-        assert_eq!((0..100).map(|_| kill_marked("HELVE_TEST_SWEEP=none")).sum::<usize>(), 0);
-        println!("{:?} for {} processes", begun.elapsed() / 100, fs::read_dir("/proc").map_or(0, Iterator::count));
-    }
 }

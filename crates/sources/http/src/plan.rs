@@ -14,7 +14,7 @@ use crate::shape::{Shape, broken, join, unfilled};
 use crate::template::{Template, Variables};
 
 /// Headers that belong to HTTP itself. Whoever sets them can say one thing and do another.
-const FORBIDDEN: [&str; 13] = [
+pub(crate) const FORBIDDEN: [&str; 13] = [
     "accept-encoding",
     "connection",
     "content-length",

@@ -2,6 +2,7 @@
 
 use helve_core::authored::FieldError;
 use helve_core::printable::{escape, shorten};
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::Skipped;
@@ -123,7 +124,7 @@ impl<'d> Document<'d> {
         let Some(fragment) = reference.strip_prefix('#') else {
             return Err(format!("it refers to `{}`, which is outside the document; bundle the document first", shown(reference)));
         };
-        let pointer = percent_decoded(fragment);
+        let pointer = percent_decode_str(fragment).decode_utf8_lossy();
         self.root.pointer(&pointer).ok_or_else(|| format!("it refers to `{}`, which is not in the document", shown(reference)))
     }
 }
@@ -152,23 +153,4 @@ impl Operation<'_> {
 /// A word of the document, safe to show.
 pub(super) fn shown(text: &str) -> String {
     shorten(&escape(text), 120)
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let code = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match code {
-            Some(code) if byte == b'%' => {
-                bytes.push(code);
-                rest = &tail[2..];
-            }
-            _ => {
-                bytes.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

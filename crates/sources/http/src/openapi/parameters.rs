@@ -11,29 +11,12 @@ use super::document::{Document, Operation, shown};
 use super::schema::Converter;
 use super::servers;
 use crate::definition::{Auth, OpenApiDefinition};
+use crate::plan::FORBIDDEN;
 
 /// Parameters of one operation.
 const MAX_PARAMETERS: usize = 200;
-/// Headers that are no parameters: OpenAPI says so of the first three, and the others belong to the connection.
-const NOT_PARAMETERS: [&str; 17] = [
-    "accept",
-    "content-type",
-    "authorization",
-    "accept-encoding",
-    "connection",
-    "content-length",
-    "cookie",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+/// Headers that OpenAPI says are no parameters, and cookies, which belong to no call. See also [`FORBIDDEN`].
+const NOT_PARAMETERS: [&str; 4] = ["accept", "content-type", "authorization", "cookie"];
 
 /// Where the arguments of one tool go.
 #[derive(Default)]
@@ -150,7 +133,9 @@ impl Parameter<'_> {
         };
         match self.place {
             "header" => {
-                NOT_PARAMETERS.contains(&self.name.to_ascii_lowercase().as_str())
+                let name = self.name.to_ascii_lowercase();
+                NOT_PARAMETERS.contains(&name.as_str())
+                    || FORBIDDEN.contains(&name.as_str())
                     || definition.headers.keys().any(same)
                     || header.is_some_and(same)
             }
