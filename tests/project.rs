@@ -250,6 +250,53 @@ fn rules_hold_and_a_call_that_waits_says_so() {
     assert_eq!(denied["error"]["details"]["reason"], "policy");
 }
 
+/// Settings that cannot be read may hold rules: nothing runs without a person until they can.
+#[test]
+fn broken_settings_do_not_open_what_they_close() {
+    let project = Project::new(&[("helve.yaml", "permissions: [{tool: calculate, permission: deny}]\n")]);
+    assert_eq!(project.json(&["tools", "call", "calculate", "expression=1", "--json"])["error"]["kind"], "permission_denied");
+    project.write("helve.yaml", b"permissions: [{tool: calculate, permission: deny}]\nmodel: ${NOT_SET_ANYWHERE}\n");
+    let asked = project.run(&["tools", "call", "calculate", "expression=1"]);
+    assert_eq!(asked.status.code(), Some(3));
+    assert!(stderr(&asked).contains("NOT_SET_ANYWHERE"), "{}", stderr(&asked));
+    project.write("helve.yml", b"{}");
+    project.write("helve.yaml", b"permissions: [{tool: calculate, permission: deny}]\n");
+    assert_eq!(project.json(&["tools", "call", "calculate", "expression=1", "--json"])["error"]["kind"], "permission_denied");
+}
+
+/// Nothing of the environment leaves the machine because someone looked at a folder.
+#[test]
+fn servers_are_connected_only_when_the_folder_is_trusted() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a listener");
+    let file =
+        format!("name: far\nmcp_server_url: http://{}/\nmcp_api_key: \"${{SOME_SECRET}}\"\n", listener.local_addr().expect("an address"));
+    let project = Project::new(&[("tools/mcp/far.yaml", &file)]);
+    let run = |arguments: &[&str]| project.command(arguments).env("SOME_SECRET", "canary-0123456789").output().expect("helve runs");
+    let listed = run(&["tools"]);
+    assert!(stderr(&listed).contains("nobody trusts this folder yet"), "{}", stderr(&listed));
+    assert!(listener.accept().is_err(), "nobody was asked for anything");
+    let trusted = run(&["trust", "--yes", "--json"]);
+    let shown: Value = serde_json::from_slice(&trusted.stdout).expect("JSON");
+    assert!(shown["runs"][0]["what"].as_str().is_some_and(|what| what.starts_with("connects to http://127.0.0.1")), "{shown}");
+    let server = std::thread::spawn(move || {
+        listener.set_nonblocking(false).expect("a listener");
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut request = [0; 4096];
+        let read = std::io::Read::read(&mut stream, &mut request).expect("a request");
+        let body = r#"{"tools":[{"name":"ping","description":"Pings.","parameters":[]}]}"#;
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        std::io::Write::write_all(&mut stream, answer.as_bytes()).expect("an answer");
+        String::from_utf8_lossy(&request[..read]).into_owned()
+    });
+    let listed = run(&["tools", "--json"]);
+    assert!(stdout(&listed).contains("far_ping"), "{}{}", stdout(&listed), stderr(&listed));
+    assert!(server.join().expect("a request").to_lowercase().contains("x-api-key: canary-0123456789"), "now it is meant to go there");
+}
+
 /// On a terminal the person is asked. `script` gives the command one.
 #[test]
 fn a_person_at_a_terminal_is_asked() {
@@ -383,21 +430,27 @@ async fn agents_ask_before_commands_of_a_folder_nobody_trusts() {
     let project = Project::new(&[
         ("helve.yaml", "permissions: [{tool: say, permission: auto}]\n"),
         ("tools/builtin/say.yaml", &echo("say")),
-        ("agents/x.yaml", "name: x\ntools: [say]\n"),
+        ("tools/native/tell.yaml", "name: tell\ndescription: x\napi_url: http://127.0.0.1:9/${HOME}\n"),
+        ("tools/native/ask.yaml", "name: ask\ndescription: x\napi_url: http://127.0.0.1:9/\n"),
+        ("agents/x.yaml", "name: x\ntools: [say, tell, ask]\n"),
     ]);
     let state = helve::StateFolder::at(project.state.path());
     let open = || helve::Helve::open_with(project.folder.path(), Some(state.clone()), helve::Redactor::default()).expect("a project");
-    let call = async |helve: &helve::Helve| {
+    let call_one = async |helve: &helve::Helve, tool: &str, arguments: Value| {
         let agent = helve.project().expect("a project").agents[0].clone();
         let toolkit = helve.catalogue().toolkit(&agent.selection, &helve::View::default()).expect("a toolkit");
-        let outcome = toolkit.execute(helve.executor(), "say", json!({"text": "hi"}), &helve::CallContext::default()).await;
+        let outcome = toolkit.execute(helve.executor(), tool, arguments, &helve::CallContext::default()).await;
         json!(outcome)["status"].clone()
     };
+    let call = async |helve: &helve::Helve| call_one(helve, "say", json!({"text": "hi"})).await;
     let helve = open();
     assert_eq!(call(&helve).await, "waiting", "its own rule cannot loosen that");
     let person = json!(helve.call("say", json!({"text": "hi"})).await);
     assert_eq!(person["status"], "done", "a person who calls consents");
+    assert_eq!(call_one(&helve, "tell", json!({})).await, "waiting", "it would send what the environment holds");
+    assert_eq!(call_one(&helve, "ask", json!({})).await, "done", "it sends nothing of the user's");
     helve.trust().expect("kept");
+    assert_eq!(call_one(&helve, "tell", json!({})).await, "done");
     assert_eq!(call(&helve).await, "done");
     assert_eq!(call(&open()).await, "done", "trust is remembered");
     project.write("tools/builtin/say.yaml", echo("say").replace("[cat]", "[cat, '-']").as_bytes());

@@ -40,9 +40,8 @@ pub enum Command {
     Agents,
     /// Write a sample project that teaches
     Init {
-        /// The folder; made if it is not there
-        #[arg(default_value = ".")]
-        directory: PathBuf,
+        /// The folder, made if it is not there; left out, the project's folder
+        directory: Option<PathBuf>,
     },
     /// Trust this folder to run what it describes
     Trust(Trust),

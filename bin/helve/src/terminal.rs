@@ -53,6 +53,12 @@ pub fn error(message: &str, hint: Option<&str>) {
     }
 }
 
+/// Rewrites the last line of stderr, to show progress; an empty text takes it away.
+pub fn progress(text: &str) {
+    let mut stderr = anstream::stderr();
+    let _ = write!(stderr, "\r\u{1b}[2K{}", styled(FAINT, &clean(text))).and_then(|()| stderr.flush());
+}
+
 /// Whether a person can be asked.
 pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
@@ -71,7 +77,7 @@ pub fn width() -> usize {
 /// Asks a question and reads one line; nothing where the input ends.
 pub fn ask(question: &str) -> Option<String> {
     let mut stderr = anstream::stderr();
-    let _ = write!(stderr, "{question} ").and_then(|()| stderr.flush());
+    let _ = write!(stderr, "{} ", clean(question)).and_then(|()| stderr.flush());
     let mut line = String::new();
     match io::stdin().lock().read_line(&mut line) {
         Ok(0) | Err(_) => None,

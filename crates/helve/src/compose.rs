@@ -41,7 +41,7 @@ impl Helve {
     pub fn with_options(options: ExecutorOptions) -> Self {
         let helve = Self::bare(options);
         #[cfg(feature = "builtins")]
-        helve.add_builtins();
+        helve.catalogue.add_source(Self::builtins());
         helve
     }
 
@@ -59,9 +59,8 @@ impl Helve {
     }
 
     #[cfg(feature = "builtins")]
-    fn add_builtins(&self) {
-        let source = helve_core::ListSource::new("builtin", helve_builtins::tools());
-        self.catalogue.add_source(std::sync::Arc::new(source));
+    fn builtins() -> std::sync::Arc<helve_core::ListSource> {
+        std::sync::Arc::new(helve_core::ListSource::new("builtin", helve_builtins::tools()))
     }
 
     /// All tools.

@@ -36,8 +36,8 @@ pub(crate) const FOLDERS: [(Kind, &str); 6] = [
     (Kind::Agent, "agents"),
 ];
 
-/// The name of the file with settings.
-pub(crate) const CONFIG: &str = "helve.yaml";
+/// The names that the file with settings may have; the first that is there is read.
+pub(crate) const CONFIGS: [&str; 2] = ["helve.yaml", "helve.yml"];
 
 /// A project's folder and the files in it.
 #[derive(Debug, Clone)]
@@ -60,10 +60,12 @@ pub fn discover(root: &Path) -> std::io::Result<Folder> {
         return Err(std::io::Error::new(std::io::ErrorKind::NotADirectory, "not a folder"));
     }
     let mut found = Folder { root, files: Vec::new(), diagnostics: Vec::new() };
-    for name in [CONFIG, "helve.yml"] {
-        if found.root.join(name).is_file() {
-            found.files.push((Kind::Config, name.into()));
-        }
+    let settings: Vec<_> = CONFIGS.into_iter().filter(|name| found.root.join(name).is_file()).collect();
+    found.files.extend(settings.first().map(|name| (Kind::Config, (*name).into())));
+    if let [used, unused] = settings[..] {
+        let diagnostic =
+            Diagnostic::in_file(Severity::Error, &unused.into(), format!("there is {used} already, and only one of them is read"));
+        found.diagnostics.push(diagnostic.hint(format!("move what is in {unused} to {used}")));
     }
     for (kind, folder) in FOLDERS {
         found.search(kind, folder);
@@ -133,6 +135,10 @@ mod tests {
             ["helve.yaml", "tools/native/a.yml", "tools/native/b.yaml", "tool_sets/s.yaml", "configs/tool_sets/t.yaml", "agents/x.yaml"]
         );
         assert_eq!(found.of(Kind::Set).count(), 2);
+        assert!(found.diagnostics.is_empty());
+        fs::write(folder.path().join("helve.yml"), "").expect("a file");
+        let both = discover(folder.path()).expect("a project");
+        assert_eq!((both.of(Kind::Config).count(), both.diagnostics.len()), (1, 1), "never one silently instead of the other");
         assert!(discover(&folder.path().join("nowhere")).is_err());
     }
 }

@@ -10,8 +10,8 @@ use crate::yaml::Node;
 ///
 /// # Errors
 /// Where a variable is not set, or a reference does not end.
-pub(crate) fn expand(node: &mut Node, look_up: &dyn Fn(&str) -> Option<String>) -> Result<Vec<SecretString>, FieldError> {
-    let mut secrets = Vec::new();
+pub(crate) fn expand(node: &mut Node, look_up: &dyn Fn(&str) -> Option<String>) -> Result<Used, FieldError> {
+    let mut all = Used::default();
     node.rewrite::<FieldError>(&mut |path, text| {
         if !text.contains("${") {
             return Ok(None);
@@ -19,10 +19,22 @@ pub(crate) fn expand(node: &mut Node, look_up: &dyn Fn(&str) -> Option<String>) 
         let (expanded, used) = expand_text(text, look_up).map_err(|error| FieldError { path: path.to_owned(), ..error })?;
         let field = path.rsplit('/').next().unwrap_or_default();
         let in_secret_field = is_secret_field(field) || path.starts_with("/auth_method");
-        secrets.extend(used.into_iter().filter(|(name, _)| in_secret_field || is_secret_variable(name)).map(|(_, value)| value.into()));
+        all.variables.extend(used.iter().map(|(name, _)| name.clone()).filter(|name| look_up(name).is_some()));
+        all.secrets.extend(used.into_iter().filter(|(name, _)| in_secret_field || is_secret_variable(name)).map(|(_, value)| value.into()));
         Ok(Some(expanded))
     })?;
-    Ok(secrets)
+    all.variables.sort_unstable();
+    all.variables.dedup();
+    Ok(all)
+}
+
+/// What the environment put into a file.
+#[derive(Debug, Default)]
+pub(crate) struct Used {
+    /// The variables that were set and used.
+    pub(crate) variables: Vec<String>,
+    /// The values among them that must not show.
+    pub(crate) secrets: Vec<SecretString>,
 }
 
 /// The text with its variables, and what each was replaced by.
@@ -78,8 +90,8 @@ mod tests {
 
     fn expanded(text: &str) -> Result<(serde_json::Value, Vec<String>), FieldError> {
         let mut node = crate::yaml::read(text).expect("YAML");
-        let secrets = expand(&mut node, &look_up)?;
-        Ok((node.value(), secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect()))
+        let used = expand(&mut node, &look_up)?;
+        Ok((node.value(), used.secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect()))
     }
 
     #[test]

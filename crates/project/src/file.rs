@@ -22,6 +22,7 @@ pub struct ProjectFile {
     path: Arc<str>,
     text: Arc<str>,
     node: Node,
+    variables: Vec<String>,
     secrets: Vec<SecretString>,
 }
 
@@ -48,10 +49,10 @@ impl ProjectFile {
             let diagnostic = Diagnostic::in_file(Severity::Error, path, &error.message).at(error.position, text);
             Box::new(Diagnostic { hint: error.hint, ..diagnostic })
         })?;
-        let mut file = Self { path: path.clone(), text: text.into(), node, secrets: Vec::new() };
+        let mut file = Self { path: path.clone(), text: text.into(), node, variables: Vec::new(), secrets: Vec::new() };
         let mut expanded = file.node.clone();
-        file.secrets = environment::expand(&mut expanded, look_up).map_err(|error| Box::new(file.diagnose(Severity::Error, &error)))?;
-        file.node = expanded;
+        let used = environment::expand(&mut expanded, look_up).map_err(|error| Box::new(file.diagnose(Severity::Error, &error)))?;
+        (file.node, file.variables, file.secrets) = (expanded, used.variables, used.secrets);
         Ok(file)
     }
 
@@ -65,6 +66,12 @@ impl ProjectFile {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The environment variables whose values it took.
+    #[must_use]
+    pub fn variables(&self) -> &[String] {
+        &self.variables
     }
 
     /// What the environment put into it that must not show.
@@ -186,7 +193,10 @@ mod tests {
             ("name: x\nsise: 3\n", "error: tools/x.yaml:2: there is no field `sise`\n  2 | sise: 3\n  hint: did you mean `size`?"),
             ("name: x\nsize: big\n", "error: tools/x.yaml:2: `size` should be integer, and is string \"big\"\n  2 | size: big"),
             ("name: x\nsize: 300\n", "error: tools/x.yaml:2: `size` should be 255 or less, and is integer 300\n  2 | size: 300"),
-            ("name: x\ntimeout: soon\n", "error: tools/x.yaml:2: `timeout` should be"),
+            (
+                "name: x\ntimeout: soon\n",
+                "error: tools/x.yaml:2: `timeout` should be text such as `30s`, `5m`, `1h`, and is string \"soon\"",
+            ),
             (
                 "name: x\ninner: {dept: 1}\n",
                 "error: tools/x.yaml:2: there is no field `inner.dept`\n  2 | inner: {dept: 1}\n  hint: did you mean `depth`?",

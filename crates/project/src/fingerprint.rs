@@ -1,10 +1,10 @@
 //! Whether anything in a project changed, told from names, sizes and times alone.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::discover::{CONFIG, FOLDERS};
+use crate::discover::{CONFIGS, FOLDERS};
 
 /// The names, sizes and times of a project's files at one moment. Equal ones mean that nothing changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,12 +13,24 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes the fingerprint of a project, scripts and documents beside its files included.
+    /// Takes the fingerprint of some files.
+    #[must_use]
+    pub fn of_files(files: &[PathBuf]) -> Self {
+        let mut fingerprint = Self::default();
+        for file in files {
+            fingerprint.add(file);
+        }
+        fingerprint
+    }
+
+    /// Takes the fingerprint of a project: its files, and what lies beside them.
     #[must_use]
     pub fn of(root: &Path) -> Self {
         let root = &root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let mut fingerprint = Self::default();
-        fingerprint.add(&root.join(CONFIG));
+        for file in CONFIGS.into_iter().map(|name| root.join(name)) {
+            fingerprint.add(&file);
+        }
         for (_, folder) in FOLDERS {
             let Ok(entries) = fs::read_dir(root.join(folder)) else { continue };
             for entry in entries.flatten() {
@@ -54,5 +66,9 @@ mod tests {
         assert_ne!(one, Fingerprint::of(folder.path()));
         fs::write(folder.path().join("helve.yaml"), "").expect("a file");
         assert_eq!(Fingerprint::of(folder.path()).files.len(), 2);
+        let script = folder.path().join("script.py");
+        let before = Fingerprint::of_files(std::slice::from_ref(&script));
+        fs::write(&script, "print(1)").expect("a file");
+        assert_ne!(before, Fingerprint::of_files(&[script]));
     }
 }

@@ -62,6 +62,7 @@ struct State {
 }
 
 struct Registered {
+    rank: u32,
     source: Arc<dyn ToolSource>,
     scope: Scope,
     state: watch::Receiver<SourceState>,
@@ -92,7 +93,7 @@ impl Catalogue {
     pub fn new() -> Self {
         let own = Arc::new(ListSource::new("program", []));
         let catalogue = Self { state: Arc::default(), own: own.clone(), membership: Arc::default() };
-        catalogue.add_source(own);
+        catalogue.add_source_at(0, own);
         catalogue
     }
 
@@ -114,8 +115,16 @@ impl Catalogue {
 
     /// Adds a source behind those that are there; where names meet, the earlier source keeps them.
     pub fn add_source(&self, source: Arc<dyn ToolSource>) {
-        let registered = Registered { scope: source.scope(), state: source.tools(), source, fresh: true, ended: false };
-        self.lock().sources.push(registered);
+        self.add_source_at(u32::MAX, source);
+    }
+
+    /// Adds a source at a rank: behind those of the same or a lower one, before those of a higher.
+    pub fn add_source_at(&self, rank: u32, source: Arc<dyn ToolSource>) {
+        let registered = Registered { rank, scope: source.scope(), state: source.tools(), source, fresh: true, ended: false };
+        let mut state = self.lock();
+        let place = state.sources.partition_point(|known| known.rank <= rank);
+        state.sources.insert(place, registered);
+        drop(state);
         self.membership.send_replace(());
     }
 

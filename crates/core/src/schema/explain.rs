@@ -242,7 +242,15 @@ impl<'s> Walk<'s> {
         if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
             let alone = super::compile(&serde_json::json!({"pattern": pattern}));
             if alone.is_ok_and(|alone| !alone.is_valid(value)) {
-                self.report(path, format!("text that matches `{}`", shorten(&escape_line(pattern), SHOWN)), value);
+                // Examples say more than a pattern does.
+                let examples: Vec<_> =
+                    schema.get("examples").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).take(5).collect();
+                let expected = if examples.is_empty() {
+                    format!("text that matches `{}`", shorten(&escape_line(pattern), SHOWN))
+                } else {
+                    shorten(&escape_line(&format!("text such as `{}`", examples.join("`, `"))), SHOWN * 2)
+                };
+                self.report(path, expected, value);
             }
         }
     }

@@ -10,12 +10,14 @@ use helve_core::authored::FieldError;
 use helve_core::{Digest, DynTool, Permission, PermissionRule, Redactor};
 use helve_fetch::Fetch;
 use helve_http::{HttpDefinition, OpenApiDefinition, RemoteDefinition};
-use helve_project::{AgentFile, Diagnostic, Folder, HelveFile, Kind, ProjectFile, Runnable, SetFile, Severity, discover};
+use helve_project::{AgentFile, Diagnostic, Fingerprint, Folder, HelveFile, Kind, ProjectFile, Runnable, SetFile, Severity, discover};
 
 /// What a project's files say.
 #[derive(Default)]
 pub(super) struct Loaded {
     pub(super) root: PathBuf,
+    /// What the files looked like before they were read.
+    pub(super) seen: Fingerprint,
     pub(super) config: HelveFile,
     pub(super) commands: Vec<Arc<dyn DynTool>>,
     pub(super) native: Vec<Arc<dyn DynTool>>,
@@ -23,24 +25,34 @@ pub(super) struct Loaded {
     pub(super) sets: Vec<(SetFile, ProjectFile)>,
     pub(super) agents: Vec<(AgentFile, ProjectFile)>,
     pub(super) config_file: Option<ProjectFile>,
+    /// Whether there are settings that cannot be read, so that nobody knows the rules in them.
+    pub(super) config_is_broken: bool,
     pub(super) runnables: Vec<Runnable>,
+    /// Tools that agents must ask for until the folder is trusted, besides its commands.
+    pub(super) wary: Vec<String>,
+    /// Files beside the project's own that decide what runs.
+    pub(super) scripts: Vec<PathBuf>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
 /// Reads all files of a project.
 pub(super) fn load(folder: &Path, fetch: &Fetch, redactor: &Redactor) -> std::io::Result<Loaded> {
     let Folder { root, files, diagnostics } = discover(folder)?;
-    let mut loaded = Loaded { root, diagnostics, ..Loaded::default() };
+    // Before the files are read: a change in between is then seen as one.
+    let seen = Fingerprint::of(&root);
+    let mut loaded = Loaded { root, seen, diagnostics, ..Loaded::default() };
     for (kind, path) in &files {
         let file = match ProjectFile::open(&loaded.root, path) {
             Ok(file) => file,
             Err(diagnostic) => {
+                loaded.config_is_broken |= *kind == Kind::Config;
                 loaded.diagnostics.push(*diagnostic);
                 continue;
             }
         };
         redactor.add(file.secrets().iter().cloned());
         if let Err(diagnostic) = loaded.take(*kind, file, fetch, redactor) {
+            loaded.config_is_broken |= *kind == Kind::Config;
             loaded.diagnostics.push(*diagnostic);
         }
     }
@@ -59,17 +71,23 @@ impl Loaded {
             Kind::Command => {
                 let definition: CommandDefinition = file.read()?;
                 self.commands.push(definition.tool(&self.root, file.path(), redactor).map_err(wrong)?);
-                self.runnables.push(runnable(&self.root, &definition, &file));
+                let scripts = scripts(&self.root, &definition);
+                self.runnables.push(runnable(&definition, &scripts, &file));
+                self.scripts.extend(scripts);
             }
             Kind::Native if file.has("openapi") => self.import(&file, fetch, redactor)?,
             Kind::Native => {
                 let definition: HttpDefinition = file.read()?;
                 redactor.add(definition.secrets());
                 self.native.push(definition.tool(file.path(), fetch, redactor).map_err(wrong)?);
+                self.sends_variables([definition.name.clone()], &definition.api_url, &file);
             }
             Kind::Mcp if file.has("mcp_server_url") => {
                 let definition: RemoteDefinition = file.read()?;
                 redactor.add(definition.secrets());
+                let what = format!("connects to {}", address(&definition.mcp_server_url));
+                let digest = Digest::of([file.text().as_bytes()]);
+                self.runnables.push(Runnable { name: definition.name.clone(), what, file: file.path().to_string(), digest });
                 self.remotes.push((definition, file));
             }
             Kind::Mcp => {
@@ -108,10 +126,23 @@ impl Loaded {
         for tool in &imported.tools {
             self.native.push(tool.tool(file.path(), fetch, redactor).map_err(wrong)?);
         }
+        let to = imported.tools.first().map(|tool| tool.api_url.clone()).unwrap_or_default();
+        self.sends_variables(imported.tools.into_iter().map(|tool| tool.name), &to, file);
         for skipped in &imported.skipped {
             tracing::info!(file = %file.path(), operation = %skipped.operation, reason = %skipped.reason, "operation not imported");
         }
         Ok(())
+    }
+
+    /// Tools that send what the environment holds elsewhere are part of what a person must trust.
+    fn sends_variables(&mut self, tools: impl IntoIterator<Item = String>, url: &str, file: &ProjectFile) {
+        if file.variables().is_empty() {
+            return;
+        }
+        let what = format!("sends {} to {}", file.variables().join(", "), address(url));
+        let digest = Digest::of([file.text().as_bytes()]);
+        self.runnables.push(Runnable { name: file.path().to_string(), what, file: file.path().to_string(), digest });
+        self.wary.extend(tools);
     }
 
     /// Rules that loosen are part of what a person must trust.
@@ -153,18 +184,29 @@ fn read_document(root: &Path, beside: &str, name: &str) -> Result<serde_json::Va
     helve_project::read_yaml(&text).map(|node| node.value()).map_err(|error| format!("`{name}`, line {}: {error}", error.position.line))
 }
 
+/// The scripts of the project that a command names.
+fn scripts(root: &Path, definition: &CommandDefinition) -> Vec<PathBuf> {
+    // A program is found from the project's folder, a file that it opens from the folder it runs in.
+    let places = [root.to_owned(), root.join(definition.working_folder.as_deref().unwrap_or_default())];
+    let named = definition.command.iter().flat_map(|argument| places.iter().map(move |place| place.join(argument)));
+    let mut scripts: Vec<_> =
+        named.filter_map(|path| path.canonicalize().ok()).filter(|path| path.starts_with(root) && path.is_file()).collect();
+    scripts.sort_unstable();
+    scripts.dedup();
+    scripts
+}
+
 /// What a command tool would run, with the scripts of the project that it names.
-fn runnable(root: &Path, definition: &CommandDefinition, file: &ProjectFile) -> Runnable {
+fn runnable(definition: &CommandDefinition, scripts: &[PathBuf], file: &ProjectFile) -> Runnable {
     let mut parts: Vec<Vec<u8>> = definition.command.iter().map(|argument| argument.clone().into_bytes()).collect();
     parts.extend(definition.env.iter().map(|variable| variable.clone().into_bytes()));
     parts.extend(definition.working_folder.iter().map(|folder| folder.clone().into_bytes()));
-    // A program is found from the project's folder, a file that it opens from the folder it runs in.
-    let places = [root.to_owned(), root.join(definition.working_folder.as_deref().unwrap_or_default())];
-    for script in definition.command.iter().flat_map(|argument| places.iter().map(move |place| place.join(argument))) {
-        parts.extend(
-            script.canonicalize().ok().filter(|path| path.starts_with(root) && path.is_file()).and_then(|path| std::fs::read(path).ok()),
-        );
-    }
+    parts.extend(scripts.iter().filter_map(|script| std::fs::read(script).ok()));
     let digest = Digest::of(parts.iter().map(Vec::as_slice));
     Runnable { name: definition.name.clone(), what: definition.what_runs(), file: file.path().to_string(), digest }
+}
+
+/// An address without what may be secret in it.
+fn address(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or_default()
 }

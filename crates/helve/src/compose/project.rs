@@ -29,9 +29,17 @@ pub(super) struct Project {
     native: Arc<ListSource>,
     now: RwLock<Arc<ProjectReport>>,
     /// What the files looked like when they were read.
-    seen: RwLock<Fingerprint>,
+    seen: RwLock<Seen>,
     /// The remote servers that are connected, by what their files say.
     remotes: RwLock<Vec<(String, Arc<RemoteSource>)>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    files: Fingerprint,
+    /// Files beside the project's own that decide what runs.
+    scripts: Vec<PathBuf>,
+    script_files: Fingerprint,
 }
 
 /// What a project's files say, as far as people are concerned.
@@ -65,8 +73,6 @@ impl Helve {
     /// Where the folder is not there.
     pub fn open_with(folder: impl AsRef<Path>, state: Option<StateFolder>, redactor: Redactor) -> std::io::Result<Self> {
         let fetch = Fetch::new(FetchOptions::default());
-        // Before the files are read: a change in between is then seen as one.
-        let seen = Fingerprint::of(folder.as_ref());
         let loaded = load::load(folder.as_ref(), &fetch, &redactor)?;
         let mut options = ExecutorOptions { redactor, ..ExecutorOptions::default() };
         if let Some(concurrency) = loaded.config.limits.concurrency {
@@ -79,7 +85,7 @@ impl Helve {
             commands: Arc::new(ListSource::new("command", [])),
             native: Arc::new(ListSource::new("native", [])),
             now: RwLock::default(),
-            seen: RwLock::new(seen),
+            seen: RwLock::default(),
             remotes: RwLock::default(),
         };
         let helve = Self { project: Some(Arc::new(project)), ..Self::bare(options) };
@@ -92,12 +98,13 @@ impl Helve {
     fn add_sources(&self, loaded: &Loaded) {
         let Some(project) = &self.project else { return };
         for name in order(loaded) {
+            let rank = rank_of(loaded, name);
             match name {
-                "command" => self.catalogue.add_source(project.commands.clone()),
-                "native" => self.catalogue.add_source(project.native.clone()),
+                "command" => self.catalogue.add_source_at(rank, project.commands.clone()),
+                "native" => self.catalogue.add_source_at(rank, project.native.clone()),
                 #[cfg(feature = "builtins")]
-                "builtin" => self.add_builtins(),
-                // Remote servers are added when they are known, behind all others.
+                "builtin" => self.catalogue.add_source_at(rank, Self::builtins()),
+                // Servers take their place when they are connected.
                 _ => {}
             }
         }
@@ -109,9 +116,7 @@ impl Helve {
     /// Where the folder is gone; everything stays as it was.
     pub fn reload(&self) -> std::io::Result<()> {
         if let Some(project) = &self.project {
-            let seen = Fingerprint::of(&project.folder);
             let loaded = load::load(&project.folder, &project.fetch, &self.redactor)?;
-            *project.seen.write().unwrap_or_else(PoisonError::into_inner) = seen;
             self.adopt(&loaded);
         }
         Ok(())
@@ -120,7 +125,10 @@ impl Helve {
     /// Watches the project's files and reads them again when they change. It never ends; drop it to stop.
     pub async fn follow(&self) {
         let Some(project) = &self.project else { return std::future::pending().await };
-        let changed = || Fingerprint::of(&project.folder) != *project.seen.read().unwrap_or_else(PoisonError::into_inner);
+        let changed = || {
+            let seen = project.seen.read().unwrap_or_else(PoisonError::into_inner);
+            Fingerprint::of(&project.folder) != seen.files || Fingerprint::of_files(&seen.scripts) != seen.script_files
+        };
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             if changed() {
@@ -138,25 +146,30 @@ impl Helve {
         project.commands.set(SourceState::Ready(loaded.commands.iter().cloned().collect()));
         project.native.set(SourceState::Ready(loaded.native.iter().cloned().collect()));
         let mut diagnostics = loaded.diagnostics.clone();
-        diagnostics.extend(self.connect_remotes(project, loaded));
+        let trust =
+            project.state.clone().and_then(|state| TrustStore::open(state).ok()).map(|store| store.of(&loaded.root, &loaded.runnables));
+        let trusted = trust.is_some_and(Trust::allows);
+        diagnostics.extend(self.connect_remotes(project, loaded, trusted));
         diagnostics.extend(unknown_sources(loaded));
         self.catalogue.replace_sets(resolve::sets(loaded, &mut diagnostics));
         resolve::check_sets(loaded, &self.catalogue, &mut diagnostics);
         let agents = resolve::agents(loaded, &self.catalogue, &mut diagnostics);
-        let trust =
-            project.state.clone().and_then(|state| TrustStore::open(state).ok()).map(|store| store.of(&loaded.root, &loaded.runnables));
-        self.executor.set_policy(policy(loaded, trust.is_some_and(Trust::allows)));
+        self.executor.set_policy(policy(loaded, trusted));
         let report = ProjectReport { root: loaded.root.clone(), agents, diagnostics, runnables: loaded.runnables.clone(), trust };
         *project.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(report);
+        let script_files = Fingerprint::of_files(&loaded.scripts);
+        let seen = Seen { files: loaded.seen.clone(), scripts: loaded.scripts.clone(), script_files };
+        *project.seen.write().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
     /// Connects servers that are new and lets go of those that are gone; gives what is wrong with their files.
-    fn connect_remotes(&self, project: &Project, loaded: &Loaded) -> Vec<Diagnostic> {
+    fn connect_remotes(&self, project: &Project, loaded: &Loaded, trusted: bool) -> Vec<Diagnostic> {
         let mut wrong = Vec::new();
+        let rank = rank_of(loaded, "mcp");
         let mut remotes = project.remotes.write().unwrap_or_else(PoisonError::into_inner);
         let wanted: Vec<String> = loaded.remotes.iter().map(|(_, file)| file.text().to_owned()).collect();
         remotes.retain(|(text, source)| {
-            let stays = wanted.contains(text);
+            let stays = trusted && wanted.contains(text);
             if !stays {
                 self.catalogue.remove_source(&source.scope(), source.id());
             }
@@ -166,9 +179,22 @@ impl Helve {
             if remotes.iter().any(|(known, _)| *known == text) {
                 continue;
             }
+            if !trusted {
+                let error = FieldError::new(
+                    "",
+                    format!("the server `{}` is not connected, because nobody trusts this folder yet", definition.name),
+                );
+                wrong.push(file.diagnose(Severity::Warning, &error.hint("look at what it does with `helve trust`")));
+                continue;
+            }
+            if tokio::runtime::Handle::try_current().is_err() {
+                let error = FieldError::new("", "servers are connected only inside a tokio runtime");
+                wrong.push(file.diagnose(Severity::Warning, &error));
+                continue;
+            }
             match RemoteSource::connect(definition, &project.fetch, &self.redactor) {
                 Ok(source) => {
-                    self.catalogue.add_source(source.clone());
+                    self.catalogue.add_source_at(rank, source.clone());
                     remotes.push((text, source));
                 }
                 Err(error) => wrong.push(file.diagnose(Severity::Error, &error)),
@@ -197,7 +223,9 @@ impl Helve {
             for displaced in &report.displaced {
                 let message = format!("the tool `{}` is not used: `{}` already has one of this name", displaced.name, displaced.by);
                 let warning = Diagnostic { file: displaced.location.clone(), ..Diagnostic::general(Severity::Warning, message) };
-                warnings.push(warning.hint("rename one of them, or change the order of `sources` in helve.yaml"));
+                let same = displaced.by == report.source;
+                let hint = if same { "rename one of them" } else { "rename one of them, or change the order of `sources` in helve.yaml" };
+                warnings.push(warning.hint(hint));
             }
         }
         warnings
@@ -242,9 +270,19 @@ fn order(loaded: &Loaded) -> Vec<&'static str> {
             order.push("command");
         }
     }
-    order.extend(SOURCES.into_iter().filter(|known| !order.contains(known)).collect::<Vec<_>>());
-    order.dedup();
+    order.extend(SOURCES);
+    let mut seen = Vec::new();
+    order.retain(|name| {
+        !seen.contains(name) && {
+            seen.push(*name);
+            true
+        }
+    });
     order
+}
+
+fn rank_of(loaded: &Loaded, source: &str) -> u32 {
+    order(loaded).iter().position(|name| *name == source).and_then(|place| u32::try_from(place).ok()).unwrap_or(u32::MAX)
 }
 
 fn unknown_sources(loaded: &Loaded) -> Option<Diagnostic> {
@@ -258,8 +296,20 @@ fn unknown_sources(loaded: &Loaded) -> Option<Diagnostic> {
 /// The rules that hold. Until a person trusts the folder, its rules only tighten, and agents ask before its commands.
 fn policy(loaded: &Loaded, trusted: bool) -> Policy {
     let mut rules = loaded.config.permissions.clone();
+    if loaded.config_is_broken {
+        // The rules in it are not known, so a person decides about every call.
+        rules.push(PermissionRule { permission: Permission::Confirm, ..PermissionRule::default() });
+    }
     if trusted {
         return Policy::new(rules);
+    }
+    for tool in &loaded.wary {
+        rules.push(PermissionRule {
+            tool: Some(tool.as_str().into()),
+            agent: Some("*".into()),
+            permission: Permission::Confirm,
+            ..PermissionRule::default()
+        });
     }
     rules.push(PermissionRule {
         source: Some("command".into()),

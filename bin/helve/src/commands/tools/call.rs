@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use helve::{Admission, CallContext, ErrorKind, Helve, Outcome, Prepared, Question, Status, ToolCall, printable};
+use helve::{Admission, CallContext, Diagnostic, ErrorKind, Helve, Outcome, Prepared, Question, Status, ToolCall, printable};
 
 use super::{approve, arguments};
 use crate::cli::{Call, Global};
+use crate::commands::show_diagnostics;
 use crate::failure::Failure;
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, styled};
 use crate::workspace::Workspace;
@@ -18,6 +19,9 @@ const WAITING: u8 = 3;
 pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let call = ToolCall::new(command.name.as_str(), arguments::read(&command.arguments)?);
     workspace.settle();
+    // Rules that cannot be read matter to every call; the mistakes of other tools do not matter to this one.
+    let settings = |diagnostic: &Diagnostic| diagnostic.file.as_deref().is_some_and(|file| file.starts_with("helve.y"));
+    show_diagnostics(&workspace.report().diagnostics.iter().filter(|diagnostic| settings(diagnostic)).cloned().collect::<Vec<_>>());
     let outcome = workspace.block_on(settle(call, command.yes, workspace.helve()));
     Ok(show(&outcome, global))
 }
@@ -65,24 +69,17 @@ async fn attempt(prepared: Prepared, cx: &CallContext, helve: &Helve) -> Outcome
         tokio::select! {
             outcome = &mut work => {
                 if shown {
-                    progress("");
+                    terminal::progress("");
                 }
                 return outcome;
             }
             _ = tick.tick(), if terminal::is_watched() => {
                 shown = true;
-                progress(&format!("{name} … {:.0} s (Ctrl-C cancels)", begun.elapsed().as_secs_f64()));
+                terminal::progress(&format!("{name} … {:.0} s (Ctrl-C cancels)", begun.elapsed().as_secs_f64()));
             }
             _ = tokio::signal::ctrl_c() => cx.cancelled().cancel(),
         }
     }
-}
-
-/// Rewrites the line that shows progress.
-fn progress(text: &str) {
-    use std::io::Write;
-    let mut stderr = anstream::stderr();
-    let _ = write!(stderr, "\r\u{1b}[2K{}", styled(FAINT, text)).and_then(|()| stderr.flush());
 }
 
 fn show(outcome: &Outcome, global: &Global) -> ExitCode {
