@@ -32,7 +32,6 @@ pub struct Global {
 #[derive(Subcommand)]
 pub enum Command {
     /// List, describe, call and check tools
-    #[command(args_conflicts_with_subcommands = true)]
     Tools(Tools),
     /// List tool sets and what is in them
     Sets,

@@ -26,20 +26,20 @@ fn in_colour(diagnostic: &Diagnostic) -> String {
     let style = if diagnostic.severity == Severity::Error { BAD } else { CAREFUL };
     let place = diagnostic.file.as_deref().map(|file| {
         let line = diagnostic.line.map(|line| format!(":{line}")).unwrap_or_default();
-        format!("{}{line}: ", printable::escape(file))
+        format!("{}{line}: ", printable::escape_line(file))
     });
     let mut text = format!(
         "{} {}{}",
         styled(style, &format!("{}:", diagnostic.severity)),
         place.unwrap_or_default(),
-        printable::escape(&diagnostic.message)
+        printable::escape_line(&diagnostic.message)
     );
     if let (Some(snippet), Some(line)) = (&diagnostic.snippet, diagnostic.line) {
         // Writing to a string cannot fail.
         let _ = write!(text, "\n  {} {snippet}", styled(FAINT, &format!("{line} |")));
     }
     if let Some(hint) = &diagnostic.hint {
-        let _ = write!(text, "\n  {} {}", styled(CAREFUL, "hint:"), printable::escape(hint));
+        let _ = write!(text, "\n  {} {}", styled(CAREFUL, "hint:"), printable::escape_line(hint));
     }
     text
 }

@@ -20,7 +20,7 @@ pub fn usage(error: &clap::Error) -> ExitCode {
         let words =
             plain.lines().take_while(|line| !line.starts_with("Usage:")).flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
         let first = words.trim_start_matches("error: ");
-        terminal::print(&json!({"error": {"kind": "bad_request", "message": printable::escape(first), "details": {}}}).to_string());
+        terminal::json(json!({"error": {"kind": "bad_request", "message": printable::escape(first), "details": {}}}));
     }
     terminal::note(text.trim_end());
     ExitCode::from(2)
@@ -57,7 +57,7 @@ impl Failure {
         let clean = printable::escape;
         if json {
             let details = self.hint.as_deref().map_or_else(|| json!({}), |hint| json!({"hint": clean(hint)}));
-            terminal::print(&json!({"error": {"kind": self.kind, "message": clean(&self.message), "details": details}}).to_string());
+            terminal::json(json!({"error": {"kind": self.kind, "message": clean(&self.message), "details": details}}));
         }
         terminal::error(&clean(&self.message), self.hint.as_deref().map(clean).as_deref());
         ExitCode::from(self.status)

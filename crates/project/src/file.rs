@@ -32,7 +32,7 @@ impl ProjectFile {
     /// # Errors
     /// The diagnostic of a file that cannot be read, is not YAML, or names a variable that is not set.
     pub fn open(root: &Path, path: &Arc<str>) -> Result<Self, Box<Diagnostic>> {
-        let text = std::fs::read(root.join(&**path))
+        let text = read_inside(root, &root.join(&**path), yaml::MAX_BYTES as u64)
             .map_err(|error| Box::new(Diagnostic::in_file(Severity::Error, path, format!("the file cannot be read: {error}"))))?;
         let text =
             String::from_utf8(text).map_err(|_| Box::new(Diagnostic::in_file(Severity::Error, path, "the file is not UTF-8 text")))?;
@@ -121,6 +121,28 @@ impl ProjectFile {
         let field = Some(error.path.clone()).filter(|path| !path.is_empty());
         Diagnostic { hint: error.hint.clone(), field, ..diagnostic }
     }
+}
+
+/// Reads an ordinary file that really lies inside a folder, up to a size. Links must not lead out of it, and what is no
+/// file at all must not be waited for.
+///
+/// # Errors
+/// Where it is not such a file, or larger.
+pub fn read_inside(root: &Path, path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    use std::io::{Error, Read};
+    let path = path.canonicalize()?;
+    if !path.starts_with(root) {
+        return Err(Error::other("it lies outside the project"));
+    }
+    if !std::fs::metadata(&path)?.is_file() {
+        return Err(Error::other("it is not an ordinary file"));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(&path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(Error::other(format!("it is larger than {most} bytes")));
+    }
+    Ok(bytes)
 }
 
 /// The schema of a type, made and compiled once.

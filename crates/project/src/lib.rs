@@ -15,7 +15,7 @@ mod yaml;
 pub use config::{AgentFile, AgentLimits, DeviceRule, HelveFile, Limits, ModelEntry, OutputStrategy, SetFile};
 pub use diagnostic::{Diagnostic, Severity};
 pub use discover::{Folder, Kind, discover};
-pub use file::ProjectFile;
+pub use file::{ProjectFile, read_inside};
 pub use fingerprint::Fingerprint;
 pub use state::{StateError, StateFolder};
 pub use trust::{Runnable, Trust, TrustStore};

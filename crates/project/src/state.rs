@@ -31,7 +31,8 @@ impl StateFolder {
     /// # Errors
     /// Where the environment says nothing about a home.
     pub fn of_user() -> Result<Self, StateError> {
-        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        // A relative path would lie in whatever folder one stands in, which may be a stranger's.
+        let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = set("HELVE_STATE_DIR")
             .or_else(|| set("XDG_STATE_HOME").map(|state| state.join("helve")))
             .or_else(|| set("HOME").map(|home| home.join(".local/state/helve")));
@@ -42,6 +43,21 @@ impl StateFolder {
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
+    }
+
+    /// Keeps others from changing the state until what is given back is dropped.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    pub fn lock(&self) -> Result<fs::File, StateError> {
+        let path = self.0.join("lock");
+        let attempt = || {
+            create_private(&self.0)?;
+            let file = open_private(&path)?;
+            file.lock()?;
+            Ok(file)
+        };
+        attempt().map_err(|error| refused(&path, error))
     }
 
     /// Reads a file; nothing where it is not there.

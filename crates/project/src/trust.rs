@@ -64,8 +64,9 @@ impl TrustStore {
     /// # Errors
     /// Where the state folder cannot be read.
     pub fn open(state: StateFolder) -> Result<Self, StateError> {
-        let folders = state.read(FILE)?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Ok(Self { state, folders })
+        let mut store = Self { state, folders: BTreeMap::new() };
+        store.read()?;
+        Ok(store)
     }
 
     /// Whether a folder is trusted with what it would run now.
@@ -84,6 +85,8 @@ impl TrustStore {
     /// # Errors
     /// Where the decision cannot be written.
     pub fn trust(&mut self, folder: &Path, runnables: &[Runnable]) -> Result<(), StateError> {
+        let _lock = self.state.lock()?;
+        self.read()?;
         self.folders.insert(key(folder), Decided { digest: digest(runnables), at: Timestamp::now() });
         self.save()
     }
@@ -93,11 +96,18 @@ impl TrustStore {
     /// # Errors
     /// Where the decision cannot be written.
     pub fn revoke(&mut self, folder: &Path) -> Result<bool, StateError> {
+        let _lock = self.state.lock()?;
+        self.read()?;
         let known = self.folders.remove(&key(folder)).is_some();
         if known {
             self.save()?;
         }
         Ok(known)
+    }
+
+    fn read(&mut self) -> Result<(), StateError> {
+        self.folders = self.state.read(FILE)?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        Ok(())
     }
 
     fn save(&self) -> Result<(), StateError> {
@@ -139,6 +149,24 @@ mod tests {
         assert_eq!(open().of(folder.path(), &shown[..1]), Trust::Changed);
         assert!(open().revoke(folder.path()).expect("written"));
         assert_eq!(open().of(folder.path(), &shown), Trust::Unknown);
+    }
+
+    #[test]
+    fn decisions_made_at_once_are_all_kept() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folders: Vec<_> = (0..8).map(|_| tempfile::tempdir().expect("a folder")).collect();
+        std::thread::scope(|scope| {
+            for folder in &folders {
+                scope.spawn(|| {
+                    TrustStore::open(StateFolder::at(home.path()))
+                        .expect("a store")
+                        .trust(folder.path(), &[runnable("a", b"1")])
+                        .expect("kept");
+                });
+            }
+        });
+        let store = TrustStore::open(StateFolder::at(home.path())).expect("a store");
+        assert!(folders.iter().all(|folder| store.of(folder.path(), &[runnable("a", b"1")]) == Trust::Trusted));
     }
 
     #[test]

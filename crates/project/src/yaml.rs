@@ -13,7 +13,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use self::node::{Content, Entry};
 pub use self::node::{Node, Position};
 
-const MAX_BYTES: usize = 1 << 20;
+pub(crate) const MAX_BYTES: usize = 1 << 20;
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 50_000;
 
@@ -86,6 +86,7 @@ struct Builder {
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
+    bytes: usize,
 }
 
 /// A list or map that is not finished.
@@ -97,7 +98,7 @@ struct Open {
 
 enum OpenKind {
     List(Vec<Node>),
-    Map { entries: Vec<Entry>, key: Option<(String, Position)> },
+    Map { entries: Vec<Entry>, key: Option<(String, Position)>, lines: HashMap<String, usize> },
 }
 
 impl Builder {
@@ -118,7 +119,7 @@ impl Builder {
             }
             Event::SequenceStart(anchor, _) => self.open(Open { position: at, anchor, kind: OpenKind::List(Vec::new()) }),
             Event::MappingStart(anchor, _) => {
-                self.open(Open { position: at, anchor, kind: OpenKind::Map { entries: Vec::new(), key: None } })
+                self.open(Open { position: at, anchor, kind: OpenKind::Map { entries: Vec::new(), key: None, lines: HashMap::new() } })
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(Open { position, anchor, kind: OpenKind::List(items) }) => {
@@ -135,7 +136,8 @@ impl Builder {
                 }
                 let node = self.anchors.get(&anchor).cloned();
                 let node = node.ok_or_else(|| YamlError::new(at, "the alias refers to itself or to nothing"))?;
-                self.count(node.size(), at)?;
+                let (nodes, bytes) = node.size();
+                self.count(nodes, bytes, at)?;
                 self.finish(node, 0)
             }
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => Ok(()),
@@ -150,9 +152,8 @@ impl Builder {
         if text == "<<" {
             return Err(YamlError::new(at, "merge keys (`<<`) are not supported").hint("write the fields out"));
         }
-        if let Some(Open { kind: OpenKind::Map { entries, key }, .. }) = self.open.last_mut() {
-            if let Some(earlier) = entries.iter().find(|entry| entry.key == text) {
-                let line = earlier.position.line;
+        if let Some(Open { kind: OpenKind::Map { key, lines, .. }, .. }) = self.open.last_mut() {
+            if let Some(line) = lines.insert(text.clone(), at.line) {
                 return Err(YamlError::new(at, format!("the key `{text}` is here twice; it stands in line {line} already")));
             }
             *key = Some((text, at));
@@ -172,13 +173,13 @@ impl Builder {
     }
 
     fn finish(&mut self, node: Node, anchor: usize) -> Result<(), YamlError> {
-        self.count(1, node.position)?;
+        self.count(1, 0, node.position)?;
         if anchor > 0 {
             self.anchors.insert(anchor, node.clone());
         }
         match self.open.last_mut().map(|open| &mut open.kind) {
             Some(OpenKind::List(items)) => items.push(node),
-            Some(OpenKind::Map { entries, key }) => {
+            Some(OpenKind::Map { entries, key, .. }) => {
                 if let Some((key, position)) = key.take() {
                     entries.push(Entry { key, position, value: node });
                 }
@@ -188,12 +189,13 @@ impl Builder {
         Ok(())
     }
 
-    fn count(&mut self, nodes: usize, at: Position) -> Result<(), YamlError> {
+    fn count(&mut self, nodes: usize, bytes: usize, at: Position) -> Result<(), YamlError> {
         self.nodes = self.nodes.saturating_add(nodes);
-        if self.nodes > MAX_NODES {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.nodes > MAX_NODES || self.bytes > MAX_BYTES {
             return Err(YamlError::new(
                 at,
-                format!("the file stands for more than {MAX_NODES} values, aliases counted as what they stand for"),
+                format!("the file stands for more than {MAX_NODES} values or {MAX_BYTES} bytes, aliases counted as what they stand for"),
             ));
         }
         Ok(())

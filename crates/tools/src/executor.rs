@@ -10,8 +10,8 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use helve_core::{
-    CallContext, DynTool, ErrorKind, EventData, Grant, Layer, Next, Outcome, Output, Policy, Question, Redactor, Status, ToolCall,
-    ToolError,
+    CallContext, DynTool, ErrorKind, EventData, Grant, Layer, Next, Outcome, Output, Permission, Policy, Question, Redactor, Status,
+    ToolCall, ToolError,
 };
 
 use crate::catalogue::Entry;
@@ -133,6 +133,12 @@ impl Executor {
     /// Lets other permission rules hold from now on. Calls that are running go on.
     pub fn set_policy(&self, policy: Policy) {
         self.0.permit.replace(policy);
+    }
+
+    /// What usually holds for calls of a tool by a person: rules about arguments and agents are left out.
+    #[must_use]
+    pub fn permission(&self, entry: &Entry) -> Permission {
+        self.0.permit.usual(entry)
     }
 
     /// Decides whether a call may run. A grant answers the question that an earlier admission gave.

@@ -16,7 +16,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     let report = workspace.report();
     if global.json {
         let list: Vec<Value> = report.agents.iter().map(|agent| describe(agent, workspace.helve())).collect();
-        terminal::print(&json!({"agents": list, "diagnostics": report.diagnostics}).to_string());
+        terminal::json(json!({"agents": list, "diagnostics": report.diagnostics}));
         return ExitCode::SUCCESS;
     }
     let mut table = Table::new(&["NAME", "MODEL", "DESCRIPTION", "TOOLS"]);

@@ -38,7 +38,7 @@ pub fn run(folder: &Path, global: &Global) -> Result<ExitCode, Failure> {
     }
     if global.json {
         let files: Vec<_> = SAMPLE.iter().map(|(file, _)| file).collect();
-        terminal::print(&json!({"folder": folder.display().to_string(), "files": files}).to_string());
+        terminal::json(json!({"folder": folder.display().to_string(), "files": files}));
         return Ok(ExitCode::SUCCESS);
     }
     terminal::print(&format!("{} a sample project in {}", styled(GOOD, "Wrote"), folder.display()));

@@ -26,7 +26,7 @@ pub fn run(kind: Option<&str>, global: &Global) -> Result<ExitCode, Failure> {
     let Some(kind) = kind else {
         if global.json {
             let all: Map<String, Value> = schemas.iter().map(|(name, schema)| ((*name).to_owned(), document(name, schema))).collect();
-            terminal::print(&Value::Object(all).to_string());
+            terminal::json(Value::Object(all));
         } else {
             for (name, place) in PLACES {
                 terminal::print(&format!("{} {}", styled(STRONG, &format!("{name:<8}")), styled(FAINT, place)));

@@ -20,7 +20,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     if global.json {
         let list: Vec<Value> =
             sets.iter().map(|set| json!({"name": set.name, "description": set.description, "tools": tools(&set.name)})).collect();
-        terminal::print(&json!({"sets": list, "diagnostics": diagnostics}).to_string());
+        terminal::json(json!({"sets": list, "diagnostics": diagnostics}));
         return ExitCode::SUCCESS;
     }
     let mut table = Table::new(&["NAME", "DESCRIPTION", "TOOLS"]);

@@ -19,10 +19,15 @@ pub fn run(command: &cli::Trust, global: &Global, workspace: &Workspace) -> Resu
         return Ok(say(global, &report, if known { "not trusted any more" } else { "was not trusted" }, false));
     }
     match report.trust {
-        None => return Err(Failure::new("storage", "there is no place to keep the decision").hint("set HELVE_STATE_DIR or HOME")),
+        // What is wrong shows when the decision is to be kept.
+        None => return workspace.helve().trust().map_err(cannot).map(|()| ExitCode::FAILURE),
         Some(Trust::NotNeeded) => return Ok(say(global, &report, "nothing here would run, so there is nothing to trust", true)),
         Some(Trust::Trusted) => return Ok(say(global, &report, "already trusted", true)),
         Some(Trust::Changed | Trust::Unknown) => {}
+    }
+    if global.json && !command.yes {
+        say(global, &report, "not trusted; look at what would run, then pass --yes", false);
+        return Ok(ExitCode::FAILURE);
     }
     if !global.json {
         show(&report);
@@ -48,14 +53,10 @@ fn show(report: &ProjectReport) {
     terminal::note(&format!(
         "{} {} would run on this machine, also when an agent asks:{changed}",
         styled(CAREFUL, "This"),
-        styled(STRONG, &report.root.display().to_string())
+        styled(STRONG, &printable::escape_line(&report.root.display().to_string()))
     ));
     for runnable in &report.runnables {
-        terminal::note(&format!(
-            "  {}  {}",
-            styled(STRONG, &printable::escape(&runnable.name)),
-            printable::shorten(&printable::escape(&runnable.what), 400)
-        ));
+        terminal::note(&format!("  {}  {}", styled(STRONG, &printable::escape(&runnable.name)), printable::escape_line(&runnable.what)));
         terminal::note(&styled(FAINT, &format!("      {}, {}", printable::escape(&runnable.file), &runnable.digest.to_string()[..16])));
     }
 }
@@ -63,11 +64,11 @@ fn show(report: &ProjectReport) {
 fn say(global: &Global, report: &ProjectReport, what: &str, trusted: bool) -> ExitCode {
     if global.json {
         terminal::print(
-            &json!({"folder": report.root.display().to_string(), "trusted": trusted, "message": what, "runs": report.runnables})
+            &json!({"folder": printable::escape_line(&report.root.display().to_string()), "trusted": trusted, "message": what, "runs": report.runnables})
                 .to_string(),
         );
     } else {
-        terminal::print(&format!("{} {what}", styled(GOOD, &format!("{}:", report.root.display()))));
+        terminal::print(&format!("{} {what}", styled(GOOD, &format!("{}:", printable::escape_line(&report.root.display().to_string())))));
     }
     ExitCode::SUCCESS
 }

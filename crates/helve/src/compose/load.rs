@@ -7,10 +7,13 @@ use std::sync::Arc;
 
 use helve_command::CommandDefinition;
 use helve_core::authored::FieldError;
-use helve_core::{Digest, DynTool, Permission, PermissionRule, Redactor};
+use helve_core::json::canonical;
+use helve_core::{Digest, DynTool, Redactor};
 use helve_fetch::Fetch;
 use helve_http::{HttpDefinition, OpenApiDefinition, RemoteDefinition};
-use helve_project::{AgentFile, Diagnostic, Fingerprint, Folder, HelveFile, Kind, ProjectFile, Runnable, SetFile, Severity, discover};
+use helve_project::{
+    AgentFile, Diagnostic, Fingerprint, Folder, HelveFile, Kind, ProjectFile, Runnable, SetFile, Severity, discover, read_inside,
+};
 
 /// What a project's files say.
 #[derive(Default)]
@@ -65,26 +68,25 @@ impl Loaded {
         match kind {
             Kind::Config => {
                 self.config = file.read()?;
-                self.loosening_rules(&file);
+                self.rules_to_trust(&file);
                 self.config_file = Some(file);
             }
             Kind::Command => {
                 let definition: CommandDefinition = file.read()?;
                 self.commands.push(definition.tool(&self.root, file.path(), redactor).map_err(wrong)?);
-                let scripts = scripts(&self.root, &definition);
-                self.runnables.push(runnable(&definition, &scripts, &file));
-                self.scripts.extend(scripts);
+                self.runnables.push(runnable(&definition, &self.root, &file));
+                self.scripts.extend(definition.scripts(&self.root));
             }
             Kind::Native if file.has("openapi") => self.import(&file, fetch, redactor)?,
             Kind::Native => {
                 let definition: HttpDefinition = file.read()?;
-                redactor.add(definition.secrets());
+                redactor.add_written(definition.secrets());
                 self.native.push(definition.tool(file.path(), fetch, redactor).map_err(wrong)?);
                 self.sends_variables([definition.name.clone()], &definition.api_url, &file);
             }
             Kind::Mcp if file.has("mcp_server_url") => {
                 let definition: RemoteDefinition = file.read()?;
-                redactor.add(definition.secrets());
+                redactor.add_written(definition.secrets());
                 let what = format!("connects to {}", address(&definition.mcp_server_url));
                 let digest = Digest::of([file.text().as_bytes()]);
                 self.runnables.push(Runnable { name: definition.name.clone(), what, file: file.path().to_string(), digest });
@@ -96,6 +98,9 @@ impl Loaded {
             }
             Kind::Set => {
                 let set: SetFile = file.read()?;
+                if set.name.trim().is_empty() {
+                    return Err(wrong(FieldError::new("/name", "a tool set needs a name")));
+                }
                 if let Some((_, earlier)) = self.sets.iter().find(|(known, _)| known.name == set.name) {
                     let message = format!("there is a tool set `{}` in {} already", set.name, earlier.path());
                     return Err(Box::new(file.diagnose(Severity::Error, &FieldError::new("/name", message))));
@@ -119,7 +124,7 @@ impl Loaded {
     fn import(&mut self, file: &ProjectFile, fetch: &Fetch, redactor: &Redactor) -> Result<(), Box<Diagnostic>> {
         let wrong = |error: FieldError| Box::new(file.diagnose(Severity::Error, &error));
         let definition: OpenApiDefinition = file.read()?;
-        redactor.add(definition.auth_method.iter().flat_map(helve_http::Auth::secrets));
+        redactor.add_written(definition.auth_method.iter().flat_map(helve_http::Auth::secrets));
         let document =
             read_document(&self.root, file.path(), &definition.openapi).map_err(|message| wrong(FieldError::new("/openapi", message)))?;
         let imported = helve_http::import(&definition, &document).map_err(wrong)?;
@@ -145,18 +150,21 @@ impl Loaded {
         self.wary.extend(tools);
     }
 
-    /// Rules that loosen are part of what a person must trust.
-    fn loosening_rules(&mut self, file: &ProjectFile) {
-        let loosens = |rule: &&PermissionRule| rule.permission == Permission::Auto;
-        for rule in self.config.permissions.iter().filter(loosens) {
-            let text = serde_json::to_string(rule).unwrap_or_default();
-            let digest = Digest::of([text.as_bytes()]);
-            self.runnables.push(Runnable { name: "permission rule".into(), what: text, file: file.path().to_string(), digest });
+    /// Rules are part of what a person must trust: until then they only tighten.
+    fn rules_to_trust(&mut self, file: &ProjectFile) {
+        if self.config.permissions.is_empty() {
+            return;
         }
+        let what = serde_json::to_string(&self.config.permissions).unwrap_or_default();
+        let digest = Digest::of([what.as_bytes()]);
+        self.runnables.push(Runnable { name: "permission rules".into(), what, file: file.path().to_string(), digest });
     }
 }
 
 fn check_agent(agent: &AgentFile) -> Result<(), FieldError> {
+    if agent.name.trim().is_empty() {
+        return Err(FieldError::new("/name", "an agent needs a name"));
+    }
     let strategy = agent.output_strategy;
     if !strategy.function_calling && !strategy.fallback_to_structured_output {
         let error = FieldError::new("/output_strategy", "an agent with both strategies off could not call any tool");
@@ -169,39 +177,23 @@ fn check_agent(agent: &AgentFile) -> Result<(), FieldError> {
 fn read_document(root: &Path, beside: &str, name: &str) -> Result<serde_json::Value, String> {
     const MAX_BYTES: u64 = 5 << 20;
     let folder = root.join(beside).parent().map(Path::to_owned).unwrap_or_default();
-    let path = folder.join(name).canonicalize().map_err(|error| format!("`{name}` cannot be read: {error}"))?;
-    if !path.starts_with(root) {
-        return Err(format!("`{name}` lies outside the project"));
-    }
-    let size = path.metadata().map_err(|error| format!("`{name}` cannot be read: {error}"))?.len();
-    if size > MAX_BYTES {
-        return Err(format!("`{name}` is larger than {MAX_BYTES} bytes"));
-    }
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("`{name}` cannot be read: {error}"))?;
+    let bytes = read_inside(root, &folder.join(name), MAX_BYTES).map_err(|error| format!("`{name}` cannot be read: {error}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("`{name}` is not UTF-8 text"))?;
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(&text).map_err(|error| format!("`{name}` is not valid JSON: {error}"));
     }
     helve_project::read_yaml(&text).map(|node| node.value()).map_err(|error| format!("`{name}`, line {}: {error}", error.position.line))
 }
 
-/// The scripts of the project that a command names.
-fn scripts(root: &Path, definition: &CommandDefinition) -> Vec<PathBuf> {
-    // A program is found from the project's folder, a file that it opens from the folder it runs in.
-    let places = [root.to_owned(), root.join(definition.working_folder.as_deref().unwrap_or_default())];
-    let named = definition.command.iter().flat_map(|argument| places.iter().map(move |place| place.join(argument)));
-    let mut scripts: Vec<_> =
-        named.filter_map(|path| path.canonicalize().ok()).filter(|path| path.starts_with(root) && path.is_file()).collect();
-    scripts.sort_unstable();
-    scripts.dedup();
-    scripts
-}
-
-/// What a command tool would run, with the scripts of the project that it names.
-fn runnable(definition: &CommandDefinition, scripts: &[PathBuf], file: &ProjectFile) -> Runnable {
-    let mut parts: Vec<Vec<u8>> = definition.command.iter().map(|argument| argument.clone().into_bytes()).collect();
-    parts.extend(definition.env.iter().map(|variable| variable.clone().into_bytes()));
-    parts.extend(definition.working_folder.iter().map(|folder| folder.clone().into_bytes()));
-    parts.extend(scripts.iter().filter_map(|script| std::fs::read(script).ok()));
+/// What a command tool would run: all that its file says, and the scripts of the project that it names.
+fn runnable(definition: &CommandDefinition, root: &Path, file: &ProjectFile) -> Runnable {
+    let says = canonical(&file.value());
+    let mut parts: Vec<Vec<u8>> = vec![says.into_bytes()];
+    for script in definition.scripts(root) {
+        // A script that cannot be read counts by its name; when it can be, that is a change.
+        parts.push(script.to_string_lossy().into_owned().into_bytes());
+        parts.push(CommandDefinition::script_digest(&script).map(|digest| digest.as_bytes().to_vec()).unwrap_or_default());
+    }
     let digest = Digest::of(parts.iter().map(Vec::as_slice));
     Runnable { name: definition.name.clone(), what: definition.what_runs(), file: file.path().to_string(), digest }
 }

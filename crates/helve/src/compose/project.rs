@@ -28,6 +28,8 @@ pub(super) struct Project {
     commands: Arc<ListSource>,
     native: Arc<ListSource>,
     now: RwLock<Arc<ProjectReport>>,
+    /// The last rules that could be read.
+    rules: RwLock<Vec<PermissionRule>>,
     /// What the files looked like when they were read.
     seen: RwLock<Seen>,
     /// The remote servers that are connected, by what their files say.
@@ -55,6 +57,22 @@ pub struct ProjectReport {
     pub runnables: Vec<Runnable>,
     /// Whether someone trusts it with that; nothing where nobody's decisions could be read.
     pub trust: Option<Trust>,
+}
+
+impl Project {
+    fn trust_of(&self, loaded: &Loaded) -> Option<Trust> {
+        let store = self.state.clone().and_then(|state| TrustStore::open(state).ok())?;
+        Some(store.of(&loaded.root, &loaded.runnables))
+    }
+
+    /// The rules of the settings. Where those cannot be read, the last that could, so that what was denied stays denied.
+    fn rules_of(&self, loaded: &Loaded) -> Vec<PermissionRule> {
+        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        if !loaded.config_is_broken {
+            rules.clone_from(&loaded.config.permissions);
+        }
+        rules.clone()
+    }
 }
 
 impl Helve {
@@ -85,6 +103,7 @@ impl Helve {
             commands: Arc::new(ListSource::new("command", [])),
             native: Arc::new(ListSource::new("native", [])),
             now: RwLock::default(),
+            rules: RwLock::default(),
             seen: RwLock::default(),
             remotes: RwLock::default(),
         };
@@ -97,8 +116,10 @@ impl Helve {
     /// Adds the sources in the order of the project's settings.
     fn add_sources(&self, loaded: &Loaded) {
         let Some(project) = &self.project else { return };
+        // Until someone trusts the folder, nothing in it takes the place of a tool that comes with Helve.
+        let trusted = project.trust_of(loaded).is_some_and(Trust::allows);
         for name in order(loaded) {
-            let rank = rank_of(loaded, name);
+            let rank = if name == "builtin" && !trusted { 0 } else { rank_of(loaded, name) + 1 };
             match name {
                 "command" => self.catalogue.add_source_at(rank, project.commands.clone()),
                 "native" => self.catalogue.add_source_at(rank, project.native.clone()),
@@ -140,21 +161,21 @@ impl Helve {
         }
     }
 
-    /// Lets what the files say hold from now on.
+    /// Lets what the files say hold from now on: the rules first, so that nothing new runs under the old ones.
     fn adopt(&self, loaded: &Loaded) {
         let Some(project) = &self.project else { return };
+        let trust = project.trust_of(loaded);
+        let trusted = trust.is_some_and(Trust::allows);
+        self.executor.set_policy(policy(loaded, &project.rules_of(loaded), trusted));
         project.commands.set(SourceState::Ready(loaded.commands.iter().cloned().collect()));
         project.native.set(SourceState::Ready(loaded.native.iter().cloned().collect()));
         let mut diagnostics = loaded.diagnostics.clone();
-        let trust =
-            project.state.clone().and_then(|state| TrustStore::open(state).ok()).map(|store| store.of(&loaded.root, &loaded.runnables));
-        let trusted = trust.is_some_and(Trust::allows);
         diagnostics.extend(self.connect_remotes(project, loaded, trusted));
         diagnostics.extend(unknown_sources(loaded));
         self.catalogue.replace_sets(resolve::sets(loaded, &mut diagnostics));
         resolve::check_sets(loaded, &self.catalogue, &mut diagnostics);
+        resolve::check_rules(loaded, &self.catalogue, &mut diagnostics);
         let agents = resolve::agents(loaded, &self.catalogue, &mut diagnostics);
-        self.executor.set_policy(policy(loaded, trusted));
         let report = ProjectReport { root: loaded.root.clone(), agents, diagnostics, runnables: loaded.runnables.clone(), trust };
         *project.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(report);
         let script_files = Fingerprint::of_files(&loaded.scripts);
@@ -165,7 +186,7 @@ impl Helve {
     /// Connects servers that are new and lets go of those that are gone; gives what is wrong with their files.
     fn connect_remotes(&self, project: &Project, loaded: &Loaded, trusted: bool) -> Vec<Diagnostic> {
         let mut wrong = Vec::new();
-        let rank = rank_of(loaded, "mcp");
+        let rank = rank_of(loaded, "mcp").saturating_add(1);
         let mut remotes = project.remotes.write().unwrap_or_else(PoisonError::into_inner);
         let wanted: Vec<String> = loaded.remotes.iter().map(|(_, file)| file.text().to_owned()).collect();
         remotes.retain(|(text, source)| {
@@ -282,7 +303,7 @@ fn order(loaded: &Loaded) -> Vec<&'static str> {
 }
 
 fn rank_of(loaded: &Loaded, source: &str) -> u32 {
-    order(loaded).iter().position(|name| *name == source).and_then(|place| u32::try_from(place).ok()).unwrap_or(u32::MAX)
+    order(loaded).iter().position(|name| *name == source).and_then(|place| u32::try_from(place).ok()).unwrap_or(u32::MAX - 1)
 }
 
 fn unknown_sources(loaded: &Loaded) -> Option<Diagnostic> {
@@ -294,8 +315,8 @@ fn unknown_sources(loaded: &Loaded) -> Option<Diagnostic> {
 }
 
 /// The rules that hold. Until a person trusts the folder, its rules only tighten, and agents ask before its commands.
-fn policy(loaded: &Loaded, trusted: bool) -> Policy {
-    let mut rules = loaded.config.permissions.clone();
+fn policy(loaded: &Loaded, rules: &[PermissionRule], trusted: bool) -> Policy {
+    let mut rules = rules.to_vec();
     if loaded.config_is_broken {
         // The rules in it are not known, so a person decides about every call.
         rules.push(PermissionRule { permission: Permission::Confirm, ..PermissionRule::default() });

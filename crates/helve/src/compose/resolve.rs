@@ -75,6 +75,29 @@ pub(super) fn check_sets(loaded: &Loaded, catalogue: &Catalogue, diagnostics: &m
     }
 }
 
+/// Reports rules about tools that are not there: a typo in a rule that forbids would go unnoticed.
+pub(super) fn check_rules(loaded: &Loaded, catalogue: &Catalogue, diagnostics: &mut Vec<Diagnostic>) {
+    let snapshot = catalogue.snapshot(&View::default());
+    let unknown = |name: &Pattern| name.is_literal() && snapshot.get(name.as_str()).is_none() && !catalogue.may_appear(name.as_str());
+    let warn = |file: &ProjectFile, at: String, name: &str| {
+        let error = FieldError::new(at, format!("the rule is about a tool `{name}` that is not there"));
+        let near = suggest::nearest(name, snapshot.iter().map(|entry| &**entry.name()));
+        file.diagnose(Severity::Warning, &near.map_or_else(|| error.clone(), |near| error.clone().hint(format!("did you mean `{near}`?"))))
+    };
+    if let Some(file) = &loaded.config_file {
+        for (index, rule) in loaded.config.permissions.iter().enumerate() {
+            if let Some(name) = rule.tool.as_ref().filter(|name| unknown(name)) {
+                diagnostics.push(warn(file, format!("/permissions/{index}/tool"), name.as_str()));
+            }
+        }
+    }
+    for (agent, file) in &loaded.agents {
+        for name in agent.permissions.keys().filter(|name| unknown(&Pattern::new(name.as_str()))) {
+            diagnostics.push(warn(file, format!("/permissions/{}", name.replace('~', "~0").replace('/', "~1")), name));
+        }
+    }
+}
+
 /// The agents of a project. One with a name that means nothing is reported, and not there.
 pub(super) fn agents(loaded: &Loaded, catalogue: &Catalogue, diagnostics: &mut Vec<Diagnostic>) -> Vec<ProjectAgent> {
     let snapshot = catalogue.snapshot(&View::default());

@@ -111,12 +111,13 @@ impl Node {
         Ok(())
     }
 
-    /// How many values it stands for.
-    pub(super) fn size(&self) -> usize {
+    /// How many values it stands for, and how many bytes of text.
+    pub(super) fn size(&self) -> (usize, usize) {
+        let add = |(nodes, bytes): (usize, usize), (more, text): (usize, usize)| (nodes + more, bytes + text);
         match &self.content {
-            Content::Scalar(_) => 1,
-            Content::List(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
-            Content::Map(entries) => 1 + entries.iter().map(|entry| entry.value.size()).sum::<usize>(),
+            Content::Scalar(value) => (1, value.as_str().map_or(8, str::len)),
+            Content::List(items) => items.iter().map(Self::size).fold((1, 0), add),
+            Content::Map(entries) => entries.iter().map(|entry| add((0, entry.key.len()), entry.value.size())).fold((1, 0), add),
         }
     }
 }

@@ -39,6 +39,8 @@ fn a_bomb_does_not_go_off() {
     }
     assert!(mistake(&text).1.contains("aliases counted"));
     assert!(read("a: &a [*a]").is_err());
+    let long = ["a: &a ", &"x".repeat(500_000), "\nb: [", &"*a, ".repeat(5_000), "*a]\n"].concat();
+    assert!(mistake(&long).1.contains("aliases counted"), "bytes count, too");
 }
 
 #[test]

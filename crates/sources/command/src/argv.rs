@@ -46,6 +46,7 @@ impl Argv {
             }
             templates.push(template);
         }
+        check_options(rest, &templates[1..], parameters)?;
         let program = templates.remove(0).fill(&Value::Null).unwrap_or_default();
         let options_end = rest.iter().position(|word| word == "--").map_or(usize::MAX, |index| index + 1);
         Ok(Self { program, arguments: templates, options_end })
@@ -83,6 +84,26 @@ impl Argv {
         }
         Ok(filled)
     }
+}
+
+/// Refuses an optional value behind an option: left out, the option would take the next word for its value.
+fn check_options(words: &[String], templates: &[Template], parameters: &Schema) -> Result<(), FieldError> {
+    let schema = parameters.value();
+    let is_given = |name: &str| {
+        let required = schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|required| required == name));
+        required || schema.pointer(&format!("/properties/{name}/default")).is_some()
+    };
+    for (index, template) in templates.iter().enumerate().skip(1) {
+        let option = &words[index - 1];
+        let behind_option = option.starts_with('-') && !words[..index].iter().any(|word| word == "--") && !option.contains("{{");
+        let Some(path) = template.paths().next().filter(|path| behind_option && template.begins_with_value() && !is_given(&path[0])) else {
+            continue;
+        };
+        let message = format!("`{}` may be left out, and `{option}` would then take the next word for its value", path.join("."));
+        let hint = format!("write `{option}={{{{ {} }}}}`, put `--` between them, or make the parameter required", path.join("."));
+        return Err(FieldError::new(format!("/command/{}", index + 1), message).hint(hint));
+    }
+    Ok(())
 }
 
 /// Looks a path up in the schema of the parameters, as far as the schema says what there is.
@@ -134,10 +155,25 @@ mod tests {
     }
 
     #[test]
+    fn an_option_must_not_take_the_next_word() {
+        let read = |command: &[&str], parameters: &Value| {
+            let command: Vec<_> = command.iter().map(ToString::to_string).collect();
+            let schema = Schema::new(parameters.clone()).expect("a schema");
+            Argv::read(&command, &schema).map(|_| ()).map_err(|error| error.path)
+        };
+        let optional = json!({"type": "object", "properties": {"p": {"type": "string"}}});
+        let required = json!({"type": "object", "properties": {"p": {"type": "string"}}, "required": ["p"]});
+        assert_eq!(read(&["x", "--pass", "{{ p }}", "y"], &optional), Err("/command/2".into()));
+        assert_eq!(read(&["x", "--pass", "{{ p }}", "y"], &required), Ok(()));
+        assert_eq!(read(&["x", "--pass={{ p }}", "y"], &optional), Ok(()));
+        assert_eq!(read(&["x", "-v", "--", "{{ p }}"], &optional), Ok(()));
+    }
+
+    #[test]
     fn what_was_left_out_is_left_out() {
-        let command = ["ls", "-l", "{{ a }}", "--only={{ b }}", "end"];
-        assert_eq!(fill(&command, &json!({})), Ok(vec!["-l".into(), "end".into()]));
-        assert_eq!(fill(&command, &json!({"a": "", "b": 1})), Ok(vec!["-l".into(), String::new(), "--only=1".into(), "end".into()]));
+        let command = ["ls", "-l", "--", "{{ a }}", "only={{ b }}", "end"];
+        assert_eq!(fill(&command, &json!({})), Ok(["-l", "--", "end"].map(String::from).to_vec()));
+        assert_eq!(fill(&command, &json!({"a": "", "b": 1})), Ok(["-l", "--", "", "only=1", "end"].map(String::from).to_vec()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Checks what people wrote about a command tool and makes the tool, or says which field is wrong.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,7 +42,9 @@ impl CommandDefinition {
         let (project, folder) = self.folders(folder)?;
         let stdin = self.stdin.unwrap_or(if argv.has_templates() { Stdin::None } else { Stdin::Json });
         let reads_json = stdin == Stdin::Json;
-        let behind = json!([project.to_string_lossy(), folder.to_string_lossy(), self.command, self.env, reads_json]).to_string();
+        let scripts: Vec<_> =
+            self.scripts(&project).iter().map(|script| (script.to_string_lossy().into_owned(), Self::script_digest(script))).collect();
+        let behind = json!([project.to_string_lossy(), folder.to_string_lossy(), self.command, self.env, reads_json, scripts]).to_string();
         Ok(Arc::new(CommandTool {
             spec: spec.with_implementation(Digest::of([behind.as_bytes()])).share(),
             argv,
@@ -53,6 +56,29 @@ impl CommandDefinition {
             max_bytes: self.checked_bytes()?,
             redactor: redactor.clone(),
         }))
+    }
+
+    /// The files beside the project's own that the command names: scripts, above all. Links are followed, wherever they
+    /// lead; what does not lie in the project, such as an interpreter, is not among them.
+    #[must_use]
+    pub fn scripts(&self, folder: &Path) -> Vec<PathBuf> {
+        // A program is found from the project's folder, a file that it opens from the folder it runs in.
+        let places = [folder.to_owned(), folder.join(self.working_folder.as_deref().unwrap_or_default())];
+        let words = self.command.iter().filter(|word| Path::new(word).is_relative());
+        let mut scripts: Vec<_> =
+            words.flat_map(|word| places.iter().map(move |place| place.join(word))).filter(|path| path.is_file()).collect();
+        scripts.sort_unstable();
+        scripts.dedup();
+        scripts
+    }
+
+    /// What a script says, as a hash; nothing where it cannot be read, or is too large to be a script.
+    #[must_use]
+    pub fn script_digest(script: &Path) -> Option<Digest> {
+        const MAX_BYTES: u64 = 16 << 20;
+        let mut bytes = Vec::new();
+        std::fs::File::open(script).ok()?.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
+        (bytes.len() as u64 <= MAX_BYTES).then(|| Digest::of([bytes.as_slice()]))
     }
 
     /// What would run, as a person would type it: for the question whether a folder is trusted.

@@ -12,6 +12,10 @@ use serde_json::Value;
 
 /// Steps that one template may take: enough for a list of a few thousand entries.
 const FUEL: u64 = 200_000;
+/// How long the result of a template may be.
+const MAX_OUTPUT: usize = 16 << 20;
+/// Filters that can make a text of any length.
+const UNBOUNDED: [&str; 2] = ["format", "indent"];
 /// What may stand unencoded in a path or query.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -136,12 +140,10 @@ impl Template {
     /// What it comes to as text.
     pub(crate) fn written(&self, variables: &Variables) -> Result<String, Trouble> {
         match &self.0 {
-            Kind::Text(text, writing) => {
-                writing.environment().render_named_str("template", text, variables.0.clone()).map_err(|error| match error.kind() {
-                    ErrorKind::UndefinedError => Trouble::Missing,
-                    _ => Trouble::Other(explain(&error)),
-                })
-            }
+            Kind::Text(text, writing) => render(writing.environment(), text, variables.0.clone()).map_err(|error| match error.kind() {
+                ErrorKind::UndefinedError => Trouble::Missing,
+                _ => Trouble::Other(explain(&error)),
+            }),
             _ => self.value_text(variables)?.ok_or(Trouble::Missing),
         }
     }
@@ -157,10 +159,48 @@ impl fmt::Debug for Template {
 /// Tries a template once with nothing at all, because filters and tests are looked up only then.
 fn probe(text: &str) -> Result<(), String> {
     use ErrorKind::{UnknownFilter, UnknownTest};
-    match PROBE.render_named_str("template", text, ()) {
+    check_words(text)?;
+    match render(&PROBE, text, minijinja::Value::from(())) {
         Err(error) if matches!(error.kind(), UnknownFilter | UnknownTest) => Err(explain(&error)),
         _ => Ok(()),
     }
+}
+
+/// Renders a template into a text that cannot grow without end.
+fn render(environment: &Environment<'static>, text: &str, variables: minijinja::Value) -> Result<String, Error> {
+    let mut output = Bounded(Vec::new());
+    environment.template_from_named_str("template", text)?.render_captured_to(variables, &mut output)?;
+    String::from_utf8(output.0).map_err(|_| Error::new(ErrorKind::InvalidOperation, "the result is not text"))
+}
+
+struct Bounded(Vec<u8>);
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + bytes.len() > MAX_OUTPUT {
+            return Err(std::io::Error::other("the result is too long"));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Refuses what could build a text of any size before it is written: steps are counted, memory is not.
+fn check_words(text: &str) -> Result<(), String> {
+    for block in text.split("{%").skip(1) {
+        let word = block.trim_start_matches(['-', '+']).split_whitespace().next().unwrap_or_default();
+        if !["if", "elif", "else", "endif", "for", "endfor"].contains(&word.trim_end_matches(['-', '+', '%', '}'])) {
+            return Err(format!("`{{% {word} %}}` is not supported; `if` and `for` are"));
+        }
+    }
+    if text.contains("indent") {
+        return Err("`indent` is not supported".to_owned());
+    }
+    Ok(())
 }
 
 /// Whether a text has anything to fill in.
@@ -198,6 +238,9 @@ fn environment(writing: Writing) -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(FUEL));
+    for filter in UNBOUNDED {
+        environment.remove_filter(filter);
+    }
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_formatter(move |out, _, value| out.write_str(&writing.write(value)?).map_err(Error::from));
     // A parameter may be called `range`, and is not the function when it is left out.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use helve_core::authored::{FieldError, read_parameters};
 use helve_core::json::canonical;
-use helve_core::secret::is_secret_field;
+use helve_core::secret::{MASK, is_secret_field};
 use helve_core::{CallContext, Digest, DynTool, Output, Permission, Redactor, Schema, ToolCall, ToolError, ToolKind, ToolSpec};
 use helve_fetch::{Fetch, Limits, Request};
 use secrecy::SecretString;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
 use crate::auth::Credentials;
@@ -28,13 +28,13 @@ impl HttpDefinition {
     /// # Errors
     /// Where the definition has a mistake, with the field it is in.
     pub fn tool(&self, location: &str, fetch: &Fetch, redactor: &Redactor) -> Result<Arc<dyn DynTool>, FieldError> {
-        redactor.add(self.secrets());
+        redactor.add_written(self.secrets());
         let input = read_parameters(self.parameters.as_ref(), "/parameters")?;
         let plan = Plan::read(self, &input)?;
         let mut spec = ToolSpec::new(self.name.as_str(), self.description.as_str(), input)?
             .with_rules(self.rules.rules(Permission::Auto))
             .with_origin(ToolKind::Native, location)
-            .with_implementation(self.implementation(redactor));
+            .with_implementation(self.implementation());
         if let Some(title) = &self.title {
             spec = spec.with_title(title.as_str());
         }
@@ -62,13 +62,17 @@ impl HttpDefinition {
         }))
     }
 
-    /// The hash of what calls do, which an approval is bound to. A new key does the same thing, so secrets are no
+    /// The hash of what calls do, which an approval is bound to. A new key does the same thing, so credentials are no
     /// part of it.
-    fn implementation(&self, redactor: &Redactor) -> Digest {
+    fn implementation(&self) -> Digest {
         let auth = self.auth_method.as_ref().map(Auth::outline);
         let method = format!("{:?} {:?}", self.method, self.body_format);
-        let what = json!([method, self.api_url, auth, self.query, self.headers, self.body, self.result]);
-        Digest::of([canonical(&redactor.cleaned(&what)).as_bytes()])
+        // Masked by their names, never by their text: or a file could call its own address a secret.
+        let shown = |name: &str, value: Value| if is_secret_field(name) { Value::from(MASK) } else { value };
+        let query: Map<String, Value> = self.query.iter().map(|(name, value)| (name.clone(), shown(name, value.clone()))).collect();
+        let headers: Map<String, Value> = self.headers.iter().map(|(name, value)| (name.clone(), shown(name, json!(value)))).collect();
+        let what = json!([method, self.api_url, auth, query, headers, self.body, self.result]);
+        Digest::of([canonical(&what).as_bytes()])
     }
 
     /// Everything in it that must never be shown: its credentials, and what stands in the address, the query, the

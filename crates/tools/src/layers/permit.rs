@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use helve_core::{CallContext, CallId, Decision, Denial, Grant, Permission, Policy, Question, Subject, ToolCall, ToolError, call_digest};
 
+use serde_json::Value;
+
+use crate::catalogue::Entry;
 use crate::toolkit::{Member, Toolkit};
 
 /// Answers that are remembered. Across restarts that is the business of whoever stores the questions.
@@ -52,6 +55,14 @@ impl Permit {
     /// Lets other rules hold from now on.
     pub(crate) fn replace(&self, policy: Policy) {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// What holds for a call without arguments by a person.
+    pub(crate) fn usual(&self, entry: &Entry) -> Permission {
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (source, arguments) = (entry.source().as_str(), &Value::Null);
+        let subject = Subject { tool: entry.name(), model_name: entry.model_name(), source, sets: &[], agent: None, arguments };
+        policy.decide(entry.spec().rules().permission, &subject).permission
     }
 
     pub(crate) fn decide(&self, toolkit: &Toolkit, member: &Member, call: &ToolCall, cx: &CallContext, grant: Option<Grant>) -> Verdict {

@@ -9,7 +9,7 @@ const SHOWN: usize = 4_000;
 
 /// Shows the exact call and reads yes or no. Anything that is not a clear yes is a no.
 pub fn ask(question: &Question, redactor: &Redactor, read: &mut dyn FnMut(&str) -> Option<String>) -> Grant {
-    let show = |most| lines(question, redactor, most).iter().for_each(|line| terminal::note(line));
+    let show = |most| lines(question, redactor, most).iter().for_each(|line| terminal::note_exactly(line));
     show(SHOWN);
     let answer = loop {
         let answer = read(&format!("Run it? {}", styled(FAINT, "[y]es / [n]o / [s]how everything")));

@@ -18,10 +18,23 @@ const WAITING: u8 = 3;
 /// Calls one tool and says what came of it.
 pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let call = ToolCall::new(command.name.as_str(), arguments::read(&command.arguments)?);
-    workspace.settle();
+    // Servers that are slow matter only to calls of their tools.
+    if workspace.helve().catalogue().get(&command.name).is_none() {
+        workspace.settle();
+    }
     // Rules that cannot be read matter to every call; the mistakes of other tools do not matter to this one.
     let settings = |diagnostic: &Diagnostic| diagnostic.file.as_deref().is_some_and(|file| file.starts_with("helve.y"));
-    show_diagnostics(&workspace.report().diagnostics.iter().filter(|diagnostic| settings(diagnostic)).cloned().collect::<Vec<_>>());
+    show_diagnostics(
+        &workspace
+            .helve()
+            .project()
+            .unwrap_or_default()
+            .diagnostics
+            .iter()
+            .filter(|diagnostic| settings(diagnostic))
+            .cloned()
+            .collect::<Vec<_>>(),
+    );
     let outcome = workspace.block_on(settle(call, command.yes, workspace.helve()));
     Ok(show(&outcome, global))
 }
@@ -84,7 +97,7 @@ async fn attempt(prepared: Prepared, cx: &CallContext, helve: &Helve) -> Outcome
 
 fn show(outcome: &Outcome, global: &Global) -> ExitCode {
     if global.json {
-        terminal::print(&serde_json::json!(outcome).to_string());
+        terminal::json(serde_json::json!(outcome));
     } else {
         show_to_person(outcome);
     }

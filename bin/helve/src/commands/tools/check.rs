@@ -15,7 +15,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     let report = workspace.report();
     let errors = report.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
     if global.json {
-        terminal::print(&json!({"diagnostics": report.diagnostics}).to_string());
+        terminal::json(json!({"diagnostics": report.diagnostics}));
     } else {
         for diagnostic in &report.diagnostics {
             terminal::print(&in_colour(diagnostic));

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use helve::{Entry, Permission, View};
+use helve::{Entry, Helve, Permission, View};
 use serde_json::{Value, json};
 
 use crate::cli::Global;
@@ -16,17 +16,18 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     let diagnostics = workspace.diagnostics();
     let snapshot = workspace.helve().catalogue().snapshot(&View::default());
     if global.json {
-        let tools: Vec<Value> = snapshot.iter().map(|entry| describe(entry)).collect();
-        terminal::print(&json!({"tools": tools, "diagnostics": diagnostics}).to_string());
+        let tools: Vec<Value> = snapshot.iter().map(|entry| describe(entry, workspace.helve())).collect();
+        terminal::json(json!({"tools": tools, "diagnostics": diagnostics}));
         return ExitCode::SUCCESS;
     }
     let mut table = Table::new(&["NAME", "SOURCE", "PERMISSION", "MODE", "DESCRIPTION"]);
     for entry in snapshot.iter() {
         let rules = entry.spec().rules();
+        let permission = workspace.helve().executor().permission(entry);
         table.row(vec![
             Cell::new(entry.name(), STRONG),
             Cell::new(entry.source().as_str(), FAINT),
-            Cell::new(rules.permission.name(), permission_style(rules.permission)),
+            Cell::new(permission.name(), permission_style(permission)),
             rules.mode.name().into(),
             Cell::from(&**entry.spec().description()),
         ]);
@@ -37,7 +38,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
 }
 
 /// One tool in the shape of the contract.
-pub fn describe(entry: &Entry) -> Value {
+pub fn describe(entry: &Entry, helve: &Helve) -> Value {
     let spec = entry.spec();
     json!({
         "name": entry.name(),
@@ -46,7 +47,7 @@ pub fn describe(entry: &Entry) -> Value {
         "description": spec.description(),
         "source": entry.source(),
         "kind": spec.origin().kind,
-        "permission": spec.rules().permission,
+        "permission": helve.executor().permission(entry),
         "mode": spec.rules().mode,
         "parameters": spec.input().value(),
         "output": spec.output().map(helve::Schema::value),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use helve::{Entry, printable};
+use helve::{Entry, Permission, printable};
 use serde_json::Value;
 
 use super::list;
@@ -15,16 +15,16 @@ use crate::workspace::Workspace;
 pub fn run(name: &str, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let entry = super::find(name, workspace)?;
     if global.json {
-        terminal::print(&list::describe(&entry).to_string());
+        terminal::json(list::describe(&entry, workspace.helve()));
         return Ok(ExitCode::SUCCESS);
     }
-    for line in lines(&entry) {
+    for line in lines(&entry, workspace.helve().executor().permission(&entry)) {
         terminal::print(&line);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(entry: &Entry) -> Vec<String> {
+fn lines(entry: &Entry, permission: Permission) -> Vec<String> {
     let spec = entry.spec();
     let rules = spec.rules();
     let mut lines = vec![styled(STRONG, &printable::escape_line(entry.name()))];
@@ -37,7 +37,7 @@ fn lines(entry: &Entry) -> Vec<String> {
     }
     let location = spec.origin().location.as_deref().map(|location| format!(", {}", printable::escape_line(location))).unwrap_or_default();
     fact("source", format!("{} ({}{location})", printable::escape_line(entry.source().as_str()), spec.origin().kind.name()));
-    fact("permission", styled(list::permission_style(rules.permission), rules.permission.name()));
+    fact("permission", styled(list::permission_style(permission), permission.name()));
     fact("mode", rules.mode.name().to_owned());
     fact("timeout", format!("{:?}", rules.timeout()));
     let mut traits = Vec::new();
