@@ -11,7 +11,7 @@ use crate::address::Address;
 use crate::definition::{BodyFormat, HttpDefinition, Method};
 use crate::form;
 use crate::shape::{Shape, broken, join, unfilled};
-use crate::template::{Template, Variables};
+use crate::template::{Template, Variables, has_template};
 
 /// Headers that belong to HTTP itself. Whoever sets them can say one thing and do another.
 pub(crate) const FORBIDDEN: [&str; 13] = [
@@ -167,6 +167,9 @@ fn read_headers(definition: &HttpDefinition) -> Result<Vec<(HeaderName, Template
         let path = join("/headers", name);
         let header = read_header_name(name, &path)?;
         let template = Template::new(text).map_err(|why| broken(&path, &why))?;
+        if name.eq_ignore_ascii_case("cookie") && !template.is_literal() {
+            return Err(FieldError::new(path, "a cookie cannot take arguments: a value could add cookies of its own"));
+        }
         if template.is_literal() && HeaderValue::from_bytes(text.as_bytes()).is_err() {
             return Err(FieldError::new(path, "the value of a header is one line without control characters"));
         }
@@ -185,6 +188,11 @@ fn read_body(definition: &HttpDefinition) -> Result<Option<Shape>, FieldError> {
                 FieldError::new("/body", message).hint("write `\"{{ x }}\"` with quotes; a lone template keeps the type of its argument")
             })?;
             Shape::read(&parsed, "/body").map(Some)
+        }
+        // Between `a=1&b=` and `&c=2` a value could add entries of its own.
+        (BodyFormat::Form, Value::String(text)) if has_template(text) => {
+            let error = FieldError::new("/body", "values go into a form by their names, not into its text");
+            Err(error.hint("write `body: {name: \"{{ name }}\"}`"))
         }
         (BodyFormat::Text, body) if !body.is_string() => Err(FieldError::new("/body", "a text body is one text")),
         (BodyFormat::Form, Value::Object(_) | Value::String(_)) | (BodyFormat::Json | BodyFormat::Text, _) => {

@@ -36,6 +36,12 @@ fn mistakes_are_found_where_they_are() {
         (json!({"result": "/a~2b"}), "/result"),
         (json!({"result": "{{ items"}), "/result"),
         (json!({"result": "{{ items | nosuch }}"}), "/result"),
+        // A template must not build a text of any size, and a value must not add entries or cookies.
+        (json!({"result": "x{% set a = 'xx' %}{% set a = a ~ a %}{{ a }}"}), "/result"),
+        (json!({"result": "{{ 'x' | indent(9999999999) }}"}), "/result"),
+        (json!({"result": "a{{ '%9999999999d' | format(1) }}"}), "/result"),
+        (json!({"method": "POST", "body_format": "form", "body": "role=guest&user={{ q }}", "parameters": [{"name": "q"}]}), "/body"),
+        (json!({"headers": {"Cookie": "role=guest; u={{ q }}"}, "parameters": [{"name": "q"}]}), "/headers/Cookie"),
         (json!({"max_bytes": 0}), "/max_bytes"),
         (json!({"max_bytes": (64 << 20) + 1}), "/max_bytes"),
         (json!({"retry_on": [503, 200]}), "/retry_on/1"),
