@@ -178,6 +178,12 @@ fn read_headers(definition: &HttpDefinition) -> Result<Vec<(HeaderName, Template
     definition.headers.iter().map(read).collect()
 }
 
+/// Whether a text is nothing but one template.
+fn is_lone(text: &str) -> bool {
+    let inside = text.trim().strip_prefix("{{").and_then(|text| text.strip_suffix("}}"));
+    inside.is_some_and(|inside| !inside.contains("{{") && !inside.contains("}}"))
+}
+
 fn read_body(definition: &HttpDefinition) -> Result<Option<Shape>, FieldError> {
     let Some(body) = definition.body.as_ref().filter(|body| !body.is_null()) else { return Ok(None) };
     match (definition.body_format, body) {
@@ -189,8 +195,8 @@ fn read_body(definition: &HttpDefinition) -> Result<Option<Shape>, FieldError> {
             })?;
             Shape::read(&parsed, "/body").map(Some)
         }
-        // Between `a=1&b=` and `&c=2` a value could add entries of its own.
-        (BodyFormat::Form, Value::String(text)) if has_template(text) => {
+        // Between `a=1&b=` and `&c=2` a value could add entries of its own. A lone template is the whole form.
+        (BodyFormat::Form, Value::String(text)) if has_template(text) && !is_lone(text) => {
             let error = FieldError::new("/body", "values go into a form by their names, not into its text");
             Err(error.hint("write `body: {name: \"{{ name }}\"}`"))
         }
