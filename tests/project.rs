@@ -190,6 +190,10 @@ fn the_sample_teaches_and_has_no_warnings() {
         let outcome: Value = serde_json::from_slice(&counted.stdout).expect("JSON");
         assert_eq!(outcome["data"], json!({"words": 3, "lines": 1, "characters": 13, "longest": ["three", "one", "two"]}), "{outcome}");
     }
+    project.write("half/tool_sets", b"in the way");
+    let failed = project.run(&["init", "half"]);
+    assert!(failed.status.code() == Some(1) && stderr(&failed).contains("cannot be written"), "{}", stderr(&failed));
+    assert!(!project.folder.path().join("half/helve.yaml").exists(), "all of it or nothing");
     let again = project.run(&["init", "sample"]);
     assert_eq!(again.status.code(), Some(1));
     assert!(stderr(&again).contains("is not overwritten"), "{}", stderr(&again));

@@ -61,15 +61,19 @@ pub struct Subject<'a> {
 #[serde(deny_unknown_fields)]
 pub struct PermissionRule {
     /// Tools by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<Pattern>,
     /// Tools by source.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Pattern>,
     /// Tools by tool set.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<Pattern>,
     /// Calls by agent; calls without an agent never match.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Pattern>,
     /// Calls by argument: each named argument must be there and fit. What is not a string is matched as JSON.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub when: std::collections::BTreeMap<String, Pattern>,
     /// What holds for calls that match.
     pub permission: Permission,

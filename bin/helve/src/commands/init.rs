@@ -33,8 +33,14 @@ pub fn run(folder: &Path, global: &Global) -> Result<ExitCode, Failure> {
         return Err(Failure::new("conflict", format_args!("{} is there already, and is not overwritten", folder.join(file).display()))
             .hint("choose an empty folder: helve init DIR"));
     }
-    for (file, text) in SAMPLE {
-        write(&folder.join(file), text)?;
+    for (count, (file, text)) in SAMPLE.into_iter().enumerate() {
+        if let Err(failure) = write(&folder.join(file), text) {
+            // A sample that is only half there would keep the next try from working.
+            for (written, _) in &SAMPLE[..count] {
+                let _ = fs::remove_file(folder.join(written));
+            }
+            return Err(failure);
+        }
     }
     if global.json {
         let files: Vec<_> = SAMPLE.iter().map(|(file, _)| file).collect();

@@ -49,12 +49,11 @@ fn agreed() -> Result<bool, Failure> {
 }
 
 fn show(report: &ProjectReport) {
-    let changed = if report.trust == Some(Trust::Changed) { " It was trusted before, and has changed." } else { "" };
-    terminal::note(&format!(
-        "{} {} would run on this machine, also when an agent asks:{changed}",
-        styled(CAREFUL, "This"),
-        styled(STRONG, &printable::escape_line(&report.root.display().to_string()))
-    ));
+    let folder = styled(STRONG, &printable::escape_line(&report.root.display().to_string()));
+    if report.trust == Some(Trust::Changed) {
+        terminal::note(&styled(CAREFUL, "This folder was trusted before, and has changed."));
+    }
+    terminal::note(&format!("{folder} would do this on your machine, also when an agent asks:"));
     for runnable in &report.runnables {
         terminal::note(&format!("  {}  {}", styled(STRONG, &printable::escape(&runnable.name)), printable::escape_line(&runnable.what)));
         terminal::note(&styled(FAINT, &format!("      {}, {}", printable::escape(&runnable.file), &runnable.digest.to_string()[..16])));
