@@ -101,6 +101,51 @@ async fn a_thousand_calls_give_a_thousand_outcomes_in_order() {
     assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0, "a task was left behind");
 }
 
+/// The same with a caller who goes away in the middle: what had not ended is cancelled, and still has its outcome.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_calls_that_are_cancelled_give_a_thousand_outcomes_in_order() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let wary = Rules { permission: Permission::Confirm, ..Rules::default() };
+    let tools = toolkit([moody("moody", Rules::default(), &alive), moody("wary", wary, &alive)]);
+    let executor = Executor::new(ExecutorOptions { grace: Duration::from_millis(5), ..ExecutorOptions::default() });
+    let mut random = fastrand::Rng::with_seed(11);
+    let calls: Vec<ToolCall> = (0..1_000)
+        .map(|number| {
+            let mood = *random.choice(&["well", "well", "fail", "panic", "hang", "leave", "wary"]).expect("a mood");
+            ToolCall::new(if mood == "wary" { "wary" } else { "moody" }, json!({"number": number, "mood": mood}))
+        })
+        .collect();
+    let expected: Vec<_> = calls.iter().map(|call| (call.id, call.arguments["mood"].clone())).collect();
+    let cancel = CancellationToken::new();
+    let cx = CallContext::default().with_cancel(cancel.clone());
+    let (settled, ()) = tokio::join!(executor.batch(&tools, calls, &cx), async {
+        // The places fill up with calls that hang, so this many are sure to be inside.
+        while alive.load(Ordering::SeqCst) < 60 {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+    });
+    assert_eq!(settled.len(), 1_000);
+    let mut cancelled = 0;
+    for (settled, (id, mood)) in settled.iter().zip(expected) {
+        let outcome = json!(settled.outcome);
+        assert_eq!(settled.outcome.call_id, id);
+        match (outcome["error"]["kind"].as_str(), mood.as_str()) {
+            (Some("cancelled"), _) => cancelled += 1,
+            (Some("failed"), Some("fail" | "panic")) => {}
+            (None, Some("well")) => assert_eq!(outcome["success"], json!(true)),
+            (None, Some("wary")) => assert_eq!(outcome["status"], "waiting"),
+            other => panic!("{other:?}: {outcome}"),
+        }
+    }
+    assert!(cancelled > 60, "those inside and those that waited for a place: {cancelled}");
+    assert_eq!(
+        (alive.load(Ordering::SeqCst), tokio::runtime::Handle::current().metrics().num_alive_tasks()),
+        (0, 0),
+        "nothing is left behind"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_who_leaves_leaves_nothing_behind() {
     let alive = Arc::new(AtomicUsize::new(0));

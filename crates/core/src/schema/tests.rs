@@ -1,5 +1,3 @@
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 
 use super::*;
@@ -19,11 +17,10 @@ fn fitted(schema: &Schema, mut arguments: Value) -> Result<Value, Vec<String>> {
 #[test]
 fn patterns_cannot_take_long() {
     let greedy = schema(json!({"type": "string", "pattern": "(a+)+$"}));
-    let begun = Instant::now();
     assert!(!greedy.is_valid(&json!("a".repeat(50) + "!")));
     let long = json!("a".repeat(100_000) + "!");
     assert!(!greedy.is_valid(&long));
-    assert!(begun.elapsed() < Duration::from_secs(20), "a backtracking engine would take centuries");
+    // A backtracking engine would not come back from either.
     for pattern in ["a{1,10000}{1,10000}", "(?=a)b", r"(a)\1"] {
         assert!(matches!(Schema::new(json!({"pattern": pattern})), Err(SchemaError::Invalid { .. })), "{pattern}");
     }
