@@ -44,6 +44,9 @@ pub enum Command {
     },
     /// Trust this folder to run what it describes
     Trust(Trust),
+    /// Find the tool calls in a model's text, read from stdin
+    #[command(after_help = PARSE_HELP)]
+    Parse(Parse),
     /// Print the JSON Schema of a project's file, for editors
     Schema {
         /// The file's kind; left out, all kinds are listed
@@ -54,6 +57,46 @@ pub enum Command {
         /// The shell
         shell: Shell,
     },
+}
+
+const PARSE_HELP: &str = "\
+Examples:
+  helve parse --dialect hermes < answer.txt
+  helve parse --tools tools.json --mode strict < answer.txt
+  helve parse --formats
+
+Each item has a `type` (text, reasoning, call, malformed, markup) and its `span` in bytes.
+With --batch, each line of stdin is {\"id\", \"text\", \"dialect\", \"mode\", \"tools\", \"chunk\"}, and each line of
+stdout {\"id\", \"items\"}.";
+
+#[derive(Args)]
+pub struct Parse {
+    /// The format the text is in; `auto` finds out
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub dialect: String,
+    /// Mend common mistakes, or take only what the format allows
+    #[arg(long, value_enum, default_value_t = ParseMode::Lenient)]
+    pub mode: ParseMode,
+    /// A JSON file with the tools the model was offered
+    #[arg(long, value_name = "FILE")]
+    pub tools: Option<PathBuf>,
+    /// Read the text in pieces: N characters each, or -N for random ones
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    pub chunk: i64,
+    /// Read many texts, one JSON object a line
+    #[arg(long)]
+    pub batch: bool,
+    /// List the formats
+    #[arg(long)]
+    pub formats: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ParseMode {
+    /// Mend common mistakes and name each repair
+    Lenient,
+    /// Only the format's grammar
+    Strict,
 }
 
 #[derive(Args)]

@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod completions;
 pub mod init;
+pub mod parse;
 pub mod schema;
 pub mod sets;
 pub mod tools;

@@ -28,6 +28,8 @@ pub use compose::Helve;
 #[cfg(feature = "project")]
 pub use compose::{Diagnostic, ProjectAgent, ProjectReport, Runnable, Severity, StateError, StateFolder, Trust, file_schemas, read_yaml};
 pub use helve_core::*;
+/// How models speak of calls: finding them in text, and teaching models to write them.
+pub use helve_dialect as dialect;
 pub use helve_tools::*;
 
 /// What most programs need.

@@ -1,0 +1,173 @@
+//! From what was read to a call: which key names the tool, which holds its arguments.
+
+use serde_json::{Map, Value};
+
+use crate::fault::{Fault, Kind};
+use crate::format::Keys;
+use crate::json::{self, Syntax};
+use crate::repair::{Repair, Repairs};
+use crate::said::Mode;
+use crate::tools::ToolTable;
+use crate::types::Types;
+
+/// What lenient reading takes for the tool's name, its arguments and the call's id, beside the format's own keys.
+const NAMES: [&str; 5] = ["name", "tool_name", "function_name", "tool", "function"];
+const ARGUMENTS: [&str; 8] = ["arguments", "parameters", "args", "params", "input", "tool_input", "kwargs", "action_input"];
+const IDS: [&str; 3] = ["id", "tool_call_id", "call_id"];
+
+/// A call before it has its place in the message.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub name: String,
+    pub id: Option<String>,
+    pub arguments: Map<String, Value>,
+    pub repairs: Repairs,
+}
+
+/// Whether an object that begins with this key can be a call.
+pub(crate) fn may_begin(key: &str, tools: &ToolTable) -> bool {
+    NAMES.contains(&key) || ARGUMENTS.contains(&key) || IDS.contains(&key) || matches!(key, "type" | "tool_calls") || tools.lists(key)
+}
+
+/// Makes a call of an object. `keys` are those of every format that the text may be in.
+pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolTable, mut repairs: Repairs) -> Result<Parts, Fault> {
+    let Value::Object(mut map) = value else {
+        return Err(Fault::new(Kind::NotAnObject, "a call must be an object with the tool's name and its arguments"));
+    };
+    let mut id = keys.iter().map(|keys| keys.id).chain(IDS).find_map(|key| text(&mut map, key));
+    if let Some(Value::Object(inner)) = map.get_mut("function") {
+        let mut inner = std::mem::take(inner);
+        id = id.or_else(|| text(&mut inner, "id"));
+        if !keys.iter().any(|keys| keys.wrapped) {
+            if !mode.is_lenient() {
+                return Err(Fault::syntax("the call stands inside a `function` object; write its name and arguments directly"));
+            }
+            repairs.add(Repair::FunctionWrapper);
+        }
+        map = inner;
+    }
+    let (name, arguments) = split(&mut map, keys, mode, tools, &mut repairs)?;
+    let strings = mode.is_lenient() || keys.iter().any(|keys| keys.string_arguments);
+    let arguments = match arguments {
+        Some(Value::Object(arguments)) => arguments,
+        Some(Value::String(text)) if strings => {
+            if !keys.iter().any(|keys| keys.string_arguments) {
+                repairs.add(Repair::StringArguments);
+            }
+            string_arguments(&text, mode, &mut repairs)?
+        }
+        None | Some(Value::Null) if mode.is_lenient() => {
+            repairs.add(Repair::MissingArguments);
+            Map::new()
+        }
+        None => return Err(Fault::syntax(format!("the call of {name} has no `{}`", keys.first().map_or("arguments", |k| k.arguments)))),
+        Some(other) => return Err(not_an_object(&name, &other)),
+    };
+    finish(&name, id, arguments, mode, tools, repairs)
+}
+
+/// Fits the arguments to the tool's schema.
+pub(crate) fn finish(
+    name: &str,
+    id: Option<String>,
+    mut arguments: Map<String, Value>,
+    mode: Mode,
+    tools: &ToolTable,
+    mut repairs: Repairs,
+) -> Result<Parts, Fault> {
+    let name = clean(name, mode, tools, &mut repairs)?;
+    Types::new(tools.schema(&name), mode).fit(&mut arguments, &mut repairs);
+    Ok(Parts { name, id, arguments, repairs })
+}
+
+/// The tool's name without what the model put around it.
+pub(crate) fn clean(written: &str, mode: Mode, tools: &ToolTable, repairs: &mut Repairs) -> Result<String, Fault> {
+    let name = written.trim();
+    if name.is_empty() {
+        return Err(no_name());
+    }
+    if name.len() > 256 {
+        return Err(Fault::new(Kind::NoName, "the tool's name is longer than 256 bytes"));
+    }
+    let cleaned = if mode.is_lenient() { tools.clean(name) } else { name };
+    if cleaned != name {
+        repairs.add(Repair::OddName);
+    }
+    Ok(cleaned.to_owned())
+}
+
+pub(crate) fn no_name() -> Fault {
+    Fault::new(Kind::NoName, "the call names no tool; give the tool's name")
+}
+
+pub(crate) fn not_an_object(name: &str, value: &Value) -> Fault {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    Fault::new(Kind::NotAnObject, format!("the arguments of {name} are {found}; they must be an object: {{\"parameter\": value}}"))
+}
+
+fn split(
+    map: &mut Map<String, Value>,
+    keys: &[&Keys],
+    mode: Mode,
+    tools: &ToolTable,
+    repairs: &mut Repairs,
+) -> Result<(String, Option<Value>), Fault> {
+    if keys.iter().any(|keys| keys.by_key) || (mode.is_lenient() && map.len() == 1 && map.keys().all(|key| tools.lists(key))) {
+        if let (1, Some(name)) = (map.len(), map.keys().next().cloned()) {
+            if !keys.iter().any(|keys| keys.by_key) {
+                repairs.add(Repair::OtherKey);
+            }
+            return Ok((name.clone(), map.remove(&name)));
+        }
+    }
+    for keys in keys {
+        if matches!(map.get(keys.name), Some(Value::String(_))) && map.contains_key(keys.arguments) {
+            let name = text(map, keys.name).ok_or_else(no_name)?;
+            return Ok((name, map.remove(keys.arguments)));
+        }
+    }
+    let own = keys.iter().find_map(|keys| text(map, keys.name));
+    if !mode.is_lenient() {
+        return own.map(|name| (name, None)).ok_or_else(no_name);
+    }
+    let other = own.is_none();
+    let name = own.or_else(|| NAMES.iter().find_map(|key| text(map, key))).ok_or_else(no_name)?;
+    let found = keys.iter().find_map(|keys| map.remove(keys.arguments));
+    if let Some(arguments) = found {
+        if other {
+            repairs.add(Repair::OtherKey);
+        }
+        return Ok((name, Some(arguments)));
+    }
+    let arguments = ARGUMENTS.iter().find_map(|key| map.remove(*key));
+    if arguments.is_some() || other {
+        repairs.add(Repair::OtherKey);
+    }
+    Ok((name, arguments))
+}
+
+fn string_arguments(text: &str, mode: Mode, repairs: &mut Repairs) -> Result<Map<String, Value>, Fault> {
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    let reading = json::read(text, Syntax::Json, mode, 0)?;
+    repairs.join(reading.repairs);
+    match reading.value {
+        Value::Object(map) => Ok(map),
+        other => Err(not_an_object("the call", &other)),
+    }
+}
+
+fn text(map: &mut Map<String, Value>, key: &str) -> Option<String> {
+    match map.get_mut(key) {
+        Some(Value::String(text)) => Some(std::mem::take(text)),
+        _ => None,
+    }
+}

@@ -1,0 +1,431 @@
+//! A dialect: the formats a text may be in, with their marks put together for one look.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use crate::format::{CallTag, Format, Keys, Markup, Shape};
+use crate::formats::TABLE;
+use crate::scan::{Match, TagMarks, any, literal};
+
+/// How a model writes its calls: one format, several, or any.
+#[derive(Clone)]
+pub struct Dialect(Arc<Compiled>);
+
+impl Dialect {
+    /// Every format; the text decides which.
+    #[must_use]
+    pub fn auto() -> Self {
+        static AUTO: LazyLock<Dialect> = LazyLock::new(|| Dialect(Arc::new(Compiled::new("auto", TABLE.iter().collect()))));
+        AUTO.clone()
+    }
+
+    /// The dialect of this name: `auto`, or one of [`Dialect::names`].
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        static NAMED: LazyLock<Vec<Dialect>> = LazyLock::new(|| {
+            let mut made: Vec<Dialect> = Vec::new();
+            for format in &TABLE {
+                if made.iter().all(|dialect| dialect.name() != format.name) {
+                    let rows = TABLE.iter().filter(|row| row.name == format.name).collect();
+                    made.push(Dialect(Arc::new(Compiled::new(format.name, rows))));
+                }
+            }
+            made
+        });
+        let name = match name {
+            "auto" => return Some(Self::auto()),
+            "json" => "seed_json",
+            "xml" => "seed_xml_cdata",
+            name => name,
+        };
+        NAMED.iter().find(|dialect| dialect.name() == name).cloned()
+    }
+
+    /// Several formats at once. Unknown names are left out; nothing is left where all are unknown.
+    #[must_use]
+    pub fn of(names: &[&str]) -> Option<Self> {
+        let rows: Vec<_> = TABLE.iter().filter(|format| names.contains(&format.name)).collect();
+        (!rows.is_empty()).then(|| Self(Arc::new(Compiled::new(&names.join("+"), rows))))
+    }
+
+    /// The names of all formats.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let mut last = "";
+        TABLE.iter().map(|format| format.name).filter(move |name| std::mem::replace(&mut last, name) != *name)
+    }
+
+    /// Who writes in a format.
+    #[must_use]
+    pub fn who(name: &str) -> Option<&'static str> {
+        TABLE.iter().find(|format| format.name == name).map(|format| format.who)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    pub(crate) fn compiled(&self) -> &Arc<Compiled> {
+        &self.0
+    }
+
+    /// What may stand in a code fence at the end of a message: the formats of this dialect, and calls as plain JSON.
+    pub(crate) fn in_fence(&self) -> Self {
+        const PLAIN: [&str; 5] = ["seed_json", "openai_json", "llama3_json", "xlam", "pythonic"];
+        let own = self.0.rows.iter().filter(|row| !row.foreign).map(|row| row.format.name);
+        let names: Vec<&str> = own.chain(PLAIN).collect();
+        Self::of(&names).unwrap_or_else(Self::auto)
+    }
+}
+
+impl fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Dialect").field(&self.0.name).finish()
+    }
+}
+
+/// Where a frame is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// Behind the mark of a section.
+    Section,
+    /// Behind the mark of a call.
+    Call,
+    /// At the mark of a call, which is part of it.
+    Element,
+    /// At a call without any mark.
+    Bare,
+}
+
+/// A format in a dialect.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub format: &'static Format,
+    pub tags: Option<TagMarks>,
+    pub keys: Vec<&'static Keys>,
+    /// What ends a value from outside.
+    pub stops: Vec<&'static str>,
+    /// What opens a section or a call.
+    pub opens: Vec<&'static str>,
+    /// It came in because it shares a mark with a format of the dialect, and counts only where that one does not fit.
+    pub foreign: bool,
+}
+
+impl Row {
+    fn new(format: &'static Format, foreign: bool) -> Self {
+        let tags = match &format.shape {
+            Shape::Tagged(tags) => Some(TagMarks::new(format, tags)),
+            _ => None,
+        };
+        let keys = match &format.shape {
+            Shape::Object(keys) => vec![keys],
+            _ => Vec::new(),
+        };
+        let in_object = |mark: &&&str| !mark.starts_with(['{', '}']);
+        let stops = format.call.close.iter().chain(format.section.close).filter(in_object).copied().collect();
+        let opens = format.call.open.iter().chain(format.section.open).filter(in_object).copied().collect();
+        Self { format, tags, keys, stops, opens, foreign }
+    }
+
+    /// Whether a call of this shape can start here.
+    pub fn can_start(&self, rest: &str, end: bool) -> Match {
+        let first = rest.as_bytes().first().copied().unwrap_or(0);
+        match &self.format.shape {
+            Shape::Object(_) => Match::of(first == b'{'),
+            Shape::Channel => Match::Yes,
+            Shape::Braces(_) => literal(rest, "call:", end),
+            Shape::Headed { .. } => Match::of(starts_word(rest)),
+            Shape::Python => {
+                if !starts_word(rest) {
+                    return Match::No;
+                }
+                let name = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '-')));
+                match name {
+                    Some(at) => Match::of(rest[at..].starts_with('(')),
+                    None if end || rest.len() > 256 => Match::No,
+                    None => Match::Partly,
+                }
+            }
+            Shape::Tagged(tags) => match tags.call {
+                CallTag::Text(_) => Match::of(starts_word(rest)),
+                CallTag::Child(_) => self.tags.as_ref().and_then(|tags| tags.name.as_ref()).map_or(Match::No, |(open, _)| literal(rest, open, end)),
+                _ => self.tags.as_ref().map_or(Match::No, |tags| any(rest, &tags.call_open, end).0),
+            },
+        }
+    }
+
+    /// Whether what follows the mark fits this format, as far as its first bytes tell.
+    pub fn fits(&self, entry: Entry, body: &str, end: bool) -> Match {
+        let rest = body.trim_start();
+        if rest.is_empty() {
+            return if end || body.len() > 256 { Match::No } else { Match::Partly };
+        }
+        if entry == Entry::Element {
+            return Match::Yes;
+        }
+        if entry == Entry::Section {
+            match any(rest, self.format.noise, end).0 {
+                Match::No => {}
+                found => return found,
+            }
+            if self.format.list || matches!(self.format.shape, Shape::Object(_)) {
+                if let Some(inner) = rest.strip_prefix('[') {
+                    let inner = inner.trim_start();
+                    return match inner.is_empty() {
+                        true if end => Match::No,
+                        true => Match::Partly,
+                        false if inner.starts_with(']') => Match::Yes,
+                        false => self.can_start(inner, end),
+                    };
+                }
+            }
+            if rest.starts_with('`') {
+                return Match::of(matches!(self.format.shape, Shape::Object(_)));
+            }
+            if !self.format.call.open.is_empty() {
+                return any(rest, self.format.call.open, end).0;
+            }
+        }
+        match &self.format.shape {
+            Shape::Headed { .. } => self.fits_head(rest, end),
+            Shape::Tagged(tags) if matches!(tags.call, CallTag::Text(_)) => self.fits_text(rest, end),
+            _ => self.can_start(rest, end),
+        }
+    }
+
+    /// A name, then the first key or the end: not a word of prose.
+    fn fits_text(&self, rest: &str, end: bool) -> Match {
+        if !starts_word(rest) {
+            return Match::No;
+        }
+        let Some(tags) = &self.tags else { return Match::No };
+        let window = &rest[..rest.char_indices().nth(256).map_or(rest.len(), |(at, _)| at)];
+        let Some(at) = window.find('<') else {
+            return if end || window.len() < rest.len() { Match::No } else { Match::Partly };
+        };
+        let separator = match tags.tags.call {
+            CallTag::Text(Some(separator)) => separator.to_owned(),
+            _ => tags.parameter_open.clone(),
+        };
+        let marks: Vec<&str> = [separator.as_str(), &tags.parameter_open].into_iter().chain(self.format.call.close.iter().copied()).collect();
+        any(&rest[at..], &marks, end).0
+    }
+
+    /// A name and its separator before the brace.
+    fn fits_head(&self, rest: &str, end: bool) -> Match {
+        if !starts_word(rest) {
+            return Match::No;
+        }
+        let window = &rest[..rest.char_indices().nth(512).map_or(rest.len(), |(at, _)| at)];
+        match window.find(['{', '\n', ' ', '<', '[']) {
+            Some(_) => Match::Yes,
+            None if window.len() < rest.len() => Match::No,
+            None if end => Match::Yes,
+            None => Match::Partly,
+        }
+    }
+}
+
+fn starts_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
+/// A literal to look for, and what it means.
+#[derive(Debug)]
+pub(crate) struct Marker {
+    pub text: String,
+    /// The byte of it that is looked for.
+    pub anchor: usize,
+    pub meaning: Meaning,
+}
+
+#[derive(Debug)]
+pub(crate) enum Meaning {
+    /// Calls follow, in one of these formats.
+    Calls(Vec<(Arc<Row>, Entry)>),
+    /// Thoughts follow, up to this.
+    Thinks(&'static str),
+    Token,
+    /// Everything up to this is markup.
+    Through(&'static str),
+}
+
+/// The formats of a dialect and all their marks.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub name: String,
+    pub rows: Vec<Arc<Row>>,
+    pub bare: Vec<Arc<Row>>,
+    pub markers: Vec<Marker>,
+    /// For each byte, the markers that have it as their anchor.
+    pub anchored: Vec<Vec<u16>>,
+    pub anchors: Anchors,
+    /// Marks that close calls: behind a call they are markup.
+    pub closes: Vec<&'static str>,
+    /// Marks that have bytes before their anchor.
+    pub leading: Vec<u16>,
+}
+
+/// Bytes that a look through prose stops at.
+#[derive(Debug)]
+pub(crate) enum Anchors {
+    Two(u8, u8),
+    Three(u8, u8, u8),
+    Many(Box<[bool; 256]>),
+}
+
+impl Anchors {
+    fn new(bytes: &[u8]) -> Self {
+        match *bytes {
+            [one] => Self::Two(one, one),
+            [one, two] => Self::Two(one, two),
+            [one, two, three] => Self::Three(one, two, three),
+            _ => {
+                let mut table = Box::new([false; 256]);
+                for byte in bytes {
+                    table[usize::from(*byte)] = true;
+                }
+                Self::Many(table)
+            }
+        }
+    }
+
+    pub fn find(&self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            Self::Two(one, two) => memchr::memchr2(*one, *two, bytes),
+            Self::Three(one, two, three) => memchr::memchr3(*one, *two, *three, bytes),
+            Self::Many(table) => bytes.iter().position(|byte| table[usize::from(*byte)]),
+        }
+    }
+}
+
+const THINKS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
+const TAILS: [&str; 9] = [
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|im_start|>",
+    "<｜end▁of▁sentence｜>",
+    "<|end_of_turn|>",
+    "<eos>",
+];
+
+impl Compiled {
+    fn new(name: &str, formats: Vec<&'static Format>) -> Self {
+        let shares = |other: &Format| {
+            let opens = |format: &Format| format.section.open.iter().chain(format.call.open).copied().collect::<Vec<_>>();
+            formats.iter().any(|own| opens(own).iter().any(|open| opens(other).contains(open)))
+        };
+        let own = |format: &Format| formats.iter().any(|own| std::ptr::eq(*own, format));
+        let foreign = TABLE.iter().filter(|format| !own(format) && shares(format));
+        let mut rows: Vec<Row> = formats.iter().map(|format| Row::new(format, false)).chain(foreign.map(|format| Row::new(format, true))).collect();
+        share_keys(&mut rows);
+        let rows: Vec<Arc<Row>> = rows.into_iter().map(Arc::new).collect();
+        let mut made = Self {
+            name: name.to_owned(),
+            bare: rows.iter().filter(|row| row.format.bare && !row.foreign).cloned().collect(),
+            closes: Vec::new(),
+            markers: Vec::new(),
+            anchored: vec![Vec::new(); 256],
+            anchors: Anchors::Two(b'`', b'`'),
+            leading: Vec::new(),
+            rows,
+        };
+        made.collect();
+        made.index();
+        made
+    }
+
+    fn collect(&mut self) {
+        for row in self.rows.clone() {
+            let format = row.format;
+            self.closes.extend(format.section.close.iter().chain(format.call.close).filter(|mark| mark.len() > 3));
+            for open in format.section.open {
+                self.calls(open, &row, Entry::Section);
+            }
+            for open in format.call.open {
+                self.calls(open, &row, if matches!(format.shape, Shape::Channel) { Entry::Element } else { Entry::Call });
+            }
+            if row.foreign {
+                continue;
+            }
+            if let Some(tags) = &row.tags {
+                for open in tags.call_open.clone() {
+                    if format.call.open.is_empty() {
+                        self.calls(&open, &row, Entry::Element);
+                    }
+                }
+            }
+            for (open, close) in format.thinks.iter().chain(&THINKS) {
+                self.add(open, Meaning::Thinks(close));
+                self.add(close, Meaning::Token);
+            }
+            for markup in format.markup {
+                match *markup {
+                    Markup::Token(token) => self.add(token, Meaning::Token),
+                    Markup::Through(open, close) => self.add(open, Meaning::Through(close)),
+                }
+            }
+        }
+        for tail in TAILS {
+            self.add(tail, Meaning::Token);
+        }
+    }
+
+    fn calls(&mut self, open: &str, row: &Arc<Row>, entry: Entry) {
+        if let Some(marker) = self.markers.iter_mut().find(|marker| marker.text == open) {
+            match &mut marker.meaning {
+                Meaning::Calls(rows) => rows.push((Arc::clone(row), entry)),
+                other => *other = Meaning::Calls(vec![(Arc::clone(row), entry)]),
+            }
+            return;
+        }
+        self.add(open, Meaning::Calls(vec![(Arc::clone(row), entry)]));
+    }
+
+    fn add(&mut self, text: &str, meaning: Meaning) {
+        if self.markers.iter().any(|marker| marker.text == text) {
+            return;
+        }
+        let rare = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte != b' ';
+        let anchor = text.bytes().position(|byte| rare(&byte)).unwrap_or(0);
+        self.markers.push(Marker { text: text.to_owned(), anchor, meaning });
+    }
+
+    fn index(&mut self) {
+        // The longest one first, so that `<|start|>` never hides a longer mark.
+        self.markers.sort_by_key(|marker| std::cmp::Reverse(marker.text.len()));
+        let mut bytes = vec![b'`'];
+        for (place, marker) in self.markers.iter().enumerate() {
+            let byte = marker.text.as_bytes()[marker.anchor];
+            let place = u16::try_from(place).unwrap_or(u16::MAX);
+            self.anchored[usize::from(byte)].push(place);
+            if marker.anchor > 0 {
+                self.leading.push(place);
+            }
+            if !bytes.contains(&byte) {
+                bytes.push(byte);
+            }
+        }
+        self.anchors = Anchors::new(&bytes);
+    }
+}
+
+/// Formats behind the same mark understand each other's keys; so do those without a mark.
+fn share_keys(rows: &mut [Row]) {
+    let opens = |row: &Row| row.format.section.open.to_vec();
+    let all: Vec<(Vec<&str>, bool, Vec<&'static Keys>)> = rows.iter().filter(|row| !row.foreign).map(|row| (opens(row), row.format.bare, row.keys.clone())).collect();
+    for row in rows.iter_mut().filter(|row| !row.keys.is_empty() && !row.foreign) {
+        for (others, bare, keys) in &all {
+            let shared = (row.format.bare && *bare) || others.iter().any(|open| row.format.section.open.contains(open));
+            for key in keys.iter().filter(|_| shared) {
+                if !row.keys.iter().any(|own| std::ptr::eq(*own, *key)) && !key.python {
+                    row.keys.push(key);
+                }
+            }
+        }
+    }
+}

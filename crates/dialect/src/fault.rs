@@ -1,0 +1,74 @@
+//! Why something that was meant as a call is none.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// What kind of mistake a malformed call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The message ended in the middle of the call.
+    Incomplete,
+    /// The text breaks the format's grammar.
+    Syntax,
+    /// No tool is named.
+    NoName,
+    /// The arguments are not an object.
+    NotAnObject,
+    /// Brackets are nested too deep.
+    TooDeep,
+    /// A key came twice, and strict reading does not choose.
+    DuplicateKey,
+    /// Program code instead of a call.
+    Code,
+}
+
+impl Kind {
+    /// Its name, as it is written in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Incomplete => "incomplete",
+            Self::Syntax => "syntax",
+            Self::NoName => "no_name",
+            Self::NotAnObject => "not_an_object",
+            Self::TooDeep => "too_deep",
+            Self::DuplicateKey => "duplicate_key",
+            Self::Code => "code",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// A mistake, with words that a model can act on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub kind: Kind,
+    pub error: String,
+}
+
+impl Fault {
+    pub fn new(kind: Kind, error: impl Into<String>) -> Self {
+        Self { kind, error: error.into() }
+    }
+
+    pub fn syntax(error: impl Into<String>) -> Self {
+        Self::new(Kind::Syntax, error)
+    }
+
+    pub fn cut() -> Self {
+        Self::new(Kind::Incomplete, "the message ended before the call was complete, so it was not run; write the whole call again")
+    }
+}

@@ -1,0 +1,5 @@
+//! All formats.
+
+mod table;
+
+pub(crate) use table::TABLE;

@@ -1,0 +1,392 @@
+//! The lenient reader of JSON, of Python's literals and of Gemma's braces: one pass over a value whose extent is known,
+//! with its own stack. What it mends it names.
+
+mod extent;
+mod number;
+mod string;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use extent::{Extent, Reach};
+pub(crate) use number::json_number;
+
+use serde_json::map::Entry;
+use serde_json::{Map, Value};
+
+use crate::fault::{Fault, Kind};
+use crate::repair::{Repair, Repairs};
+use crate::said::Mode;
+
+/// Brackets nested deeper than this are refused.
+pub(crate) const MAX_DEPTH: usize = 128;
+
+/// Which language a value is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    Json,
+    Python,
+    /// Bare keys, and strings between two of these tokens.
+    Braces(&'static str),
+}
+
+/// A value and what it took to read it.
+#[derive(Debug)]
+pub(crate) struct Reading<T> {
+    pub value: T,
+    pub repairs: Repairs,
+    /// An argument that came without a name; only Python's calls have one.
+    pub positional: Option<Value>,
+}
+
+/// Reads one value that fills the text. `missing` says how many closing brackets may be absent at its end.
+pub(crate) fn read(text: &str, syntax: Syntax, mode: Mode, missing: usize) -> Result<Reading<Value>, Fault> {
+    let mut reader = Reader::new(text, syntax, mode, missing);
+    let value = reader.value()?;
+    reader.finish(value)
+}
+
+/// Reads `(key=value, …)`.
+pub(crate) fn read_arguments(text: &str, mode: Mode) -> Result<Reading<Map<String, Value>>, Fault> {
+    let mut reader = Reader::new(text, Syntax::Python, mode, 0);
+    reader.at = 1;
+    reader.stack.push(Frame::Object { map: Map::new(), key: String::new(), close: b')' });
+    let value = if reader.opened_empty(b')')? {
+        reader.stack.clear();
+        Value::Object(Map::new())
+    } else {
+        reader.key()?;
+        reader.value()?
+    };
+    let Reading { value, repairs, positional } = reader.finish(value)?;
+    match value {
+        Value::Object(map) => Ok(Reading { value: map, repairs, positional }),
+        _ => Err(Fault::new(Kind::NotAnObject, "the arguments are not named")),
+    }
+}
+
+enum Frame {
+    Object { map: Map<String, Value>, key: String, close: u8 },
+    Array { items: Vec<Value>, close: u8 },
+}
+
+impl Frame {
+    fn close(&self) -> u8 {
+        match self {
+            Self::Object { close, .. } | Self::Array { close, .. } => *close,
+        }
+    }
+
+    fn into_value(self) -> Value {
+        match self {
+            Self::Object { map, .. } => Value::Object(map),
+            Self::Array { items, .. } => Value::Array(items),
+        }
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    syntax: Syntax,
+    mode: Mode,
+    missing: usize,
+    repairs: Repairs,
+    stack: Vec<Frame>,
+    positional: Option<Value>,
+    /// The next value has no name.
+    unnamed: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, syntax: Syntax, mode: Mode, missing: usize) -> Self {
+        let (bytes, repairs, stack) = (text.as_bytes(), Repairs::default(), Vec::new());
+        Self { text, bytes, at: 0, syntax, mode, missing, repairs, stack, positional: None, unnamed: false }
+    }
+
+    fn finish<T>(mut self, value: T) -> Result<Reading<T>, Fault> {
+        self.blank()?;
+        if self.at < self.bytes.len() {
+            return Err(self.broken("nothing more"));
+        }
+        Ok(Reading { value, repairs: self.repairs, positional: self.positional })
+    }
+
+    /// Reads values until the outermost one is whole.
+    fn value(&mut self) -> Result<Value, Fault> {
+        loop {
+            self.blank()?;
+            let value = match self.peek() {
+                Some(b'{') => {
+                    self.open(Frame::Object { map: Map::new(), key: String::new(), close: b'}' })?;
+                    if !self.opened_empty(b'}')? {
+                        self.key()?;
+                        continue;
+                    }
+                    self.shut()
+                }
+                Some(open @ (b'[' | b'(')) if open == b'[' || self.syntax == Syntax::Python => {
+                    let close = if open == b'[' { b']' } else { b')' };
+                    self.open(Frame::Array { items: Vec::new(), close })?;
+                    if !self.opened_empty(close)? {
+                        continue;
+                    }
+                    self.shut()
+                }
+                _ => self.scalar()?,
+            };
+            if let Some(whole) = self.hand_up(value)? {
+                return Ok(whole);
+            }
+        }
+    }
+
+    fn open(&mut self, frame: Frame) -> Result<(), Fault> {
+        if self.stack.len() >= MAX_DEPTH {
+            return Err(Fault::new(Kind::TooDeep, format!("brackets are nested more than {MAX_DEPTH} deep; write the arguments flatter")));
+        }
+        self.at += 1;
+        self.stack.push(frame);
+        Ok(())
+    }
+
+    /// Whether a bracket that was just opened is closed at once.
+    fn opened_empty(&mut self, close: u8) -> Result<bool, Fault> {
+        self.blank()?;
+        let empty = self.peek() == Some(close);
+        self.at += usize::from(empty);
+        Ok(empty)
+    }
+
+    fn shut(&mut self) -> Value {
+        self.stack.pop().map_or(Value::Null, Frame::into_value)
+    }
+
+    /// Gives a whole value to the bracket it stands in, and closes brackets as long as they end here.
+    fn hand_up(&mut self, mut value: Value) -> Result<Option<Value>, Fault> {
+        loop {
+            let Some(top) = self.stack.last_mut() else { return Ok(Some(value)) };
+            let close = top.close();
+            match top {
+                Frame::Array { items, .. } => items.push(value),
+                Frame::Object { .. } if self.unnamed => {
+                    self.unnamed = false;
+                    self.positional = Some(value);
+                }
+                Frame::Object { map, key, .. } => {
+                    match map.entry(std::mem::take(key)) {
+                        Entry::Vacant(place) => {
+                            place.insert(value);
+                        }
+                        Entry::Occupied(place) if !self.mode.is_lenient() => {
+                            return Err(Fault::new(Kind::DuplicateKey, format!("the key {:?} comes twice; give it once", place.key())));
+                        }
+                        Entry::Occupied(mut place) => {
+                            place.insert(value);
+                            self.repairs.add(Repair::DuplicateKey);
+                        }
+                    }
+                }
+            }
+            self.blank()?;
+            match self.peek() {
+                Some(b',') => {
+                    self.at += 1;
+                    self.blank()?;
+                    if self.peek() != Some(close) {
+                        self.next_member()?;
+                        return Ok(None);
+                    }
+                    // Python's own grammar has the comma before the end.
+                    if self.syntax != Syntax::Python {
+                        self.mend(Repair::TrailingComma, "no comma before the closing bracket")?;
+                    }
+                    self.at += 1;
+                    value = self.shut();
+                }
+                Some(byte) if byte == close => {
+                    self.at += 1;
+                    value = self.shut();
+                }
+                None => return self.run_out().map(Some),
+                Some(b'"') if close == b'}' && self.mode.is_lenient() => {
+                    self.repairs.add(Repair::MissingComma);
+                    self.key()?;
+                    return Ok(None);
+                }
+                Some(_) => return Err(self.broken(&format!("`,` or `{}`", close as char))),
+            }
+        }
+    }
+
+    fn next_member(&mut self) -> Result<(), Fault> {
+        match self.stack.last() {
+            Some(Frame::Object { .. }) => self.key(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The text ended after a whole value, with brackets open.
+    fn run_out(&mut self) -> Result<Value, Fault> {
+        if self.stack.len() > self.missing || !self.mode.is_lenient() {
+            return Err(Fault::cut());
+        }
+        self.repairs.add(Repair::MissingBracket);
+        while self.stack.len() > 1 {
+            let inner = self.shut();
+            match self.stack.last_mut() {
+                Some(Frame::Array { items, .. }) => items.push(inner),
+                Some(Frame::Object { map, key, .. }) => {
+                    map.insert(std::mem::take(key), inner);
+                }
+                None => {}
+            }
+        }
+        Ok(self.shut())
+    }
+
+    /// Reads a key and what separates it from its value.
+    fn key(&mut self) -> Result<(), Fault> {
+        let call = matches!(self.stack.last(), Some(Frame::Object { close: b')', .. }));
+        let start = self.at;
+        let key = match self.peek() {
+            None => return Err(Fault::cut()),
+            Some(b'"') => self.string(b'"')?,
+            Some(b'\'') => self.string(b'\'')?,
+            Some(_) if self.at_delimiter() => {
+                self.mend(Repair::OtherKey, "a key without marks around it")?;
+                self.delimited()?
+            }
+            Some(_) => {
+                let word = self.word();
+                if word.is_empty() && !call {
+                    return Err(self.broken("a key in double quotes"));
+                }
+                if self.syntax == Syntax::Json || (self.syntax == Syntax::Python && !call) {
+                    self.mend(Repair::Unquoted, "a key in double quotes")?;
+                }
+                word.to_owned()
+            }
+        };
+        self.blank()?;
+        let equals = call && self.peek() == Some(b'=') && self.bytes.get(self.at + 1) != Some(&b'=');
+        if call && !equals {
+            if self.positional.is_some() || !self.mode.is_lenient() {
+                self.at = start;
+                return Err(Fault::syntax("every argument needs its name: tool(name=value)"));
+            }
+            self.at = start;
+            self.unnamed = true;
+            return Ok(());
+        }
+        if !call && self.peek() != Some(b':') {
+            return Err(if self.peek().is_none() { Fault::cut() } else { self.broken("`:` after the key") });
+        }
+        self.at += 1;
+        if let Some(Frame::Object { key: slot, .. }) = self.stack.last_mut() {
+            *slot = key;
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self) -> Result<Value, Fault> {
+        match self.peek() {
+            None => Err(Fault::cut()),
+            Some(quote @ (b'"' | b'\'')) => self.string(quote).map(Value::String),
+            Some(_) if self.at_delimiter() => self.delimited().map(Value::String),
+            Some(b'-' | b'+' | b'.' | b'0'..=b'9') => self.number(),
+            Some(_) => self.literal(),
+        }
+    }
+
+    fn literal(&mut self) -> Result<Value, Fault> {
+        let start = self.at;
+        let word = self.word();
+        let (value, python) = match word {
+            "true" => (Value::Bool(true), false),
+            "false" => (Value::Bool(false), false),
+            "null" => (Value::Null, false),
+            "True" => (Value::Bool(true), true),
+            "False" => (Value::Bool(false), true),
+            "None" => (Value::Null, true),
+            "r" | "R" if self.syntax == Syntax::Python && matches!(self.peek(), Some(b'"' | b'\'')) => {
+                let quote = self.peek().unwrap_or(b'"');
+                return self.raw_string(quote).map(Value::String);
+            }
+            _ => {
+                self.at = start;
+                if matches!(self.syntax, Syntax::Braces(_)) && self.mode.is_lenient() && !word.is_empty() {
+                    return Ok(Value::String(self.bare_text().to_owned()));
+                }
+                let wanted = if self.syntax == Syntax::Python { "a literal (expressions are not evaluated)" } else { "a JSON value" };
+                return Err(self.broken(wanted));
+            }
+        };
+        if python != (self.syntax == Syntax::Python) {
+            let wanted = if python { "true, false or null" } else { "True, False or None" };
+            self.mend(Repair::ForeignLiteral, wanted)?;
+        }
+        Ok(value)
+    }
+
+    /// Text without marks, up to the next comma or bracket.
+    fn bare_text(&mut self) -> &'a str {
+        let rest = &self.text[self.at..];
+        let end = rest.find([',', '}', ']', '{', '[']).unwrap_or(rest.len());
+        self.at += end;
+        self.repairs.add(Repair::Unquoted);
+        rest[..end].trim()
+    }
+
+    fn word(&mut self) -> &'a str {
+        let rest = &self.bytes[self.at..];
+        let end = rest.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'-') || *b >= 0x80));
+        let start = self.at;
+        self.at += end.unwrap_or(rest.len());
+        &self.text[start..self.at]
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Passes over white space and comments.
+    fn blank(&mut self) -> Result<(), Fault> {
+        loop {
+            while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
+                self.at += 1;
+            }
+            let rest = &self.bytes[self.at..];
+            let end = match rest {
+                [b'/', b'/', ..] => memchr::memchr(b'\n', rest),
+                [b'#', ..] if self.syntax == Syntax::Python => memchr::memchr(b'\n', rest),
+                [b'/', b'*', ..] => Some(memchr::memmem::find(&rest[2..], b"*/").ok_or_else(Fault::cut)? + 4),
+                _ => return Ok(()),
+            };
+            if rest[0] != b'#' {
+                self.mend(Repair::Comment, "no comments")?;
+            }
+            self.at += end.unwrap_or(rest.len());
+        }
+    }
+
+    /// Records a repair, or refuses where nothing is mended.
+    fn mend(&mut self, repair: Repair, wanted: &str) -> Result<(), Fault> {
+        if self.mode.is_lenient() {
+            self.repairs.add(repair);
+            return Ok(());
+        }
+        Err(self.broken(wanted))
+    }
+
+    fn broken(&self, wanted: &str) -> Fault {
+        let language = if self.syntax == Syntax::Python { "call" } else { "JSON" };
+        let rest = &self.text[self.at.min(self.text.len())..];
+        if rest.is_empty() {
+            return Fault::syntax(format!("the {language} ends too early: {wanted} was expected"));
+        }
+        let near: String = rest.chars().take(24).collect();
+        let place = self.text[..self.at].chars().count() + 1;
+        Fault::syntax(format!("the {language} is broken at character {place}: {wanted} was expected, near {near:?}"))
+    }
+}

@@ -1,0 +1,252 @@
+//! Finds where a bracketed value ends, while it still comes in. Looks at each byte once and understands strings, not values.
+
+use super::string::plain_end;
+use super::{MAX_DEPTH, Syntax};
+
+/// How far a look got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The text ran out; more is needed.
+    More,
+    /// The value ends before this byte.
+    Whole(usize),
+    /// Brackets are open, and here stands a marker or a bracket that cannot belong to the value.
+    Stopped(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Between,
+    String(u8),
+    Triple(u8),
+    Delimited,
+    LineComment,
+    BlockComment,
+}
+
+/// The state of one look. Positions are those of the text it is given, which only grows.
+#[derive(Debug, Clone)]
+pub(crate) struct Extent {
+    syntax: Syntax,
+    at: usize,
+    place: Place,
+    depth: usize,
+    kinds: [u8; MAX_DEPTH + 1],
+}
+
+impl Extent {
+    /// Starts at an opening bracket.
+    pub fn new(syntax: Syntax, at: usize) -> Self {
+        Self { syntax, at, place: Place::Between, depth: 0, kinds: [0; MAX_DEPTH + 1] }
+    }
+
+    /// Starts inside an object.
+    pub fn inside(syntax: Syntax, at: usize) -> Self {
+        let mut extent = Self::new(syntax, at);
+        extent.kinds[0] = b'{';
+        extent.depth = 1;
+        extent
+    }
+
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Goes on in `text`, to the end of the value or of the text. `stops` are markers that end it from outside.
+    pub fn advance(&mut self, text: &str, stops: &[&str], end: bool) -> Reach {
+        let bytes = text.as_bytes();
+        loop {
+            let reach = match self.place {
+                Place::Between => self.between(bytes, stops, end),
+                Place::String(quote) => self.string(bytes, quote, end),
+                Place::Triple(quote) => self.until(bytes, &[quote; 3], end),
+                Place::Delimited => match self.syntax {
+                    Syntax::Braces(mark) => self.until(bytes, mark.as_bytes(), end),
+                    _ => None,
+                },
+                Place::LineComment => self.comment(bytes, b"\n", stops),
+                Place::BlockComment => self.comment(bytes, b"*/", stops),
+            };
+            match reach {
+                Some(reach) => return reach,
+                None if self.at >= bytes.len() => return Reach::More,
+                None => {}
+            }
+        }
+    }
+
+    fn between(&mut self, bytes: &[u8], stops: &[&str], end: bool) -> Option<Reach> {
+        while let Some(&byte) = bytes.get(self.at) {
+            match byte {
+                b'{' | b'[' | b'(' if byte != b'(' || self.syntax == Syntax::Python => {
+                    if let Some(reach) = self.stop(bytes, stops, end) {
+                        return Some(reach);
+                    }
+                    if self.depth < self.kinds.len() {
+                        self.kinds[self.depth] = byte;
+                    }
+                    self.depth += 1;
+                }
+                b'}' | b']' | b')' if byte != b')' || self.syntax == Syntax::Python => {
+                    if !self.shut(byte) {
+                        return Some(Reach::Stopped(self.at));
+                    }
+                    if self.depth == 0 {
+                        return Some(Reach::Whole(self.at + 1));
+                    }
+                }
+                b'"' | b'\'' if !matches!(self.syntax, Syntax::Braces(_)) => {
+                    if self.syntax == Syntax::Python {
+                        let next = &bytes[self.at..bytes.len().min(self.at + 3)];
+                        if next == [byte; 3] {
+                            self.at += 3;
+                            self.place = Place::Triple(byte);
+                            return None;
+                        }
+                        // Two quotes may be an empty string or the start of three.
+                        if next.len() < 3 && next.iter().all(|b| *b == byte) && !end {
+                            return Some(Reach::More);
+                        }
+                    }
+                    self.at += 1;
+                    self.place = Place::String(byte);
+                    return None;
+                }
+                b'/' => match bytes.get(self.at + 1) {
+                    None if !end => return Some(Reach::More),
+                    Some(b'/') => {
+                        self.at += 2;
+                        self.place = Place::LineComment;
+                        return None;
+                    }
+                    Some(b'*') => {
+                        self.at += 2;
+                        self.place = Place::BlockComment;
+                        return None;
+                    }
+                    _ => {}
+                },
+                b'<' | b'`' => {
+                    if let Syntax::Braces(mark) = self.syntax {
+                        let rest = &bytes[self.at..];
+                        if rest.starts_with(mark.as_bytes()) {
+                            self.at += mark.len();
+                            self.place = Place::Delimited;
+                            return None;
+                        }
+                        if mark.as_bytes().starts_with(rest) && !end {
+                            return Some(Reach::More);
+                        }
+                    }
+                    if let Some(reach) = self.stop(bytes, stops, end) {
+                        return Some(reach);
+                    }
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    fn stop(&self, bytes: &[u8], stops: &[&str], end: bool) -> Option<Reach> {
+        let rest = &bytes[self.at..];
+        if stops.iter().any(|stop| rest.starts_with(stop.as_bytes())) {
+            return Some(Reach::Stopped(self.at));
+        }
+        (!end && stops.iter().any(|stop| stop.as_bytes().starts_with(rest))).then_some(Reach::More)
+    }
+
+    /// Closes a bracket. Where another kind is on top, those above the matching one are closed too: the reader will refuse it.
+    fn shut(&mut self, close: u8) -> bool {
+        let open = match close {
+            b'}' => b'{',
+            b']' => b'[',
+            _ => b'(',
+        };
+        if self.depth > self.kinds.len() {
+            self.depth -= 1;
+            return true;
+        }
+        match self.kinds[..self.depth].iter().rposition(|kind| *kind == open) {
+            Some(place) => {
+                self.depth = place;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn string(&mut self, bytes: &[u8], quote: u8, end: bool) -> Option<Reach> {
+        loop {
+            self.at = plain_end(bytes, self.at, quote);
+            match bytes.get(self.at) {
+                None => return Some(Reach::More),
+                Some(b'\\') => {
+                    if self.at + 1 >= bytes.len() {
+                        self.at += usize::from(end);
+                        return Some(Reach::More);
+                    }
+                    self.at += 2;
+                }
+                Some(&byte) if byte == quote => {
+                    self.at += 1;
+                    self.place = Place::Between;
+                    return None;
+                }
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    /// Passes text up to and over a token. Escapes count only in Python's strings.
+    fn until(&mut self, bytes: &[u8], token: &[u8], end: bool) -> Option<Reach> {
+        if self.syntax == Syntax::Python {
+            let quote = token[0];
+            loop {
+                self.at = plain_end(bytes, self.at, quote);
+                match bytes.get(self.at) {
+                    None => return Some(Reach::More),
+                    Some(b'\\') if self.at + 1 < bytes.len() => self.at += 2,
+                    Some(b'\\') => {
+                        self.at += usize::from(end);
+                        return Some(Reach::More);
+                    }
+                    Some(_) if bytes[self.at..].starts_with(token) => break,
+                    Some(_) if token.starts_with(&bytes[self.at..]) && !end => return Some(Reach::More),
+                    Some(_) => self.at += 1,
+                }
+            }
+        } else {
+            match memchr::memmem::find(&bytes[self.at..], token) {
+                Some(found) => self.at += found,
+                None => {
+                    self.at = bytes.len().saturating_sub(token.len() - 1).max(self.at);
+                    return Some(Reach::More);
+                }
+            }
+        }
+        self.at += token.len();
+        self.place = Place::Between;
+        None
+    }
+
+    /// Passes a comment. A marker ends it from outside, so that an open comment cannot swallow the rest.
+    fn comment(&mut self, bytes: &[u8], token: &[u8], stops: &[&str]) -> Option<Reach> {
+        let rest = &bytes[self.at..];
+        let found = memchr::memmem::find(rest, token);
+        let stop = stops.iter().filter_map(|stop| memchr::memmem::find(&rest[..found.unwrap_or(rest.len())], stop.as_bytes())).min();
+        if let Some(stop) = stop {
+            self.at += stop;
+            return Some(Reach::Stopped(self.at));
+        }
+        let Some(found) = found else {
+            let longest = stops.iter().map(|stop| stop.len()).chain([token.len()]).max().unwrap_or(1);
+            self.at = (bytes.len() + 1).saturating_sub(longest).max(self.at);
+            return Some(Reach::More);
+        };
+        self.at += found + token.len();
+        self.place = Place::Between;
+        None
+    }
+}

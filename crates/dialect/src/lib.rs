@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+
+mod call;
+mod dialect;
+mod fault;
+mod format;
+mod formats;
+mod json;
+mod repair;
+mod said;
+mod scan;
+mod tools;
+mod types;
+mod xml;
+
+pub use dialect::Dialect;
+pub use fault::Kind;
+pub use repair::{Repair, Repairs};
+pub use said::{Call, Content, Event, Item, Items, Malformed, Mode, Said};
+pub use scan::{Scanner, parse};
+pub use tools::ToolTable;

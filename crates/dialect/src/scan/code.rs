@@ -1,0 +1,200 @@
+//! Code fences. One that ends the message and holds nothing but calls to known tools is calls; every other one is words.
+
+use super::{Match, Scanner, State, any, blank_end};
+use crate::dialect::{Compiled, Meaning};
+use crate::format::Shape;
+use crate::said::{Content, Event, Items, Said};
+
+/// The line that opens a fence is never longer than this.
+const MAX_INFO: usize = 256;
+
+/// A fence that may hold calls. Nothing of it is given away before it is decided.
+#[derive(Debug)]
+pub(super) struct Fence {
+    ticks: usize,
+    body: Option<usize>,
+    plausible: bool,
+    searched: usize,
+    closed: Option<(usize, usize)>,
+}
+
+impl Fence {
+    pub fn new(ticks: usize) -> Self {
+        Self { ticks, body: None, plausible: false, searched: 0, closed: None }
+    }
+}
+
+impl Scanner {
+    pub(super) fn fence(&mut self, text: &str, mut fence: Fence, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
+        let body = match fence.body {
+            Some(body) => body,
+            None => match memchr::memchr(b'\n', &text.as_bytes()[..text.len().min(MAX_INFO)]) {
+                Some(line) => line + 1,
+                None if text.len() < MAX_INFO && !end => return self.hold(fence),
+                None => return self.code(text, fence.ticks, end, sink),
+            },
+        };
+        fence.body = Some(body);
+        fence.searched = fence.searched.max(body.saturating_sub(1));
+        if !fence.plausible {
+            match self.may_hold_calls(&text[body..], end) {
+                Match::Yes => fence.plausible = true,
+                Match::Partly => return self.hold(fence),
+                Match::No => return self.code(text, fence.ticks, end, sink),
+            }
+        }
+        if fence.closed.is_none() {
+            match closing_line(text, &mut fence.searched, fence.ticks, end) {
+                Some(closed) => fence.closed = Some(closed),
+                None if !end => return self.hold(fence),
+                None => {}
+            }
+        }
+        let (inside, after) = match fence.closed {
+            Some((inside, after)) => {
+                fence.searched = blank_end(text, fence.searched.max(after));
+                match self.only_tails(text, fence.searched, end) {
+                    Match::Partly if !end => return self.hold(fence),
+                    Match::No => return self.as_words(text, after, sink),
+                    _ => {}
+                }
+                if !end {
+                    return self.hold(fence);
+                }
+                (inside, after)
+            }
+            None if self.mode.is_lenient() => (text.len(), text.len()),
+            None => return self.as_words(text, text.len(), sink),
+        };
+        self.fenced_calls(text, body, inside.max(body), after, sink)
+    }
+
+    fn hold(&mut self, fence: Fence) -> bool {
+        self.state = State::Fence(fence);
+        true
+    }
+
+    fn as_words(&mut self, text: &str, length: usize, sink: &mut dyn FnMut(Event<'_>)) -> bool {
+        self.at_start = false;
+        self.after_call = false;
+        self.say_text(&text[..length], sink);
+        false
+    }
+
+    /// Whether the first bytes inside a fence can be those of a call.
+    fn may_hold_calls(&self, body: &str, end: bool) -> Match {
+        let rest = body.trim_start();
+        if rest.is_empty() {
+            return if end || body.len() > MAX_INFO { Match::No } else { Match::Partly };
+        }
+        if rest.starts_with(['{', '[']) {
+            return Match::Yes;
+        }
+        let compiled = self.dialect.compiled();
+        let opens: Vec<&str> = calls_of(compiled).collect();
+        match any(rest, &opens, end).0 {
+            Match::No => {}
+            found => return found,
+        }
+        let python = compiled.rows.iter().find(|row| matches!(row.format.shape, Shape::Python) && !row.foreign);
+        python.map_or(Match::No, |row| row.can_start(rest, end))
+    }
+
+    /// Whether only control tokens follow.
+    fn only_tails(&self, text: &str, from: usize, end: bool) -> Match {
+        let compiled = self.dialect.compiled();
+        let tokens: Vec<&str> =
+            compiled.markers.iter().filter(|marker| matches!(marker.meaning, Meaning::Token)).map(|marker| marker.text.as_str()).collect();
+        let mut at = blank_end(text, from);
+        while at < text.len() {
+            match any(&text[at..], &tokens, end) {
+                (Match::Yes, length) => at = blank_end(text, at + length),
+                (other, _) => return other,
+            }
+        }
+        Match::Yes
+    }
+
+    /// Reads the inside of a fence that ends the message.
+    fn fenced_calls(&mut self, text: &str, body: usize, inside: usize, after: usize, sink: &mut dyn FnMut(Event<'_>)) -> bool {
+        let mut nested = self.nested();
+        let mut items = Items::default();
+        nested.push_str(&text[body..inside], &mut |event| items.push(event));
+        nested.finish(&mut |event| items.push(event));
+        let items = items.into_vec();
+        let fits = |content: &Content| match content {
+            Content::Call(call) => self.tools.knows(&call.name),
+            Content::Text(text) => text.trim().is_empty(),
+            Content::Markup => true,
+            Content::Malformed(_) | Content::Reasoning(_) => false,
+        };
+        let calls = items.iter().filter(|item| matches!(item.content, Content::Call(_))).count();
+        if calls == 0 || !items.iter().all(|item| fits(&item.content)) {
+            return self.as_words(text, after, sink);
+        }
+        let mut given = 0;
+        for item in items {
+            if let Content::Call(call) = item.content {
+                let upto = body + item.span.end;
+                let parts = crate::call::Parts {
+                    name: call.name,
+                    id: Some(call.id),
+                    arguments: call.arguments,
+                    repairs: call.repairs.with(crate::repair::Repair::Fenced),
+                };
+                self.say_call(upto - given, parts, sink);
+                given = upto;
+            }
+        }
+        if after > given {
+            self.say(after - given, Said::Markup(&text[given..after]), sink);
+        }
+        false
+    }
+
+    /// Code that is words: everything up to the closing line.
+    pub(super) fn code(&mut self, text: &str, ticks: usize, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
+        self.at_start = false;
+        self.after_call = false;
+        let mut searched = 0;
+        if let Some((_, after)) = closing_line(text, &mut searched, ticks, end) {
+            self.say_text(&text[..after], sink);
+            return false;
+        }
+        let length = if end { text.len() } else { searched };
+        self.say_text(&text[..length], sink);
+        if !end {
+            self.state = State::Code(ticks);
+        }
+        !end
+    }
+}
+
+fn calls_of(compiled: &Compiled) -> impl Iterator<Item = &str> {
+    compiled.markers.iter().filter(|marker| matches!(marker.meaning, Meaning::Calls(_))).map(|marker| marker.text.as_str())
+}
+
+/// The line that closes a fence: where what is inside ends, and where the line does. `searched` is the last line break that was seen.
+fn closing_line(text: &str, searched: &mut usize, ticks: usize, end: bool) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    loop {
+        let line = memchr::memchr(b'\n', &bytes[*searched..])? + *searched;
+        let mut at = line + 1;
+        while let Some(b' ' | b'\t') = bytes.get(at) {
+            at += 1;
+        }
+        let run = bytes[at..].iter().take_while(|b| **b == b'`').count();
+        let mut tail = at + run;
+        while let Some(b' ' | b'\t' | b'\r') = bytes.get(tail) {
+            tail += 1;
+        }
+        if run >= ticks && (bytes.get(tail) == Some(&b'\n') || (tail == bytes.len() && end)) {
+            return Some((line + 1, tail));
+        }
+        if tail == bytes.len() && !end {
+            *searched = line;
+            return None;
+        }
+        *searched = line + 1;
+    }
+}

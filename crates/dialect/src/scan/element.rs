@@ -1,0 +1,133 @@
+//! One call with brackets: an object, or a name and then the arguments. Four of the six shapes are this.
+
+use serde_json::{Map, Value};
+
+use super::Cx;
+use super::head::{self, Head};
+use crate::call::{self, Parts};
+use crate::fault::Fault;
+use crate::format::{Format, Keys, Shape};
+use crate::json::{self, Extent, Reach, Syntax};
+use crate::repair::{Repair, Repairs};
+
+/// How far a call got.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// More text is needed.
+    More,
+    /// The call ends here, well or not.
+    Done(usize, Result<Parts, Fault>),
+    /// These are words, not a call.
+    Words,
+    /// A header that announces text or thoughts, up to here.
+    Announces(usize, Speech),
+}
+
+/// What a channel's header announces, beside calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speech {
+    Text,
+    Thoughts,
+}
+
+/// A call that is being read. Positions are those of the text from the first byte that is not given away yet.
+#[derive(Debug)]
+pub(crate) struct Bracketed {
+    start: usize,
+    head: Option<Head>,
+    body: Option<(usize, Extent)>,
+    searched: usize,
+}
+
+impl Bracketed {
+    pub fn new(start: usize) -> Self {
+        Self { start, head: None, body: None, searched: start }
+    }
+
+    /// The tool's name, once it is known.
+    pub fn name(&self) -> Option<&str> {
+        self.head.as_ref().map(|head| head.name.as_str())
+    }
+
+    /// Whether the arguments stand inside a code fence that the head opened.
+    pub fn fenced(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.fenced)
+    }
+
+    pub fn advance(&mut self, text: &str, format: &'static Format, keys: &[&'static Keys], stops: &[&str], cx: &Cx<'_>, end: bool) -> Step {
+        if self.body.is_none() {
+            match head::find(text, self.start, &mut self.searched, format, stops, cx, end) {
+                head::Found::More => return Step::More,
+                head::Found::Words => return Step::Words,
+                head::Found::Broken(at, fault) => return Step::Done(at, Err(fault)),
+                head::Found::Announces(at, speech) => return Step::Announces(at, speech),
+                head::Found::Input(at, parts) => return Step::Done(at, Ok(parts)),
+                head::Found::Head(at, head) => {
+                    self.head = head;
+                    self.body = Some((at, Extent::new(syntax(format, keys), at)));
+                }
+            }
+        }
+        let Some((body, extent)) = &mut self.body else { return Step::More };
+        let body = *body;
+        match extent.advance(text, stops, end) {
+            Reach::Whole(at) => Step::Done(at, self.read(&text[body..at], format, keys, 0, cx)),
+            Reach::Stopped(at) => Step::Done(at, self.read(text[body..at].trim_end(), format, keys, usize::MAX, cx)),
+            Reach::More if !end => Step::More,
+            // Only the bracket around name and arguments may be missing: what it holds is whole.
+            Reach::More if extent.depth() == 1 && matches!(format.shape, Shape::Object(_)) => {
+                Step::Done(text.len(), self.read(text[body..].trim_end(), format, keys, 1, cx).map_err(|_| Fault::cut()))
+            }
+            Reach::More => Step::Done(text.len(), Err(Fault::cut())),
+        }
+    }
+
+    fn read(&self, body: &str, format: &'static Format, keys: &[&'static Keys], missing: usize, cx: &Cx<'_>) -> Result<Parts, Fault> {
+        let syntax = syntax(format, keys);
+        if format.shape.syntax() == Syntax::Python {
+            return self.python(body, cx);
+        }
+        let reading = json::read(body, syntax, cx.mode, missing)?;
+        let Some(head) = &self.head else {
+            return call::from_value(reading.value, keys, cx.mode, cx.tools, reading.repairs);
+        };
+        let mut repairs = reading.repairs;
+        repairs.join(head.repairs);
+        match reading.value {
+            Value::Object(arguments) => call::finish(&head.name, head.id.clone(), arguments, cx.mode, cx.tools, repairs),
+            other => Err(call::not_an_object(&head.name, &other)),
+        }
+    }
+
+    fn python(&self, body: &str, cx: &Cx<'_>) -> Result<Parts, Fault> {
+        let name = self.name().unwrap_or_default();
+        let reading = json::read_arguments(body, cx.mode)?;
+        let (mut arguments, mut repairs) = (reading.value, reading.repairs);
+        if let Some(value) = reading.positional {
+            place(value, name, &mut arguments, &mut repairs, cx)?;
+        }
+        call::finish(name, None, arguments, cx.mode, cx.tools, repairs)
+    }
+}
+
+/// Gives an argument without a name to the only parameter that must be there.
+pub(super) fn place(
+    value: Value,
+    name: &str,
+    arguments: &mut Map<String, Value>,
+    repairs: &mut Repairs,
+    cx: &Cx<'_>,
+) -> Result<(), Fault> {
+    match cx.tools.only_required(name) {
+        Some(only) if !arguments.contains_key(only) => {
+            repairs.add(Repair::PositionalArgument);
+            arguments.insert(only.to_owned(), value);
+            Ok(())
+        }
+        _ => Err(Fault::syntax("every argument needs its name: tool(name=value)")),
+    }
+}
+
+fn syntax(format: &Format, keys: &[&Keys]) -> Syntax {
+    if keys.iter().any(|keys| keys.python) { Syntax::Python } else { format.shape.syntax() }
+}

@@ -1,0 +1,544 @@
+//! What stands around calls: sections, lists, fences, separators. Reads one call after another until the frame closes.
+
+use std::sync::Arc;
+
+use super::element::{Bracketed, Speech, Step};
+use super::tagged::Tagged;
+use super::{Cx, Match, any, blank_end, literal};
+use crate::call::{self, Parts};
+use crate::dialect::{Entry, Row};
+use crate::fault::Fault;
+use crate::format::Shape;
+use crate::json::{Extent, Reach, Syntax};
+use crate::repair::{Repair, Repairs};
+use crate::tools::ToolTable;
+
+/// What a frame gives away, from the first byte it was given.
+#[derive(Debug)]
+pub(crate) enum Flow {
+    /// More text is needed.
+    More,
+    /// The first bytes are this. The frame stays, or is left.
+    Item { length: usize, content: Said, stays: bool },
+    /// There are no more calls; nothing was taken.
+    Left,
+    /// It was no call after all.
+    Words,
+    /// A header announces text or thoughts.
+    Announces(usize, Speech),
+}
+
+#[derive(Debug)]
+pub(crate) enum Said {
+    Call(Parts),
+    Malformed(Fault),
+    Markup,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// In a section, before a call or its mark.
+    Before,
+    /// Behind the mark of a call.
+    Open,
+    Inside,
+    Behind,
+    /// Behind the list of an object that has other members.
+    Tail,
+    Junk,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum List {
+    None,
+    Open,
+    Closed,
+}
+
+#[derive(Debug)]
+enum Reading {
+    None,
+    Bracketed(Bracketed),
+    Tagged(Tagged),
+}
+
+/// A frame that is being read. Positions count from the first byte that is not given away yet.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    row: Arc<Row>,
+    entry: Entry,
+    phase: Phase,
+    at: usize,
+    list: List,
+    /// The list is a member of an object, which must close too.
+    object: bool,
+    fenced: bool,
+    reading: Reading,
+    start: usize,
+    ready: Option<Result<Parts, Fault>>,
+    call_closed: bool,
+    section_closed: bool,
+    given: usize,
+    first_key: bool,
+    repairs: Repairs,
+    tail: Option<Extent>,
+    junk: Option<Fault>,
+    /// The call that was announced, and how much of it was shown.
+    pub announced: Option<usize>,
+    pub shown: usize,
+}
+
+impl Frame {
+    /// Starts behind an opening mark, or at the call itself.
+    pub fn new(row: Arc<Row>, entry: Entry, mark: &str, at: usize, repairs: Repairs) -> Self {
+        let in_section = matches!(entry, Entry::Section | Entry::Bare);
+        Self {
+            row,
+            entry,
+            phase: if in_section { Phase::Before } else { Phase::Open },
+            at,
+            list: if mark.len() > 1 && mark.ends_with('[') { List::Open } else { List::None },
+            object: mark.starts_with('{'),
+            fenced: false,
+            reading: Reading::None,
+            start: 0,
+            ready: None,
+            call_closed: false,
+            section_closed: false,
+            given: 0,
+            first_key: false,
+            repairs,
+            tail: None,
+            junk: None,
+            announced: None,
+            shown: 0,
+        }
+    }
+
+    fn in_section(&self) -> bool {
+        matches!(self.entry, Entry::Section | Entry::Bare)
+    }
+
+    /// Whether no mark opened it, so that only known tools count.
+    fn doubtful(&self) -> bool {
+        self.given == 0 && (self.entry == Entry::Bare || self.row.format.weak)
+    }
+
+    /// The tool of a call that has begun, once it is certain that it is one.
+    pub fn opened(&self) -> Option<&str> {
+        if self.doubtful() || self.phase != Phase::Inside {
+            return None;
+        }
+        match &self.reading {
+            Reading::Bracketed(call) => call.name(),
+            Reading::Tagged(call) => call.name(),
+            Reading::None => None,
+        }
+    }
+
+    pub fn advance(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Flow {
+        loop {
+            let flow = match self.phase {
+                Phase::Before => self.before(text, cx, end),
+                Phase::Open => self.open(text, cx, end),
+                Phase::Inside => self.inside(text, cx, end),
+                Phase::Behind => self.behind(text, cx, end),
+                Phase::Tail => self.tail(text, cx, end),
+                Phase::Junk => Some(self.junk(text, end)),
+            };
+            let Some(flow) = flow else { continue };
+            if let Flow::Item { .. } = flow {
+                self.at = 0;
+                self.given += 1;
+                self.announced = None;
+                self.shown = 0;
+            }
+            return flow;
+        }
+    }
+
+    /// Looks for the next call of a section.
+    fn before(&mut self, text: &str, cx: &Cx<'_>, end: bool) -> Option<Flow> {
+        let format = self.row.format;
+        self.at = blank_end(text, self.at);
+        let rest = &text[self.at..];
+        let Some(&first) = rest.as_bytes().first() else { return Some(if end { self.nothing_came(text) } else { Flow::More }) };
+        if self.given > 0 && matches!(first, b',' | b';') {
+            self.at += 1;
+            return None;
+        }
+        match any(rest, format.noise, end) {
+            (Match::Yes, length) => {
+                self.at += length;
+                return None;
+            }
+            (Match::Partly, _) => return Some(Flow::More),
+            _ => {}
+        }
+        if !self.object {
+            match any(rest, format.section.close, end) {
+                (Match::Yes, length) => return Some(self.leave(self.at + length, Said::Markup)),
+                (Match::Partly, _) => return Some(Flow::More),
+                _ => {}
+            }
+        }
+        match (first, self.list) {
+            (b'[', List::None) if self.given == 0 && (format.list || (cx.mode.is_lenient() && self.is_object())) => {
+                self.list = List::Open;
+                self.at += 1;
+                return None;
+            }
+            (b']', List::Open) => {
+                self.list = List::Closed;
+                self.at += 1;
+                self.phase = Phase::Behind;
+                return None;
+            }
+            (b'`', _) if cx.mode.is_lenient() && !self.fenced => match fence_line(rest, end) {
+                (Match::Yes, length) => {
+                    self.at += length;
+                    self.fenced = true;
+                    self.repairs.add(Repair::Fenced);
+                    return None;
+                }
+                (Match::Partly, _) => return Some(Flow::More),
+                _ => {}
+            },
+            _ => {}
+        }
+        if !format.call.open.is_empty() {
+            match any(rest, format.call.open, end) {
+                (Match::Yes, length) => self.at += length,
+                (Match::Partly, _) => return Some(Flow::More),
+                _ => return self.not_a_call(),
+            }
+        }
+        self.phase = Phase::Open;
+        None
+    }
+
+    fn is_object(&self) -> bool {
+        matches!(self.row.format.shape, Shape::Object(_))
+    }
+
+    /// Starts to read a call, if one can start here.
+    fn open(&mut self, text: &str, cx: &Cx<'_>, end: bool) -> Option<Flow> {
+        self.at = blank_end(text, self.at);
+        let rest = &text[self.at..];
+        if rest.is_empty() {
+            return Some(if end { self.nothing_came(text) } else { Flow::More });
+        }
+        match self.row.can_start(rest, end) {
+            Match::Partly => return Some(Flow::More),
+            Match::No => return self.not_a_call(),
+            Match::Yes => {}
+        }
+        let _ = cx;
+        self.start = self.at;
+        self.call_closed = false;
+        self.reading = match &self.row.tags {
+            Some(_) => Reading::Tagged(Tagged::new(self.at)),
+            None => Reading::Bracketed(Bracketed::new(self.at)),
+        };
+        self.phase = Phase::Inside;
+        None
+    }
+
+    /// Something else stands where a call should.
+    fn not_a_call(&mut self) -> Option<Flow> {
+        if self.given > 0 && self.list != List::Open {
+            return Some(Flow::Left);
+        }
+        if self.doubtful() {
+            return Some(Flow::Words);
+        }
+        self.junk = Some(Fault::syntax(format!("after the opening mark a call was expected: {}", self.row.format.grammar())));
+        self.phase = Phase::Junk;
+        None
+    }
+
+    /// The text ended where a call could begin.
+    fn nothing_came(&mut self, text: &str) -> Flow {
+        match (self.given, self.doubtful()) {
+            (_, true) => Flow::Words,
+            (0, false) => self.leave(text.len(), Said::Malformed(Fault::cut())),
+            _ if self.at == 0 => Flow::Left,
+            _ => self.leave(text.len(), Said::Markup),
+        }
+    }
+
+    fn leave(&mut self, length: usize, content: Said) -> Flow {
+        Flow::Item { length, content, stays: false }
+    }
+
+    fn inside(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Option<Flow> {
+        let row = Arc::clone(&self.row);
+        if self.doubtful() && self.is_object() && !self.first_key {
+            match first_key(&text[self.start..]) {
+                Some(key) if !call::may_begin(key, cx.tools) => return Some(Flow::Words),
+                Some(_) => self.first_key = true,
+                None => {}
+            }
+        }
+        let step = match (&mut self.reading, &row.tags) {
+            (Reading::Bracketed(call), _) => call.advance(text, row.format, &row.keys, &row.stops, cx, end),
+            (Reading::Tagged(call), Some(marks)) => call.advance(text, marks, cx, end),
+            _ => Step::Words,
+        };
+        match step {
+            Step::More => Some(Flow::More),
+            Step::Words => Some(Flow::Words),
+            Step::Announces(length, speech) => Some(Flow::Announces(length, speech)),
+            Step::Done(at, result) => {
+                if self.doubtful() && !self.is_meant(&text[self.start..at], &result, cx) {
+                    return Some(Flow::Words);
+                }
+                if let Reading::Bracketed(call) = &self.reading {
+                    self.fenced |= call.fenced();
+                }
+                self.settle(text, at, result, cx);
+                None
+            }
+        }
+    }
+
+    /// Whether something without a mark is a call: it names a known tool.
+    fn is_meant(&self, written: &str, result: &Result<Parts, Fault>, cx: &Cx<'_>) -> bool {
+        match result {
+            Ok(parts) => {
+                let guessed = parts.repairs.contains(Repair::MissingArguments) && !cx.tools.lists(&parts.name);
+                cx.tools.knows(&parts.name) && !guessed
+            }
+            Err(_) => match &self.reading {
+                Reading::Bracketed(call) if call.name().is_some() => call.name().is_some_and(|name| cx.tools.knows(name)),
+                _ => names_tool(written, cx.tools),
+            },
+        }
+    }
+
+    /// Takes the result of a call. A broken one ends at the first closing mark inside it: what follows may be whole.
+    fn settle(&mut self, text: &str, at: usize, result: Result<Parts, Fault>, cx: &mut Cx<'_>) {
+        self.at = at;
+        self.phase = Phase::Behind;
+        if result.is_err() && *cx.rescans > 0 && !self.object {
+            let inner = &text[self.start..at];
+            if let Some(found) = self.row.stops.iter().filter_map(|stop| inner.find(stop)).min() {
+                *cx.rescans -= 1;
+                self.at = self.start + found;
+            }
+        }
+        self.ready = Some(result);
+    }
+
+    /// Looks what follows a call.
+    fn behind(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Option<Flow> {
+        let format = self.row.format;
+        let next = blank_end(text, self.at);
+        let rest = &text[next..];
+        let Some(&first) = rest.as_bytes().first() else {
+            return if end { Some(self.flush(self.at, false, cx)) } else { Some(Flow::More) };
+        };
+        if self.fenced {
+            match literal(rest, "```", end) {
+                Match::Partly => return Some(Flow::More),
+                Match::Yes => {
+                    self.fenced = false;
+                    self.at = next + 3;
+                    return None;
+                }
+                Match::No => {}
+            }
+        }
+        if !self.call_closed {
+            match any(rest, format.call.close, end) {
+                (Match::Partly, _) => return Some(Flow::More),
+                (Match::Yes, length) => {
+                    self.at = next + length;
+                    self.call_closed = true;
+                    return if self.in_section() { None } else { Some(self.flush(self.at, false, cx)) };
+                }
+                _ => {}
+            }
+        }
+        if self.in_section()
+            && let Some(flow) = self.behind_in_section(text, next, first, cx, end)
+        {
+            return flow;
+        }
+        if matches!(first, b'}' | b']') && cx.mode.is_lenient() && (next == self.at || self.list == List::Open) && !self.is_tagged() {
+            self.repairs.add(Repair::ExtraBracket);
+            self.at = next + 1;
+            return None;
+        }
+        if matches!(self.ready, Some(Err(_))) {
+            self.phase = Phase::Junk;
+            return None;
+        }
+        Some(self.flush(self.at, false, cx))
+    }
+
+    fn is_tagged(&self) -> bool {
+        self.row.tags.is_some()
+    }
+
+    /// Separators, lists, the next call, the end of the section. `None` where none of them follows.
+    #[expect(clippy::option_option, reason = "nothing found, go on, or a result")]
+    fn behind_in_section(&mut self, text: &str, next: usize, first: u8, cx: &mut Cx<'_>, end: bool) -> Option<Option<Flow>> {
+        let format = self.row.format;
+        let rest = &text[next..];
+        match (first, self.list) {
+            (b']', List::Open) => {
+                self.list = List::Closed;
+                self.at = next + 1;
+                return Some(None);
+            }
+            (b',', List::Open) => return Some(Some(self.flush(self.at, true, cx))),
+            (b'}', List::Closed) if self.object => {
+                self.section_closed = true;
+                return Some(Some(self.flush(next + 1, false, cx)));
+            }
+            (b',', List::Closed) if self.object => {
+                self.tail = Some(Extent::inside(Syntax::Json, next + 1));
+                self.phase = Phase::Tail;
+                return Some(None);
+            }
+            _ => {}
+        }
+        if !self.object {
+            match any(rest, format.section.close, end) {
+                (Match::Partly, _) => return Some(Some(Flow::More)),
+                (Match::Yes, length) => {
+                    self.section_closed = true;
+                    return Some(Some(self.flush(next + length, false, cx)));
+                }
+                _ => {}
+            }
+        }
+        match any(rest, format.noise, end) {
+            (Match::Partly, _) => return Some(Some(Flow::More)),
+            (Match::Yes, length) => {
+                self.at = next + length;
+                return Some(None);
+            }
+            _ => {}
+        }
+        if self.list == List::Closed {
+            return None;
+        }
+        let separated = matches!(first, b';' | b',') && self.list == List::None;
+        let from = if separated { blank_end(text, next + 1) } else { next };
+        let follows = if format.call.open.is_empty() {
+            if text[from..].is_empty() && !end { Match::Partly } else { self.row.can_start(&text[from..], end) }
+        } else {
+            any(&text[from..], format.call.open, end).0
+        };
+        match follows {
+            Match::Partly => Some(Some(Flow::More)),
+            Match::Yes => Some(Some(self.flush(self.at, true, cx))),
+            Match::No => None,
+        }
+    }
+
+    /// Other members behind the list of calls.
+    fn tail(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Option<Flow> {
+        let reach = self.tail.as_mut().map_or(Reach::Stopped(self.at), |tail| tail.advance(text, &[], end));
+        match reach {
+            Reach::Whole(at) => {
+                self.section_closed = true;
+                Some(self.flush(at, false, cx))
+            }
+            Reach::More if !end => Some(Flow::More),
+            Reach::More | Reach::Stopped(_) => Some(self.flush(self.at, false, cx)),
+        }
+    }
+
+    /// Gives the call away that was read before.
+    fn flush(&mut self, length: usize, stays: bool, cx: &Cx<'_>) -> Flow {
+        self.phase = Phase::Before;
+        let format = self.row.format;
+        let content = match self.ready.take() {
+            None if length == 0 => return Flow::Left,
+            None => Said::Markup,
+            Some(Err(fault)) => Said::Malformed(fault),
+            Some(Ok(mut parts)) => {
+                let missing = if format.call.close.is_empty() {
+                    format.section.must_close && !self.section_closed && !stays && self.in_section()
+                } else {
+                    format.call.must_close && !self.call_closed
+                };
+                parts.repairs.join(std::mem::take(&mut self.repairs));
+                match (missing, cx.mode.is_lenient()) {
+                    (true, false) if self.list == List::None => Said::Malformed(Fault::syntax("the call's closing mark is missing")),
+                    (true, true) => {
+                        parts.repairs.add(Repair::MissingClose);
+                        Said::Call(parts)
+                    }
+                    _ => Said::Call(parts),
+                }
+            }
+        };
+        Flow::Item { length, content, stays }
+    }
+
+    /// Passes what is no call, up to the next mark.
+    fn junk(&mut self, text: &str, end: bool) -> Flow {
+        let rest = &text[self.at..];
+        let close = self.row.stops.iter().filter_map(|stop| Some((rest.find(stop)?, stop.len()))).min();
+        let open = self.row.opens.iter().filter_map(|open| rest.find(open)).min();
+        let fault = |this: &mut Self| match this.ready.take() {
+            Some(Err(fault)) => fault,
+            _ => this.junk.take().unwrap_or_else(Fault::cut),
+        };
+        let length = match (close, open) {
+            (Some((close, length)), open) if open.is_none_or(|open| close <= open) => self.at + close + length,
+            (_, Some(open)) => self.at + open,
+            _ if end => text.len(),
+            _ => {
+                let longest = self.row.stops.iter().chain(&self.row.opens).map(|mark| mark.len()).max().unwrap_or(1);
+                let mut keep = (text.len() + 1).saturating_sub(longest).max(self.at);
+                while !text.is_char_boundary(keep) {
+                    keep -= 1;
+                }
+                self.at = keep.max(self.at);
+                return Flow::More;
+            }
+        };
+        let fault = fault(self);
+        self.leave(length, Said::Malformed(fault))
+    }
+}
+
+/// The opening line of a code fence inside a frame.
+fn fence_line(text: &str, end: bool) -> (Match, usize) {
+    match literal(text, "```", end) {
+        Match::Yes => {}
+        other => return (other, 0),
+    }
+    let word = text.as_bytes()[3..].iter().take_while(|b| b.is_ascii_alphanumeric()).count();
+    let length = 3 + word;
+    if length == text.len() && !end && word < 16 { (Match::Partly, 0) } else { (Match::Yes, length) }
+}
+
+/// The first key of an object, once it is whole.
+fn first_key(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix('{')?.trim_start();
+    let quote = inner.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let key = &inner[1..];
+    key.find(quote).map(|end| &key[..end])
+}
+
+/// Whether broken text names a known tool, or was cut in the middle of such a name.
+fn names_tool(written: &str, tools: &ToolTable) -> bool {
+    for key in ["\"name\"", "\"tool_name\"", "'name'"] {
+        let Some(found) = written.find(key) else { continue };
+        let Some(value) = written[found + key.len()..].trim_start().strip_prefix(':') else { continue };
+        let value = value.trim_start();
+        let Some(quote) = value.chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
+        let name = &value[1..];
+        return match name.find(quote) {
+            Some(end) => tools.knows(&name[..end]),
+            None => !name.is_empty() && tools.has_prefix(name),
+        };
+    }
+    false
+}

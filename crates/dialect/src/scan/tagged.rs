@@ -1,0 +1,440 @@
+//! One call in tags: the tool's name, then parameters whose values are text up to the closing tag that the structure confirms.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+
+use super::Cx;
+use super::element::Step;
+use super::marks::TagMarks;
+use super::value::{Look, ValueScan};
+use super::{Match, any, blank_end, literal};
+use crate::call::{self, Parts};
+use crate::fault::{Fault, Kind};
+use crate::format::{CallTag, ParameterTag, Tags};
+use crate::json::{self, Syntax};
+use crate::repair::{Repair, Repairs};
+use crate::said::Mode;
+use crate::types::Types;
+use crate::xml;
+
+/// A tag with its attributes is never longer than this.
+const MAX_TAG: usize = 2048;
+
+/// A call that is being read. Positions are those of the text from the first byte that is not given away yet.
+#[derive(Debug)]
+pub(crate) struct Tagged {
+    start: usize,
+    at: usize,
+    name: Option<String>,
+    id: Option<String>,
+    parameters: Vec<Parameter>,
+    value: Option<(Parameter, ValueScan)>,
+    wrapped: bool,
+    repairs: Repairs,
+}
+
+/// What is known of the tool that is called, and what it was given so far.
+pub(super) struct Declared<'a> {
+    pub name: &'a str,
+    given: &'a [Parameter],
+}
+
+impl Declared<'_> {
+    pub fn has(&self, key: &str) -> bool {
+        self.given.iter().any(|parameter| parameter.key == key)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Parameter {
+    key: String,
+    kind: Option<String>,
+    value: Range<usize>,
+}
+
+enum Part {
+    More,
+    Go,
+    Done(Step),
+}
+
+impl Tagged {
+    pub fn new(start: usize) -> Self {
+        Self {
+            start,
+            at: start,
+            name: None,
+            id: None,
+            parameters: Vec::new(),
+            value: None,
+            wrapped: false,
+            repairs: Repairs::default(),
+        }
+    }
+
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    pub fn advance(&mut self, text: &str, marks: &TagMarks, cx: &mut Cx<'_>, end: bool) -> Step {
+        loop {
+            let part = if self.name.is_none() {
+                self.open(text, marks, cx, end)
+            } else if self.value.is_some() {
+                self.value(text, marks, cx, end)
+            } else {
+                self.between(text, marks, cx, end)
+            };
+            match part {
+                Part::Go => {}
+                Part::More if end => return Step::Done(text.len(), Err(Fault::cut())),
+                Part::More => return Step::More,
+                Part::Done(step) => return step,
+            }
+        }
+    }
+
+    /// Reads what names the tool.
+    fn open(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Part {
+        let rest = &text[self.start..];
+        let tags = marks.tags;
+        let (name, after) = match tags.call {
+            CallTag::Equals(stem) => {
+                let skip = tags.open.len() + stem.len() + 1;
+                let Some(close) = tag_end(rest, skip, tags) else { return self.no_tag_end(rest, end) };
+                (rest[skip..close].trim().trim_matches('"').to_owned(), close + tags.end.len())
+            }
+            CallTag::Attribute(stem, attribute) => {
+                let skip = tags.open.len() + stem.len();
+                let Some(close) = tag_end(rest, skip, tags) else { return self.no_tag_end(rest, end) };
+                let inside = &rest[skip..close];
+                self.id = xml::attribute(inside, "id", &mut Repairs::default());
+                let Some(name) = xml::attribute(inside, attribute, &mut self.repairs) else {
+                    return Part::Done(Step::Done(self.start + close + tags.end.len(), Err(call::no_name())));
+                };
+                if inside.trim_end().ends_with('/') {
+                    return self.empty_call(name, self.start + close + tags.end.len(), cx);
+                }
+                (name, close + tags.end.len())
+            }
+            CallTag::Text(separator) => {
+                let limit = rest.len().min(MAX_TAG);
+                let Some(name_end) = rest.as_bytes()[..limit].iter().position(|b| *b == b'<' || *b == b'\n') else {
+                    return self.no_tag_end(rest, end);
+                };
+                let name = rest[..name_end].trim().to_owned();
+                let mut after = name_end;
+                if let Some(separator) = separator {
+                    match literal(&rest[after..], separator, end) {
+                        Match::Yes => after += separator.len(),
+                        Match::Partly => return Part::More,
+                        Match::No => {}
+                    }
+                }
+                (name, after)
+            }
+            CallTag::Child(_) => {
+                let Some((open, close)) = &marks.name else { return Part::Done(Step::Words) };
+                let Some(found) = rest[..floor(rest, MAX_TAG)].find(close.as_str()) else { return self.no_tag_end(rest, end) };
+                let Some(inner) = rest[..found].trim_start().strip_prefix(open.as_str()) else {
+                    return Part::Done(Step::Done(self.start + found + close.len(), Err(call::no_name())));
+                };
+                (xml::plain(inner, tags, &mut self.repairs).trim().to_owned(), found + close.len())
+            }
+        };
+        if !super::head::is_name(&name) && !cx.tools.lists(&name) {
+            // Garbage where the name should be: the call ends at its closing mark.
+            let stop = self.stop_after(text, marks);
+            return Part::Done(Step::Done(stop, Err(call::no_name())));
+        }
+        self.at = self.start + after;
+        self.name = Some(name);
+        Part::Go
+    }
+
+    fn no_tag_end(&self, rest: &str, end: bool) -> Part {
+        if rest.len() > MAX_TAG {
+            return Part::Done(Step::Done(self.start, Err(call::no_name())));
+        }
+        if end { Part::Done(Step::Done(self.start + rest.len(), Err(Fault::cut()))) } else { Part::More }
+    }
+
+    fn empty_call(&mut self, name: String, at: usize, cx: &Cx<'_>) -> Part {
+        Part::Done(Step::Done(at, call::finish(&name, self.id.take(), Map::new(), cx.mode, cx.tools, self.repairs)))
+    }
+
+    /// Where a broken call ends: after its closing tag, or where the text does.
+    fn stop_after(&self, text: &str, marks: &TagMarks) -> usize {
+        let rest = &text[self.start..];
+        let own = marks.closing.iter().filter_map(|close| rest.find(close.as_str()).map(|at| at + close.len())).min();
+        let outer = marks.call_close.iter().chain(&marks.outer).filter_map(|close| rest.find(close.as_str())).min();
+        self.start + own.or(outer).unwrap_or(rest.len())
+    }
+
+    /// Between two parameters: the next one, or the end of the call.
+    fn between(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Part {
+        self.at = blank_end(text, self.at);
+        let rest = &text[self.at..];
+        if rest.is_empty() {
+            return if end { self.run_out(text, marks, cx) } else { Part::More };
+        }
+        match any(rest, &marks.closing, end) {
+            (Match::Yes, length) => {
+                self.at += length;
+                return self.done(text, marks, cx);
+            }
+            (Match::Partly, _) => return Part::More,
+            _ => {}
+        }
+        // For calls whose closing mark belongs to the frame, and where the call's own one is missing.
+        let format = marks.format;
+        match any(rest, format.call.close, end) {
+            (Match::Yes, _) => return self.done(text, marks, cx),
+            (Match::Partly, _) => return Part::More,
+            _ => {}
+        }
+        match any(rest, format.section.close, end) {
+            (Match::Yes, _) => {
+                self.repairs.add(Repair::MissingClose);
+                return self.done(text, marks, cx);
+            }
+            (Match::Partly, _) => return Part::More,
+            _ => {}
+        }
+        if end && cx.mode.is_lenient() && !self.parameters.is_empty() && marks.call_close.iter().any(|mark| partly(rest, mark, marks.tags)) {
+            self.at = text.len();
+            return self.run_out(text, marks, cx);
+        }
+        self.parameter(text, marks, cx, end)
+    }
+
+    /// The text ended between two parameters.
+    fn run_out(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>) -> Part {
+        if !cx.mode.is_lenient() || self.parameters.is_empty() {
+            return Part::Done(Step::Done(text.len(), Err(Fault::cut())));
+        }
+        self.repairs.add(Repair::MissingClose);
+        self.done(text, marks, cx)
+    }
+
+    /// Reads an opening tag of a parameter, or of what stands around them.
+    fn parameter(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Part {
+        let (tags, rest) = (marks.tags, &text[self.at..]);
+        let junk = |this: &Self| {
+            let near: String = rest.chars().take(24).collect();
+            let fault = Fault::syntax(format!("a parameter or the end of the call was expected, near {near:?}"));
+            Part::Done(Step::Done(this.stop_after(text, marks), Err(fault)))
+        };
+        let opening = match literal(rest, tags.open, end) {
+            Match::Yes => tags.open.len(),
+            Match::Partly => return Part::More,
+            Match::No if end && tags.open.starts_with(rest) => return Part::More,
+            Match::No => return junk(self),
+        };
+        let Some(close) = tag_end(rest, opening, tags) else {
+            return if rest.len() > MAX_TAG { junk(self) } else { Part::More };
+        };
+        let inside = &rest[opening..close];
+        let after = self.at + close + tags.end.len();
+        let (key, kind, value_tag) = match tags.parameter {
+            ParameterTag::Equals(stem) => match inside.strip_prefix(stem).and_then(|rest| rest.trim_start().strip_prefix('=')) {
+                Some(key) => (key.trim().trim_matches('"').to_owned(), None, stem.to_owned()),
+                None => return junk(self),
+            },
+            ParameterTag::Attribute(stem, attribute) => {
+                let Some(attributes) = inside.strip_prefix(stem) else { return junk(self) };
+                let Some(key) = xml::attribute(attributes, attribute, &mut self.repairs) else { return junk(self) };
+                let kind = tags.typed.and_then(|typed| xml::attribute(attributes, typed, &mut self.repairs));
+                (key, kind, stem.to_owned())
+            }
+            ParameterTag::Pair(key_tag, value_tag) => return self.pair(text, after, inside, key_tag, value_tag, marks, end),
+            ParameterTag::Child(wrappers) => {
+                let name = inside.trim_end_matches('/').trim_end();
+                if !self.wrapped && self.parameters.is_empty() && wrappers.contains(&name) {
+                    self.wrapped = true;
+                    self.at = after;
+                    return Part::Go;
+                }
+                if self.wrapped && inside.strip_prefix('/').is_some_and(|name| wrappers.contains(&name.trim_end())) {
+                    self.at = after;
+                    return Part::Go;
+                }
+                if !xml::starts_name(inside) {
+                    return junk(self);
+                }
+                if !self.wrapped && !wrappers.is_empty() {
+                    if !cx.mode.is_lenient() {
+                        return Part::Done(Step::Done(
+                            self.stop_after(text, marks),
+                            Err(Fault::syntax(format!("the parameters stand outside of <{}>", wrappers[0]))),
+                        ));
+                    }
+                    self.repairs.add(Repair::MissingWrapper);
+                }
+                let name = name.split_whitespace().next().unwrap_or(name).to_owned();
+                (name.clone(), None, name)
+            }
+        };
+        if inside.ends_with('/') && tags.end == ">" {
+            self.parameters.push(Parameter { key, kind, value: after..after });
+            self.at = after;
+            return Part::Go;
+        }
+        self.value = Some((Parameter { key, kind, value: after..after }, ValueScan::new(after, &value_tag, tags)));
+        Part::Go
+    }
+
+    /// `<arg_key>key</arg_key><arg_value>`: from the end of the first tag on.
+    #[expect(clippy::too_many_arguments, reason = "one step, seen from one place")]
+    fn pair(&mut self, text: &str, after: usize, inside: &str, key_tag: &str, value_tag: &str, marks: &TagMarks, end: bool) -> Part {
+        if inside.trim() != key_tag {
+            let fault = Fault::syntax(format!("<{key_tag}> was expected instead of <{inside}>"));
+            return Part::Done(Step::Done(after, Err(fault)));
+        }
+        let rest = &text[after..];
+        let Some((key_close, value_open)) = &marks.pair else { return Part::Done(Step::Words) };
+        let window = &rest[..floor(rest, MAX_TAG)];
+        let Some(found) = window.find('<') else {
+            return if rest.len() > MAX_TAG { Part::Done(Step::Done(after, Err(call::no_name()))) } else { Part::More };
+        };
+        let key = rest[..found].trim().to_owned();
+        let mut at = found;
+        match literal(&rest[at..], key_close, end) {
+            Match::Yes => at += key_close.len(),
+            Match::Partly => return Part::More,
+            Match::No => self.repairs.add(Repair::MissingParameterClose),
+        }
+        at += blank_end(&rest[at..], 0);
+        match literal(&rest[at..], value_open, end) {
+            Match::Yes => at += value_open.len(),
+            Match::Partly => return Part::More,
+            Match::No if rest[at..].is_empty() => return Part::More,
+            Match::No => self.repairs.add(Repair::MissingParameterClose),
+        }
+        let from = after + at;
+        self.value = Some((Parameter { key, kind: None, value: from..from }, ValueScan::new(from, value_tag, marks.tags)));
+        Part::Go
+    }
+
+    fn value(&mut self, text: &str, marks: &TagMarks, cx: &mut Cx<'_>, end: bool) -> Part {
+        let Some((_, scan)) = &mut self.value else { return Part::Go };
+        let tool = Declared { name: self.name.as_deref().unwrap_or_default(), given: &self.parameters };
+        let look = scan.advance(text, marks, &tool, &mut self.repairs, cx, end);
+        match look {
+            Look::More => Part::More,
+            Look::Cut => Part::Done(Step::Done(text.len(), Err(Fault::cut()))),
+            Look::Ends { value, next } => {
+                if let Some((mut parameter, _)) = self.value.take() {
+                    parameter.value = value;
+                    self.parameters.push(parameter);
+                }
+                self.at = next;
+                Part::Go
+            }
+        }
+    }
+
+    fn done(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>) -> Part {
+        let result = self.build(text, marks.tags, cx);
+        Part::Done(Step::Done(self.at, result))
+    }
+
+    fn build(&mut self, text: &str, tags: &Tags, cx: &Cx<'_>) -> Result<Parts, Fault> {
+        let mut repairs = self.repairs;
+        let name = call::clean(self.name.as_deref().unwrap_or_default(), cx.mode, cx.tools, &mut repairs)?;
+        if !cx.mode.is_lenient() && !repairs.is_empty() && !only_harmless(repairs) {
+            let named = repairs.iter().map(Repair::as_str).collect::<Vec<_>>().join(", ");
+            return Err(Fault::syntax(format!("the call breaks the format's grammar: {named}")));
+        }
+        let types = Types::new(cx.tools.schema(&name), cx.mode);
+        let mut arguments = Map::new();
+        let members = self.parameters.drain(..).map(|parameter| (parameter.key.clone(), parameter)).collect();
+        for (key, mut same) in xml::group(members) {
+            let schema = types.parameter(&key);
+            let read = |parameter: &Parameter, schema, repairs: &mut Repairs| value_of(text, parameter, tags, &types, schema, repairs);
+            let value = if same.len() == 1 {
+                read(&same[0], schema, &mut repairs)?
+            } else if matches!(tags.parameter, ParameterTag::Child(_)) {
+                let items = types.items(schema);
+                Value::Array(same.iter().map(|parameter| read(parameter, items, &mut repairs)).collect::<Result<_, _>>()?)
+            } else if cx.mode.is_lenient() {
+                repairs.add(Repair::DuplicateKey);
+                same.drain(..same.len() - 1);
+                read(&same[0], schema, &mut repairs)?
+            } else {
+                return Err(Fault::new(Kind::DuplicateKey, format!("the parameter {key:?} comes twice; give it once")));
+            };
+            arguments.insert(key, value);
+        }
+        Ok(Parts { name, id: self.id.take(), arguments, repairs })
+    }
+}
+
+/// Repairs that are noted and allowed by every grammar.
+fn only_harmless(repairs: Repairs) -> bool {
+    repairs.iter().all(|repair| matches!(repair, Repair::BareAmpersand))
+}
+
+fn value_of<'a>(
+    text: &str,
+    parameter: &Parameter,
+    tags: &Tags,
+    types: &Types<'a>,
+    schema: Option<&'a Value>,
+    repairs: &mut Repairs,
+) -> Result<Value, Fault> {
+    let mut raw = &text[parameter.value.clone()];
+    if tags.lines {
+        raw = raw.strip_prefix("\r\n").or_else(|| raw.strip_prefix('\n')).unwrap_or(raw);
+        raw = raw.strip_suffix("\r\n").or_else(|| raw.strip_suffix('\n')).unwrap_or(raw);
+    }
+    match parameter.kind.as_deref() {
+        Some("true" | "string") => return Ok(Value::String(raw.to_owned())),
+        Some(_) => {
+            if let Ok(reading) = json::read(raw.trim(), Syntax::Json, Mode::Strict, 0) {
+                return Ok(reading.value);
+            }
+        }
+        None => {}
+    }
+    if matches!(tags.parameter, ParameterTag::Child(_)) {
+        return xml::value(raw, tags, types, schema, repairs);
+    }
+    if tags.cdata || tags.entities {
+        return Ok(types.of_text(&xml::plain(raw, tags, repairs), schema, repairs));
+    }
+    Ok(types.of_text(raw, schema, repairs))
+}
+
+/// Whether the text was cut in the middle of a closing mark: far enough to be no opening one.
+fn partly(rest: &str, mark: &str, tags: &Tags) -> bool {
+    mark.starts_with(rest) && rest.len() >= tags.close.len() && rest.len() > 1
+}
+
+/// The end of a tag, outside of quotes.
+fn tag_end(text: &str, from: usize, tags: &Tags) -> Option<usize> {
+    let limit = floor(text, MAX_TAG);
+    let window = text.get(from..limit)?;
+    if tags.end != ">" {
+        return window.find(tags.end).map(|at| from + at);
+    }
+    let mut quote = None;
+    for (at, byte) in window.bytes().enumerate() {
+        match (quote, byte) {
+            (None, b'>') => return Some(from + at),
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), _) if open == byte => quote = None,
+            _ => {}
+        }
+    }
+    // A quote that never closes does not hide the end of the tag.
+    if quote.is_some() { window.find('>').map(|at| from + at) } else { None }
+}
+
+fn floor(text: &str, limit: usize) -> usize {
+    if text.len() <= limit {
+        return text.len();
+    }
+    (0..=limit).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}

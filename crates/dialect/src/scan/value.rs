@@ -1,0 +1,302 @@
+//! Finds where the text of one parameter ends. A closing tag counts only where the structure goes on behind it, so that text
+//! may hold closing tags of its own; whole calls inside the text, and CDATA, are passed over.
+
+use std::ops::Range;
+
+use super::marks::TagMarks;
+use super::tagged::Declared;
+use super::{Cx, Match, any, blank_end, literal};
+use crate::format::{ParameterTag, Tags};
+use crate::repair::{Repair, Repairs};
+use crate::said::Mode;
+use crate::tools::ToolTable;
+use crate::types::Types;
+use crate::xml::{self, CDATA, CDATA_END};
+
+/// White space behind a closing tag is looked through this far.
+const MAX_BLANK: usize = 512;
+
+/// How far the look got.
+#[derive(Debug)]
+pub(super) enum Look {
+    More,
+    Cut,
+    /// The value, and where the structure goes on.
+    Ends {
+        value: Range<usize>,
+        next: usize,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct ValueScan {
+    start: usize,
+    at: usize,
+    close: String,
+    /// The same tag again, inside; only elements nest so.
+    again: Option<String>,
+    nested: usize,
+    calls: usize,
+    nesting: bool,
+    honours_cdata: bool,
+    seen_close: bool,
+}
+
+impl ValueScan {
+    pub fn new(start: usize, tag: &str, tags: &Tags) -> Self {
+        let again = matches!(tags.parameter, ParameterTag::Child(_)).then(|| format!("{}{tag}{}", tags.open, tags.end));
+        Self {
+            start,
+            at: start,
+            close: format!("{}{tag}{}", tags.close, tags.end),
+            again,
+            nested: 0,
+            calls: 0,
+            nesting: true,
+            honours_cdata: tags.cdata,
+            seen_close: false,
+        }
+    }
+
+    pub fn advance(
+        &mut self,
+        text: &str,
+        marks: &TagMarks,
+        tool: &Declared<'_>,
+        repairs: &mut Repairs,
+        cx: &mut Cx<'_>,
+        end: bool,
+    ) -> Look {
+        let first = marks.tags.open.as_bytes()[0];
+        if self.nesting && *cx.flat {
+            self.nesting = false;
+        }
+        loop {
+            let Some(found) = memchr::memchr(first, &text.as_bytes()[self.at..]) else {
+                self.at = text.len();
+                if !end {
+                    return Look::More;
+                }
+                if !self.again_without_nesting(cx) {
+                    return Look::Cut;
+                }
+                continue;
+            };
+            self.at += found;
+            let rest = &text[self.at..];
+            if self.honours_cdata {
+                match literal(rest, CDATA, end) {
+                    Match::Partly => return Look::More,
+                    Match::Yes => {
+                        if !self.pass_cdata(text, cx, end) {
+                            return Look::More;
+                        }
+                        continue;
+                    }
+                    Match::No => {}
+                }
+            }
+            match literal(rest, &self.close, end) {
+                Match::Partly => return Look::More,
+                Match::Yes if self.calls > 0 => {}
+                Match::Yes if self.nested > 0 => self.nested -= 1,
+                Match::Yes => match after_value(text, self.at + self.close.len(), marks, cx, end) {
+                    Match::Partly => return Look::More,
+                    Match::Yes => return self.ends(self.at, self.at + self.close.len()),
+                    Match::No => self.seen_close = true,
+                },
+                Match::No => {
+                    if let Some(look) = self.without_close(text, marks, tool, repairs, cx, end) {
+                        return look;
+                    }
+                }
+            }
+            self.at += 1;
+        }
+    }
+
+    fn ends(&self, value_end: usize, next: usize) -> Look {
+        Look::Ends { value: self.start..value_end, next }
+    }
+
+    /// At the end of the text, looks once more without passing over calls inside it.
+    fn again_without_nesting(&mut self, cx: &mut Cx<'_>) -> bool {
+        if !self.nesting || (self.calls == 0 && self.nested == 0) {
+            return false;
+        }
+        // For the whole message, or many such values would each be looked through twice.
+        *cx.flat = true;
+        self.nesting = false;
+        self.calls = 0;
+        self.nested = 0;
+        self.at = self.start;
+        true
+    }
+
+    /// Passes over CDATA. Where its end is missing, or belongs to another value, it is not honoured.
+    fn pass_cdata(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> bool {
+        let from = self.at + CDATA.len();
+        let known = cx.cdata_end.filter(|known| *known >= cx.offset + from).map(|known| known - cx.offset);
+        let found = known.or_else(|| {
+            let from = from.max(cx.cdata_searched.saturating_sub(cx.offset)).min(text.len());
+            memchr::memmem::find(&text.as_bytes()[from..], CDATA_END.as_bytes()).map(|at| at + from)
+        });
+        let Some(found) = found else {
+            *cx.cdata_searched = cx.offset + text.len().saturating_sub(CDATA_END.len() - 1);
+            if end {
+                self.honours_cdata = false;
+            }
+            return end;
+        };
+        *cx.cdata_end = Some(cx.offset + found);
+        let after = found + CDATA_END.len();
+        let next = blank_end(text, after);
+        let rest = &text[next..];
+        let goes_on = match (literal(rest, &self.close, end), literal(rest, CDATA, end)) {
+            (Match::Yes, _) | (_, Match::Yes) => true,
+            (Match::Partly, _) | (_, Match::Partly) => return false,
+            _ => !rest.starts_with('<') || !cx.mode.is_lenient(),
+        };
+        if goes_on {
+            self.at = after;
+        } else {
+            self.honours_cdata = false;
+        }
+        true
+    }
+
+    /// Other marks inside a value: calls inside it, and those that show that its closing tag was forgotten.
+    fn without_close(
+        &mut self,
+        text: &str,
+        marks: &TagMarks,
+        tool: &Declared<'_>,
+        repairs: &mut Repairs,
+        cx: &Cx<'_>,
+        end: bool,
+    ) -> Option<Look> {
+        let rest = &text[self.at..];
+        if self.nesting {
+            match self.again.as_deref().map_or(Match::No, |again| literal(rest, again, end)) {
+                Match::Partly => return Some(Look::More),
+                Match::Yes => self.nested += 1,
+                Match::No => {}
+            }
+            match any(rest, &marks.call_open, end) {
+                (Match::Partly, _) => return Some(Look::More),
+                (Match::Yes, _) => {
+                    self.calls += 1;
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        match any(rest, &marks.call_close, end) {
+            (Match::Partly, _) => return Some(Look::More),
+            (Match::Yes, _) if self.calls > 0 => {
+                self.calls -= 1;
+                return None;
+            }
+            (Match::Yes, length) if cx.mode.is_lenient() && !self.seen_close => {
+                return match after_call(text, self.at + length, marks, end) {
+                    Match::Partly => Some(Look::More),
+                    Match::No => None,
+                    Match::Yes => {
+                        repairs.add(Repair::MissingParameterClose);
+                        Some(self.ends(self.at, self.at))
+                    }
+                };
+            }
+            _ => {}
+        }
+        if !cx.mode.is_lenient() || self.calls > 0 {
+            return None;
+        }
+        self.next_parameter(text, marks, tool, repairs, cx.tools, end)
+    }
+
+    /// An opening tag of a parameter that is not given yet, where this one should have been closed before.
+    fn next_parameter(
+        &self,
+        text: &str,
+        marks: &TagMarks,
+        tool: &Declared<'_>,
+        repairs: &mut Repairs,
+        tools: &ToolTable,
+        end: bool,
+    ) -> Option<Look> {
+        if marks.children {
+            return None;
+        }
+        let (rest, open, tags) = (&text[self.at..], &marks.parameter_open, marks.tags);
+        match literal(rest, open, end) {
+            Match::Partly => return Some(Look::More),
+            Match::No => return None,
+            Match::Yes => {}
+        }
+        let attribute = match tags.parameter {
+            ParameterTag::Attribute(_, attribute) => Some(attribute),
+            _ => None,
+        };
+        let inner = &rest[open.len()..];
+        let stop = if matches!(tags.parameter, ParameterTag::Pair(..)) { "<" } else { tags.end };
+        let Some(close) = inner.find(stop) else {
+            return if inner.len() < 256 && !end { Some(Look::More) } else { None };
+        };
+        let key = match attribute {
+            Some(attribute) => xml::attribute(&inner[..close], attribute, &mut Repairs::default())?,
+            None => inner[..close].trim().to_owned(),
+        };
+        let at_line_start = text[..self.at].ends_with('\n');
+        let schema = tools.schema(tool.name);
+        let known = schema.is_some();
+        let fresh = !tool.has(&key) && Types::new(schema, Mode::Lenient).may_have(&key);
+        if !fresh || !(known || at_line_start) || self.seen_close {
+            return None;
+        }
+        repairs.add(Repair::MissingParameterClose);
+        Some(self.ends(self.at, self.at))
+    }
+}
+
+/// Whether the structure goes on here, behind the closing tag of a value.
+fn after_value(text: &str, at: usize, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Match {
+    let next = blank_end(text, at);
+    let rest = &text[next..];
+    if rest.is_empty() {
+        return match (end, next - at > MAX_BLANK) {
+            (true, _) if cx.mode.is_lenient() => Match::Yes,
+            (true, _) | (false, true) => Match::No,
+            (false, false) => Match::Partly,
+        };
+    }
+    match any(rest, &marks.structure, end).0 {
+        Match::No => {}
+        found => return found,
+    }
+    if marks.children {
+        let open = marks.tags.open;
+        match literal(rest, open, end) {
+            Match::Yes if xml::starts_name(&rest[open.len()..]) => return Match::Yes,
+            Match::Yes if rest.len() == open.len() && !end => return Match::Partly,
+            Match::Partly => return Match::Partly,
+            _ => {}
+        }
+    }
+    // What is cut in the middle of a mark is cut behind the value.
+    if end && cx.mode.is_lenient() && marks.structure.iter().any(|mark| mark.starts_with(rest)) { Match::Yes } else { Match::No }
+}
+
+/// Whether the call is over here, behind its closing tag.
+fn after_call(text: &str, at: usize, marks: &TagMarks, end: bool) -> Match {
+    let next = blank_end(text, at);
+    let rest = &text[next..];
+    if rest.is_empty() {
+        return match (end, next - at > MAX_BLANK) {
+            (true, _) => Match::Yes,
+            (false, true) => Match::No,
+            (false, false) => Match::Partly,
+        };
+    }
+    any(rest, &marks.after_call, end).0
+}

@@ -1,0 +1,425 @@
+//! Words: looks for the marks of a dialect in prose, and lets everything else pass.
+
+use std::sync::Arc;
+
+use super::code::Fence;
+use super::frame::Frame;
+use super::{Match, Scanner, State, any, blank_end, literal};
+use crate::dialect::{Compiled, Entry, Marker, Meaning, Row};
+use crate::repair::{Repair, Repairs};
+use crate::said::{Event, Said};
+
+/// White space behind a call is held this long, to see whether another call follows.
+const MAX_GAP: usize = 64;
+/// Code on a line is looked through this far for its closing backtick.
+const MAX_INLINE: usize = 1024;
+/// Markup between two tokens is never longer than this.
+const MAX_THROUGH: usize = 1024;
+
+/// What stands at a place in prose.
+enum Here {
+    Nothing,
+    /// It cannot be told yet.
+    Undecided,
+    Frame(Box<Frame>),
+    Thinks(usize, &'static str),
+    Markup(usize),
+}
+
+impl Scanner {
+    /// Reads words. Says whether more text is needed.
+    pub(super) fn words(&mut self, text: &str, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
+        let compiled = Arc::clone(self.dialect.compiled());
+        if self.after_call
+            && let Some(more) = self.gap(text, &compiled, end, sink)
+        {
+            return more;
+        }
+        if self.at_start && !compiled.bare.is_empty() {
+            let first = blank_end(text, 0);
+            if first > 0 {
+                self.say_text(&text[..first], sink);
+                return first == text.len();
+            }
+            match self.bare(text, &compiled, end) {
+                Here::Frame(frame) => {
+                    self.state = State::Frame(frame);
+                    return false;
+                }
+                Here::Undecided => return true,
+                _ => {}
+            }
+        }
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some(found) = compiled.anchors.find(&bytes[at..]) {
+            at += found;
+            let (from, here) = self.look(text, at, &compiled, end);
+            match here {
+                Here::Nothing if bytes[at] == b'`' => match self.backtick(text, at, end, sink) {
+                    Some(Tick::More) => return true,
+                    Some(Tick::Fence) => return false,
+                    Some(Tick::Passed(next)) => at = next,
+                    None => at += 1,
+                },
+                Here::Nothing => at += 1,
+                Here::Undecided => {
+                    self.pass(&text[..from], sink);
+                    return true;
+                }
+                found => {
+                    if let Some(hidden) = self.in_code(text, from, end) {
+                        match hidden {
+                            Match::Partly => {
+                                self.pass(&text[..from], sink);
+                                return true;
+                            }
+                            Match::Yes => {
+                                at += 1;
+                                continue;
+                            }
+                            Match::No => self.inline = None,
+                        }
+                    }
+                    self.pass(&text[..from], sink);
+                    self.enter(&text[from..], found, sink);
+                    return false;
+                }
+            }
+        }
+        let keep = if end { 0 } else { self.leading(text, &compiled) };
+        self.pass(&text[..text.len() - keep], sink);
+        true
+    }
+
+    /// Gives words away.
+    fn pass(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
+        if text.is_empty() {
+            return;
+        }
+        if self.inline.is_some() && memchr::memchr(b'\n', text.as_bytes()).is_some() {
+            let opened_before = memchr::memrchr(b'\n', text.as_bytes()).is_none_or(|line| !text[line..].contains('`'));
+            if opened_before {
+                self.inline = None;
+            }
+        }
+        if self.at_start && !text.trim().is_empty() {
+            self.at_start = false;
+        }
+        self.after_call = false;
+        self.say_text(text, sink);
+    }
+
+    fn enter(&mut self, text: &str, here: Here, sink: &mut dyn FnMut(Event<'_>)) {
+        match here {
+            Here::Frame(frame) => self.state = State::Frame(frame),
+            Here::Markup(length) => self.say(length, Said::Markup(&text[..length]), sink),
+            Here::Thinks(length, close) => {
+                self.say(length, Said::Markup(&text[..length]), sink);
+                self.state = State::Thoughts(closing(close));
+            }
+            Here::Nothing | Here::Undecided => {}
+        }
+    }
+
+    /// White space behind a call belongs to the next call, if one follows.
+    fn gap(&mut self, text: &str, compiled: &Compiled, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> Option<bool> {
+        let next = blank_end(text, 0);
+        if next == text.len() && !end && next < MAX_GAP {
+            return Some(true);
+        }
+        let rest = &text[next..];
+        if next < MAX_GAP && !rest.is_empty() {
+            match any(rest, &compiled.closes, end) {
+                (Match::Partly, _) => return Some(true),
+                (Match::Yes, length) if !self.opens(rest, compiled) => {
+                    self.say(next + length, Said::Markup(&text[..next + length]), sink);
+                    return Some(false);
+                }
+                _ => {}
+            }
+            let anchors = rest.bytes().next().is_some_and(|byte| !compiled.anchored[usize::from(byte)].is_empty());
+            if next > 0 && anchors {
+                match self.look(text, next, compiled, end) {
+                    (_, Here::Undecided) => return Some(true),
+                    (from, Here::Frame(_)) if from == next => {
+                        // The frame begins at the white space, so that it is no text of its own.
+                        if let Some(frame) = self.framed(text, next, compiled, end) {
+                            self.after_call = false;
+                            self.state = State::Frame(frame);
+                            return Some(false);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.after_call = false;
+        None
+    }
+
+    fn opens(&self, rest: &str, compiled: &Compiled) -> bool {
+        compiled.markers.iter().any(|marker| matches!(marker.meaning, Meaning::Calls(_)) && rest.starts_with(&marker.text))
+    }
+
+    fn framed(&self, text: &str, lead: usize, compiled: &Compiled, end: bool) -> Option<Box<Frame>> {
+        let byte = usize::from(*text.as_bytes().get(lead)?);
+        compiled.anchored[byte].iter().map(|place| &compiled.markers[usize::from(*place)]).filter(|marker| marker.anchor == 0).find_map(|marker| {
+            match self.meaning(marker, text, lead, lead, end) {
+                Here::Frame(frame) => Some(frame),
+                _ => None,
+            }
+        })
+    }
+
+    /// What the marks say of a place. Also says where the mark begins.
+    fn look(&self, text: &str, at: usize, compiled: &Compiled, end: bool) -> (usize, Here) {
+        let byte = usize::from(text.as_bytes()[at]);
+        let mut undecided = None;
+        for place in &compiled.anchored[byte] {
+            let marker = &compiled.markers[usize::from(*place)];
+            let Some(from) = at.checked_sub(marker.anchor) else { continue };
+            if !text.is_char_boundary(from) {
+                continue;
+            }
+            match self.meaning(marker, text, from, 0, end) {
+                Here::Nothing => {}
+                Here::Undecided => undecided = Some(undecided.map_or(from, |before: usize| before.min(from))),
+                found if undecided.is_none() => return (from, found),
+                // A longer mark may still come of the same bytes.
+                _ => return (undecided.unwrap_or(from), Here::Undecided),
+            }
+        }
+        undecided.map_or((at, Here::Nothing), |from| (from, Here::Undecided))
+    }
+
+    /// What one mark means here. `lead` bytes of white space before it belong to it.
+    fn meaning(&self, marker: &Marker, text: &str, from: usize, lead: usize, end: bool) -> Here {
+        let (found, length) = standing(marker, &text[from..], end);
+        match found {
+            Match::No => return Here::Nothing,
+            Match::Partly => return Here::Undecided,
+            Match::Yes => {}
+        }
+        match &marker.meaning {
+            Meaning::Token => Here::Markup(length),
+            Meaning::Thinks(close) => Here::Thinks(length, close),
+            Meaning::Through(close) => {
+                let rest = &text[from..];
+                match rest.find(close) {
+                    Some(at) if at < MAX_THROUGH => Here::Markup(at + close.len()),
+                    None if rest.len() < MAX_THROUGH && !end => Here::Undecided,
+                    _ => Here::Nothing,
+                }
+            }
+            Meaning::Calls(rows) => self.choose(rows, marker, text, from, length, lead, end),
+        }
+    }
+
+    /// Which of the formats behind a mark it is.
+    #[expect(clippy::too_many_arguments, reason = "one look, seen from one place")]
+    fn choose(&self, rows: &[(Arc<Row>, Entry)], marker: &Marker, text: &str, from: usize, length: usize, lead: usize, end: bool) -> Here {
+        let own = rows.iter().filter(|(row, _)| !row.foreign).count();
+        let body = &text[from + length..];
+        let mut first = None;
+        for (row, entry) in rows {
+            if row.foreign && !self.mode.is_lenient() {
+                continue;
+            }
+            let weak = row.format.weak;
+            if weak && !self.starts_line(text, from) {
+                continue;
+            }
+            // With one format there is nothing to choose: what does not fit it is a mistake.
+            let mut fits = if own == 1 && rows.len() == 1 { Match::Yes } else { row.fits(*entry, body, end) };
+            let stray = *entry == Entry::Element && !matches!(row.format.section.open, []);
+            if fits == Match::Yes && stray {
+                if !self.mode.is_lenient() {
+                    continue;
+                }
+                fits = self.stray(row, &text[from..], end);
+            }
+            match fits {
+                Match::Partly => return Here::Undecided,
+                Match::No => {
+                    if first.is_none() && !row.foreign && !weak && !stray {
+                        first = Some((row, *entry, false));
+                    }
+                }
+                Match::Yes => {
+                    let mut repairs = Repairs::default();
+                    if row.foreign {
+                        repairs.add(Repair::OtherFormat);
+                    }
+                    if stray {
+                        repairs.add(Repair::MissingOpen);
+                    }
+                    let at = if *entry == Entry::Element { 0 } else { length };
+                    return Here::Frame(Box::new(Frame::new(Arc::clone(row), *entry, &marker.text, lead + at, repairs)));
+                }
+            }
+        }
+        match first {
+            // Several formats, and none fits: words. One format: a mistake in it.
+            Some((row, entry, _)) if own == 1 => Here::Frame(Box::new(Frame::new(Arc::clone(row), entry, &marker.text, lead + length, Repairs::default()))),
+            _ => Here::Nothing,
+        }
+    }
+
+    /// A call of a known tool whose section was not opened.
+    fn stray(&self, row: &Row, rest: &str, end: bool) -> Match {
+        let Some(tags) = &row.tags else { return Match::No };
+        let window = &rest[..rest.char_indices().nth(300).map_or(rest.len(), |(at, _)| at)];
+        match window.find(tags.tags.end) {
+            Some(close) => Match::of(window[..close].split(['=', '"', ' ', '\'']).any(|word| self.tools.knows(word) && !word.is_empty() && !word.starts_with('<') && word != "name")),
+            None if window.len() < rest.len() || end => Match::No,
+            None => Match::Partly,
+        }
+    }
+
+    /// A call at the start of the message, without any mark.
+    fn bare(&self, text: &str, compiled: &Compiled, end: bool) -> Here {
+        if text.is_empty() {
+            return Here::Undecided;
+        }
+        // A mark is better evidence than its absence.
+        if !compiled.anchored[usize::from(text.as_bytes()[0])].is_empty() {
+            match self.look(text, 0, compiled, end) {
+                (_, Here::Nothing) => {}
+                (_, Here::Undecided) => return Here::Undecided,
+                _ => return Here::Nothing,
+            }
+        }
+        for row in &compiled.bare {
+            match self.bare_fits(row, text, end) {
+                Match::Yes => return Here::Frame(Box::new(Frame::new(Arc::clone(row), Entry::Bare, "", 0, Repairs::default()))),
+                Match::Partly => return Here::Undecided,
+                Match::No => {}
+            }
+        }
+        Here::Nothing
+    }
+
+    fn bare_fits(&self, row: &Row, text: &str, end: bool) -> Match {
+        if row.format.weak {
+            // A line with a tool's name and nothing else.
+            let Some((line, rest)) = text.split_once('\n') else {
+                let may = text.len() < 256 && self.tools.has_prefix(text.trim_end()) && !end;
+                return if may { Match::Partly } else { Match::No };
+            };
+            let rest = rest.trim_start();
+            return match (self.tools.lists(line.trim()), rest.is_empty() && !end) {
+                (true, true) => Match::Partly,
+                (true, false) => Match::of(rest.starts_with('{')),
+                _ => Match::No,
+            };
+        }
+        if row.format.list && !text.starts_with('[') {
+            return Match::No;
+        }
+        row.fits(Entry::Section, text, end)
+    }
+
+    /// Whether only white space stands before this place on its line.
+    pub(super) fn starts_line(&self, text: &str, at: usize) -> bool {
+        let before = text[..at].trim_end_matches([' ', '\t']);
+        if before.is_empty() { self.line_blank } else { before.ends_with('\n') }
+    }
+
+    /// How many bytes at the end may begin a mark whose anchor has not come.
+    fn leading(&self, text: &str, compiled: &Compiled) -> usize {
+        let bytes = text.as_bytes();
+        let mut keep = 0;
+        for place in &compiled.leading {
+            let marker = &compiled.markers[usize::from(*place)];
+            let lead = &marker.text.as_bytes()[..marker.anchor];
+            let from = bytes.len().saturating_sub(lead.len());
+            if let Some(at) = (from..bytes.len()).find(|at| lead.starts_with(&bytes[*at..])) {
+                keep = keep.max(bytes.len() - at);
+            }
+        }
+        keep
+    }
+
+    /// Whether a mark stands in code on its line. Nothing where no code was opened.
+    fn in_code(&self, text: &str, at: usize, end: bool) -> Option<Match> {
+        let ticks = self.inline?;
+        if let Some(line) = memchr::memrchr(b'\n', &text.as_bytes()[..at])
+            && !text[line..at].contains('`')
+        {
+            return Some(Match::No);
+        }
+        let rest = &text.as_bytes()[at..];
+        let window = &rest[..rest.len().min(MAX_INLINE)];
+        let mut from = 0;
+        loop {
+            match memchr::memchr2(b'`', b'\n', &window[from..]) {
+                Some(found) if window[from + found] == b'`' => {
+                    let run = window[from + found..].iter().take_while(|b| **b == b'`').count();
+                    if run == ticks {
+                        return Some(Match::Yes);
+                    }
+                    from += found + run;
+                }
+                Some(_) => return Some(Match::No),
+                None if end || rest.len() >= MAX_INLINE => return Some(Match::No),
+                None => return Some(Match::Partly),
+            }
+        }
+    }
+
+    /// A run of backticks: a fence, or code on a line.
+    fn backtick(&mut self, text: &str, at: usize, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> Option<Tick> {
+        let run = text.as_bytes()[at..].iter().take_while(|b| **b == b'`').count();
+        if at + run == text.len() && !end {
+            self.pass(&text[..at], sink);
+            return Some(Tick::More);
+        }
+        if run >= 3 && !self.nested && self.starts_line(text, at) {
+            self.pass(&text[..at], sink);
+            self.inline = None;
+            self.state = State::Fence(Fence::new(run));
+            return Some(Tick::Fence);
+        }
+        match self.inline {
+            Some(open) if open == run => {
+                let same_line = !text[..at].contains('\n') || text[..at].rfind('\n').is_none_or(|line| text[line..at].contains('`'));
+                self.inline = if same_line { None } else { Some(run) };
+            }
+            Some(_) => {}
+            None => self.inline = Some(run),
+        }
+        Some(Tick::Passed(at + run))
+    }
+}
+
+enum Tick {
+    More,
+    Fence,
+    Passed(usize),
+}
+
+/// Whether a mark stands at the start of the text, and how long it is there.
+fn standing(marker: &Marker, text: &str, end: bool) -> (Match, usize) {
+    if !marker.text.starts_with("{\"tool_calls\"") {
+        return (literal(text, &marker.text, end), marker.text.len());
+    }
+    // White space may stand between the tokens, and the quotes may be others.
+    let mut at = 0;
+    for tokens in [&["{"][..], &["\"tool_calls\"", "'tool_calls'", "tool_calls"], &[":"], &["["]] {
+        at = blank_end(text, at);
+        match any(&text[at..], tokens, end) {
+            (Match::Yes, length) => at += length,
+            (other, _) => return (other, 0),
+        }
+    }
+    (Match::Yes, at)
+}
+
+/// Thoughts end at their own mark.
+fn closing(close: &'static str) -> &'static [&'static str] {
+    static CLOSES: std::sync::LazyLock<Vec<[&'static str; 1]>> = std::sync::LazyLock::new(|| {
+        crate::formats::TABLE.iter().flat_map(|format| format.thinks).map(|(_, close)| [*close]).chain([["</think>"], ["</thinking>"]]).collect()
+    });
+    CLOSES.iter().find(|known| known[0] == close).map_or(&["</think>"], |known| known.as_slice())
+}

@@ -1,0 +1,327 @@
+//! Types: the schema decides what a piece of text is. Without one, a short table does.
+
+use serde_json::{Map, Value};
+
+use crate::json::{self, Syntax, json_number};
+use crate::repair::{Repair, Repairs};
+use crate::said::Mode;
+
+/// References are followed this far, and values are fitted this deep.
+const MAX_STEPS: usize = 64;
+
+/// What a schema allows, as far as it matters for reading text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Allowed {
+    string: bool,
+    integer: bool,
+    number: bool,
+    boolean: bool,
+    array: bool,
+    object: bool,
+    null: bool,
+}
+
+impl Allowed {
+    const fn nothing(self) -> bool {
+        !(self.string || self.integer || self.number || self.boolean || self.array || self.object || self.null)
+    }
+
+    fn add(&mut self, kind: &str) {
+        match kind {
+            "string" => self.string = true,
+            "integer" => self.integer = true,
+            "number" | "float" => self.number = true,
+            "boolean" => self.boolean = true,
+            "array" => self.array = true,
+            "object" => self.object = true,
+            "null" => self.null = true,
+            _ => {}
+        }
+    }
+}
+
+/// Makes values fit the schema of one tool's parameters.
+pub(crate) struct Types<'a> {
+    root: Option<&'a Value>,
+    mode: Mode,
+}
+
+impl<'a> Types<'a> {
+    pub fn new(root: Option<&'a Value>, mode: Mode) -> Self {
+        Self { root, mode }
+    }
+
+    /// The schema of one parameter.
+    pub fn parameter(&self, name: &str) -> Option<&'a Value> {
+        self.root.and_then(|root| property(self.follow(root), name))
+    }
+
+    /// Whether the tool declares this parameter; true where nothing is known.
+    pub fn may_have(&self, name: &str) -> bool {
+        match self.root.and_then(|root| self.follow(root).get("properties")) {
+            Some(Value::Object(properties)) => properties.contains_key(name),
+            _ => true,
+        }
+    }
+
+    /// Whether a value of this schema is kept as it was written, white space and all.
+    pub fn keeps_text(&self, schema: Option<&Value>) -> bool {
+        schema.is_some_and(|schema| self.allowed(schema).string)
+    }
+
+    /// Whether the schema wants a list.
+    pub fn wants_array(&self, schema: Option<&Value>) -> bool {
+        schema.is_some_and(|schema| {
+            let allowed = self.allowed(schema);
+            allowed.array && !allowed.string
+        })
+    }
+
+    pub fn items(&self, schema: Option<&'a Value>) -> Option<&'a Value> {
+        schema.and_then(|schema| self.follow(schema).get("items"))
+    }
+
+    pub fn member(&self, schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
+        schema.and_then(|schema| property(self.follow(schema), name))
+    }
+
+    /// The value of text that carries no type of its own.
+    pub fn of_text(&self, text: &str, schema: Option<&Value>, repairs: &mut Repairs) -> Value {
+        let Some(schema) = schema else { return untyped(text) };
+        let allowed = self.allowed(schema);
+        if allowed.nothing() {
+            return self.choice(text, schema, repairs).unwrap_or_else(|| untyped(text));
+        }
+        if allowed.string {
+            if allowed.null && self.mode.is_lenient() && text == "null" && !in_enum(schema, text) {
+                repairs.add(Repair::NullText);
+                return Value::Null;
+            }
+            return self.choice(text, schema, repairs).unwrap_or_else(|| Value::String(text.to_owned()));
+        }
+        let trimmed = text.trim();
+        if let Some(value) = self.scalar(trimmed, allowed, repairs) {
+            return value;
+        }
+        if allowed.array || allowed.object {
+            if let Ok(reading) = json::read(trimmed, Syntax::Json, self.mode, 0)
+                && (reading.value.is_array() && allowed.array || reading.value.is_object() && allowed.object)
+            {
+                repairs.join(reading.repairs);
+                return reading.value;
+            }
+            if allowed.array && self.mode.is_lenient() && !trimmed.starts_with('[') {
+                repairs.add(Repair::WrappedInArray);
+                let items = self.follow(schema).get("items");
+                return Value::Array(vec![self.of_text(trimmed, items, repairs)]);
+            }
+        }
+        // It does not fit: it stays as it is, and the validator says so.
+        Value::String(text.to_owned())
+    }
+
+    fn scalar(&self, text: &str, allowed: Allowed, repairs: &mut Repairs) -> Option<Value> {
+        match text {
+            "true" if allowed.boolean => return Some(Value::Bool(true)),
+            "false" if allowed.boolean => return Some(Value::Bool(false)),
+            "null" if allowed.null => return Some(Value::Null),
+            _ => {}
+        }
+        if allowed.integer || allowed.number {
+            if let Some(number) = json_number(text)
+                && (allowed.number || !number.is_f64())
+            {
+                return Some(Value::Number(number));
+            }
+        }
+        if !self.mode.is_lenient() {
+            return None;
+        }
+        let folded = match text {
+            "True" | "TRUE" if allowed.boolean => Some(Value::Bool(true)),
+            "False" | "FALSE" if allowed.boolean => Some(Value::Bool(false)),
+            "None" if allowed.null => Some(Value::Null),
+            _ if allowed.integer => whole(text),
+            _ => None,
+        };
+        if folded.is_some() {
+            repairs.add(Repair::Coerced);
+        }
+        folded
+    }
+
+    /// One of the schema's choices: exactly, or in another case where only one fits.
+    fn choice(&self, text: &str, schema: &Value, repairs: &mut Repairs) -> Option<Value> {
+        let choices = self.follow(schema).get("enum")?.as_array()?;
+        if let Some(exact) = choices.iter().find(|choice| choice.as_str() == Some(text)) {
+            return Some(exact.clone());
+        }
+        if let Some(typed) = choices.iter().find(|choice| !choice.is_string() && choice.to_string() == text) {
+            return Some(typed.clone());
+        }
+        if !self.mode.is_lenient() {
+            return None;
+        }
+        let wanted = text.trim().to_lowercase();
+        let mut fitting = choices.iter().filter(|choice| choice.as_str().is_some_and(|choice| choice.to_lowercase() == wanted));
+        let only = fitting.next()?;
+        if fitting.next().is_some() {
+            return None;
+        }
+        repairs.add(Repair::FoldedEnum);
+        Some(only.clone())
+    }
+
+    /// Makes arguments that have types of their own fit, where the mode allows it.
+    pub fn fit(&self, arguments: &mut Map<String, Value>, repairs: &mut Repairs) {
+        if !self.mode.is_lenient() || self.root.is_none() {
+            return;
+        }
+        for (name, value) in arguments.iter_mut() {
+            if let Some(schema) = self.parameter(name) {
+                self.fit_value(value, schema, repairs, MAX_STEPS);
+            }
+        }
+    }
+
+    fn fit_value(&self, value: &mut Value, schema: &'a Value, repairs: &mut Repairs, steps: usize) {
+        let allowed = self.allowed(schema);
+        if steps == 0 || allowed.nothing() {
+            return;
+        }
+        match value {
+            Value::String(text) if allowed.string => {
+                if allowed.null && text == "null" && !in_enum(schema, text) {
+                    repairs.add(Repair::NullText);
+                    *value = Value::Null;
+                } else if let Some(choice) = self.choice(text, schema, repairs) {
+                    *value = choice;
+                }
+            }
+            Value::String(text) => {
+                let before = *repairs;
+                let fitting = self.of_text(text, Some(schema), repairs);
+                if fitting.is_string() {
+                    *repairs = before;
+                } else {
+                    repairs.add(Repair::Coerced);
+                    *value = fitting;
+                }
+            }
+            Value::Number(number) if allowed.string && !allowed.number && !allowed.integer => {
+                repairs.add(Repair::Coerced);
+                *value = Value::String(number.to_string());
+            }
+            Value::Array(items) if allowed.array => {
+                if let Some(schema) = self.follow(schema).get("items") {
+                    for item in items {
+                        self.fit_value(item, schema, repairs, steps - 1);
+                    }
+                }
+            }
+            Value::Object(members) if allowed.object => {
+                let schema = self.follow(schema);
+                for (name, member) in members.iter_mut() {
+                    if let Some(schema) = property(schema, name) {
+                        self.fit_value(member, schema, repairs, steps - 1);
+                    }
+                }
+            }
+            Value::Number(_) | Value::Bool(_) | Value::Object(_) if allowed.array && !fits(value, allowed) => {
+                repairs.add(Repair::WrappedInArray);
+                let mut only = std::mem::take(value);
+                if let Some(schema) = self.follow(schema).get("items") {
+                    self.fit_value(&mut only, schema, repairs, steps - 1);
+                }
+                *value = Value::Array(vec![only]);
+            }
+            _ => {}
+        }
+    }
+
+    fn allowed(&self, schema: &Value) -> Allowed {
+        let mut allowed = Allowed::default();
+        self.collect(schema, &mut allowed, 4);
+        allowed
+    }
+
+    fn collect(&self, schema: &Value, allowed: &mut Allowed, steps: usize) {
+        let schema = self.follow(schema);
+        match schema.get("type") {
+            Some(Value::String(kind)) => allowed.add(kind),
+            Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).for_each(|kind| allowed.add(kind)),
+            _ if steps > 0 => {
+                for key in ["anyOf", "oneOf", "allOf"] {
+                    for alternative in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
+                        self.collect(alternative, allowed, steps - 1);
+                    }
+                }
+                let choices = schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const"));
+                for choice in choices.filter(|choice| choice.is_string()) {
+                    debug_assert!(choice.is_string());
+                    allowed.string = true;
+                }
+                if schema.get("properties").is_some() {
+                    allowed.object = true;
+                }
+                if schema.get("items").is_some() {
+                    allowed.array = true;
+                }
+            }
+            _ => {}
+        }
+        if schema.get("nullable") == Some(&Value::Bool(true)) {
+            allowed.null = true;
+        }
+    }
+
+    /// Follows references inside the schema.
+    fn follow<'s>(&self, mut schema: &'s Value) -> &'s Value
+    where
+        'a: 's,
+    {
+        for _ in 0..MAX_STEPS {
+            let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+            match target.and_then(|pointer| self.root?.pointer(pointer)) {
+                Some(next) => schema = next,
+                None => return schema,
+            }
+        }
+        schema
+    }
+}
+
+fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    schema.get("properties").and_then(|properties| properties.get(name))
+}
+
+fn in_enum(schema: &Value, text: &str) -> bool {
+    schema.get("enum").and_then(Value::as_array).is_some_and(|choices| choices.iter().any(|choice| choice.as_str() == Some(text)))
+}
+
+fn fits(value: &Value, allowed: Allowed) -> bool {
+    match value {
+        Value::Null => allowed.null,
+        Value::Bool(_) => allowed.boolean,
+        Value::Number(number) => allowed.number || (allowed.integer && !number.is_f64()),
+        Value::String(_) => allowed.string,
+        Value::Array(_) => allowed.array,
+        Value::Object(_) => allowed.object,
+    }
+}
+
+/// A whole number that was written with a fraction of zero, or with leading zeros or a plus.
+fn whole(text: &str) -> Option<Value> {
+    let digits = text.split_once('.').map_or(text, |(whole, fraction)| if fraction.bytes().all(|b| b == b'0') { whole } else { text });
+    let digits = digits.strip_prefix('+').unwrap_or(digits);
+    digits.parse::<i64>().ok().map(Value::from)
+}
+
+/// `true` and `false`, JSON's numbers; everything else is the exact text.
+pub(crate) fn untyped(text: &str) -> Value {
+    match text {
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        _ => json_number(text).map_or_else(|| Value::String(text.to_owned()), Value::Number),
+    }
+}

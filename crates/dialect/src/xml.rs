@@ -1,0 +1,242 @@
+//! The little of XML that calls use: attributes, entities, CDATA, elements inside a value.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::fault::{Fault, Kind};
+use crate::format::Tags;
+use crate::json::MAX_DEPTH;
+use crate::repair::{Repair, Repairs};
+use crate::types::Types;
+
+pub(crate) const CDATA: &str = "<![CDATA[";
+pub(crate) const CDATA_END: &str = "]]>";
+
+/// The value of an attribute in the inside of a tag.
+pub(crate) fn attribute(inside: &str, name: &str, repairs: &mut Repairs) -> Option<String> {
+    let mut rest = inside;
+    loop {
+        rest = rest.trim_start();
+        let end = rest.find(|c: char| c == '=' || c.is_whitespace())?;
+        let (key, after) = rest.split_at(end);
+        let Some(after) = after.trim_start().strip_prefix('=') else {
+            rest = after;
+            continue;
+        };
+        let after = after.trim_start();
+        let (value, next, bare) = match after.chars().next() {
+            Some(quote @ ('"' | '\'')) => {
+                let inner = &after[1..];
+                let close = inner.find(quote)?;
+                (&inner[..close], &inner[close + 1..], false)
+            }
+            _ => {
+                let close = after.find(char::is_whitespace).unwrap_or(after.len());
+                (after[..close].trim_end_matches('/'), &after[close..], true)
+            }
+        };
+        if key == name {
+            if bare {
+                repairs.add(Repair::UnquotedAttribute);
+            }
+            return Some(unescape(value, &mut Repairs::default()));
+        }
+        rest = next;
+    }
+}
+
+/// Replaces entities by what they stand for.
+pub(crate) fn unescape(text: &str, repairs: &mut Repairs) -> String {
+    let Some(first) = text.find('&') else { return text.to_owned() };
+    let mut out = String::with_capacity(text.len());
+    out.push_str(&text[..first]);
+    let mut rest = &text[first..];
+    while let Some(at) = rest.find('&') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let window = &rest.as_bytes()[..rest.len().min(12)];
+        let entity = memchr::memchr(b';', window).map(|end| &rest[1..end]);
+        if let Some((entity, character)) = entity.and_then(|entity| Some((entity, resolve(entity)?))) {
+            out.push(character);
+            rest = &rest[entity.len() + 2..];
+        } else {
+            repairs.add(Repair::BareAmpersand);
+            out.push('&');
+            rest = &rest[1..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn resolve(entity: &str) -> Option<char> {
+    Some(match entity {
+        "lt" => '<',
+        "gt" => '>',
+        "amp" => '&',
+        "quot" => '"',
+        "apos" => '\'',
+        _ => {
+            let number = entity.strip_prefix('#')?;
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+                None => number.parse().ok()?,
+            };
+            char::from_u32(code)?
+        }
+    })
+}
+
+/// The text of a value: CDATA as it stands without the white space around it, entities replaced.
+pub(crate) fn plain(raw: &str, tags: &Tags, repairs: &mut Repairs) -> String {
+    if !(tags.cdata && raw.contains(CDATA)) {
+        return if tags.entities { unescape(raw, repairs) } else { raw.to_owned() };
+    }
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(start) = rest.find(CDATA) {
+        outside(&rest[..start], tags, &mut out, repairs);
+        let inner = &rest[start + CDATA.len()..];
+        match inner.find(CDATA_END) {
+            Some(end) => {
+                out.push_str(&inner[..end]);
+                rest = &inner[end + CDATA_END.len()..];
+            }
+            None => {
+                repairs.add(Repair::MissingCdataEnd);
+                out.push_str(inner);
+                rest = "";
+            }
+        }
+    }
+    outside(rest, tags, &mut out, repairs);
+    out
+}
+
+fn outside(text: &str, tags: &Tags, out: &mut String, repairs: &mut Repairs) {
+    if !text.trim().is_empty() {
+        let text = text.trim();
+        if tags.entities { out.push_str(&unescape(text, repairs)) } else { out.push_str(text) }
+    }
+}
+
+/// A value that may hold elements.
+pub(crate) fn value<'a>(raw: &str, tags: &Tags, types: &Types<'a>, schema: Option<&'a Value>, repairs: &mut Repairs) -> Result<Value, Fault> {
+    if !types.keeps_text(schema) && raw.trim_start().starts_with(tags.open) {
+        if let Some(node) = elements(raw, tags, repairs)? {
+            return Ok(convert(node, types, schema, repairs));
+        }
+    }
+    Ok(types.of_text(&plain(raw, tags, repairs), schema, repairs))
+}
+
+/// An element: text, or elements by name.
+#[derive(Debug, Default)]
+struct Node {
+    text: String,
+    children: Vec<(String, Node)>,
+}
+
+/// Reads elements that fill the text, in one pass. Nothing where they do not.
+fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node>, Fault> {
+    let mut stack: Vec<(String, Node)> = vec![(String::new(), Node::default())];
+    let mut rest = raw;
+    while !rest.is_empty() {
+        if tags.cdata && rest.starts_with(CDATA) {
+            let Some(end) = rest.find(CDATA_END) else { return Ok(None) };
+            let Some((_, node)) = stack.last_mut() else { return Ok(None) };
+            if node.text.trim().is_empty() {
+                node.text.clear();
+            }
+            node.text.push_str(&rest[CDATA.len()..end]);
+            rest = &rest[end + CDATA_END.len()..];
+        } else if let Some(after) = rest.strip_prefix(tags.close) {
+            let Some(end) = after.find(tags.end) else { return Ok(None) };
+            let Some((name, node)) = stack.pop() else { return Ok(None) };
+            let Some((_, parent)) = stack.last_mut() else { return Ok(None) };
+            if after[..end].trim_end() != name {
+                return Ok(None);
+            }
+            parent.children.push((name, node));
+            rest = &after[end + tags.end.len()..];
+        } else if let Some(after) = rest.strip_prefix(tags.open).filter(|after| starts_name(after)) {
+            let Some(end) = after.find(tags.end) else { return Ok(None) };
+            let inside = &after[..end];
+            let empty = inside.ends_with('/');
+            let name = inside.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or(inside).to_owned();
+            rest = &after[end + tags.end.len()..];
+            if stack.len() > MAX_DEPTH {
+                return Err(Fault::new(Kind::TooDeep, format!("elements are nested more than {MAX_DEPTH} deep")));
+            }
+            if empty {
+                if let Some((_, parent)) = stack.last_mut() {
+                    parent.children.push((name, Node::default()));
+                }
+            } else {
+                stack.push((name, Node::default()));
+            }
+        } else {
+            let step = rest.char_indices().nth(1).map_or(rest.len(), |(next, _)| next);
+            let first = tags.open.chars().next().unwrap_or('<');
+            let end = rest[step..].find(first).map_or(rest.len(), |found| found + step);
+            let Some((_, node)) = stack.last_mut() else { return Ok(None) };
+            let text = &rest[..end];
+            if tags.entities { node.text.push_str(&unescape(text, repairs)) } else { node.text.push_str(text) }
+            rest = &rest[end..];
+        }
+    }
+    let mixed = |node: &Node| !node.children.is_empty() && !node.text.trim().is_empty();
+    match stack.pop() {
+        Some((_, root)) if stack.is_empty() && !mixed(&root) && !root.children.is_empty() => Ok(Some(root)),
+        _ => Ok(None),
+    }
+}
+
+pub(crate) fn starts_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+fn convert<'a>(node: Node, types: &Types<'a>, schema: Option<&'a Value>, repairs: &mut Repairs) -> Value {
+    if node.children.is_empty() {
+        // The white space around CDATA is gone already; that of plain text is the value's.
+        return types.of_text(&node.text, schema, repairs);
+    }
+    let all_items = node.children.iter().all(|(name, _)| name == "item");
+    if all_items || (types.wants_array(schema) && same_names(&node)) {
+        let items = types.items(schema);
+        return Value::Array(node.children.into_iter().map(|(_, child)| convert(child, types, items, repairs)).collect());
+    }
+    let mut map = Map::new();
+    for (name, mut same) in group(node.children) {
+        let schema = types.member(schema, &name);
+        let value = match (same.len(), same.pop()) {
+            (1, Some(only)) => convert(only, types, schema, repairs),
+            (_, last) => {
+                let items = types.items(schema);
+                Value::Array(same.into_iter().chain(last).map(|child| convert(child, types, items, repairs)).collect())
+            }
+        };
+        map.insert(name, value);
+    }
+    Value::Object(map)
+}
+
+fn same_names(node: &Node) -> bool {
+    node.children.windows(2).all(|pair| pair[0].0 == pair[1].0)
+}
+
+/// Puts what has the same name together, in the order of first use.
+pub(crate) fn group<T>(members: Vec<(String, T)>) -> Vec<(String, Vec<T>)> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut groups: Vec<(String, Vec<T>)> = Vec::new();
+    for (name, member) in members {
+        if let Some(place) = places.get(&name) {
+            groups[*place].1.push(member);
+        } else {
+            places.insert(name.clone(), groups.len());
+            groups.push((name, vec![member]));
+        }
+    }
+    groups
+}
