@@ -50,8 +50,8 @@ impl Dialect {
 
     /// The names of all formats.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        let mut last = "";
-        TABLE.iter().map(|format| format.name).filter(move |name| std::mem::replace(&mut last, name) != *name)
+        let first = |place: usize| TABLE[..place].iter().all(|format| format.name != TABLE[place].name);
+        (0..TABLE.len()).filter(move |place| first(*place)).map(|place| TABLE[place].name)
     }
 
     /// Who writes in a format.
@@ -133,7 +133,10 @@ impl Row {
         let first = rest.as_bytes().first().copied().unwrap_or(0);
         match &self.format.shape {
             Shape::Object(_) => Match::of(first == b'{'),
-            Shape::Channel => Match::Yes,
+            Shape::Channel => match any(rest, self.format.call.open, end).0 {
+                Match::No => literal(rest, "to=", end),
+                found => found,
+            },
             Shape::Braces(_) => literal(rest, "call:", end),
             Shape::Headed { .. } => Match::of(starts_word(rest)),
             Shape::Python => {
@@ -201,14 +204,15 @@ impl Row {
         }
         let Some(tags) = &self.tags else { return Match::No };
         let window = &rest[..rest.char_indices().nth(256).map_or(rest.len(), |(at, _)| at)];
-        let Some(at) = window.find('<') else {
+        let Some(at) = window.find(['<', '{']) else {
             return if end || window.len() < rest.len() { Match::No } else { Match::Partly };
         };
         let separator = match tags.tags.call {
             CallTag::Text(Some(separator)) => separator.to_owned(),
             _ => tags.parameter_open.clone(),
         };
-        let marks: Vec<&str> = [separator.as_str(), &tags.parameter_open].into_iter().chain(self.format.call.close.iter().copied()).collect();
+        let key_close = tags.pair.as_ref().map_or("", |(close, _)| close.as_str());
+        let marks: Vec<&str> = [separator.as_str(), &tags.parameter_open, key_close].into_iter().chain(self.format.call.close.iter().copied()).collect();
         any(&rest[at..], &marks, end).0
     }
 
@@ -238,6 +242,8 @@ pub(crate) struct Marker {
     /// The byte of it that is looked for.
     pub anchor: usize,
     pub meaning: Meaning,
+    /// Where no call follows, it is markup rather than words.
+    pub token: bool,
 }
 
 #[derive(Debug)]
@@ -247,8 +253,8 @@ pub(crate) enum Meaning {
     /// Thoughts follow, up to this.
     Thinks(&'static str),
     Token,
-    /// Everything up to this is markup.
-    Through(&'static str),
+    /// Everything up to this is markup, and so are its first bytes.
+    Through(&'static str, usize),
 }
 
 /// The formats of a dialect and all their marks.
@@ -366,7 +372,8 @@ impl Compiled {
             for markup in format.markup {
                 match *markup {
                     Markup::Token(token) => self.add(token, Meaning::Token),
-                    Markup::Through(open, close) => self.add(open, Meaning::Through(close)),
+                    Markup::Through(open, close) => self.add(open, Meaning::Through(close, close.len())),
+                    Markup::Upto(open, stop) => self.add(open, Meaning::Through(stop, 0)),
                 }
             }
         }
@@ -387,12 +394,14 @@ impl Compiled {
     }
 
     fn add(&mut self, text: &str, meaning: Meaning) {
-        if self.markers.iter().any(|marker| marker.text == text) {
+        let token = matches!(meaning, Meaning::Token);
+        if let Some(marker) = self.markers.iter_mut().find(|marker| marker.text == text) {
+            marker.token |= token;
             return;
         }
         let rare = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte != b' ';
         let anchor = text.bytes().position(|byte| rare(&byte)).unwrap_or(0);
-        self.markers.push(Marker { text: text.to_owned(), anchor, meaning });
+        self.markers.push(Marker { text: text.to_owned(), anchor, meaning, token });
     }
 
     fn index(&mut self) {

@@ -76,6 +76,8 @@ impl Marks {
 pub(crate) enum Markup {
     Token(&'static str),
     Through(&'static str, &'static str),
+    /// Up to, and without, the second one.
+    Upto(&'static str, &'static str),
 }
 
 /// The six shapes.

@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
                 self.delimited()?
             }
             Some(_) => {
-                let word = self.word();
+                let word = if matches!(self.syntax, Syntax::Braces(_)) { self.spaced_word() } else { self.word() };
                 if word.is_empty() && !call {
                     return Err(self.broken("a key in double quotes"));
                 }
@@ -336,6 +336,14 @@ impl<'a> Reader<'a> {
         self.at += end;
         self.repairs.add(Repair::Unquoted);
         rest[..end].trim()
+    }
+
+    /// A bare key, which may have spaces in it.
+    fn spaced_word(&mut self) -> &'a str {
+        let rest = &self.text[self.at..];
+        let end = rest.find([':', ',', '{', '}', '[', ']']).unwrap_or(rest.len());
+        self.at += end;
+        rest[..end].trim_end()
     }
 
     fn word(&mut self) -> &'a str {

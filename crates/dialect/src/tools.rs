@@ -76,6 +76,16 @@ impl ToolTable {
         }
     }
 
+    /// A tool's name with one of its parameters' names right behind it.
+    pub(crate) fn split<'a>(&self, written: &'a str) -> Option<(&'a str, &'a str)> {
+        let fits = |(name, schema): (&String, &Value)| {
+            let key = written.strip_prefix(name.as_str())?.trim_start();
+            schema.get("properties")?.get(key)?;
+            Some((&written[..name.len()], key))
+        };
+        self.schemas.iter().filter_map(fits).max_by_key(|(name, _)| name.len())
+    }
+
     /// The name that a model meant when it wrote this one with the marks of its format around it.
     pub(crate) fn clean<'a>(&self, written: &'a str) -> &'a str {
         if self.lists(written) || self.schemas.is_empty() {

@@ -120,6 +120,27 @@ impl<'a> Types<'a> {
         Value::String(text.to_owned())
     }
 
+    /// The value of text whose type the model marked. Where the schema wants another one, the schema is right.
+    pub fn of_marked(&self, text: &str, string: bool, schema: Option<&'a Value>, repairs: &mut Repairs) -> Value {
+        let allowed = schema.map(|schema| self.allowed(schema)).filter(|allowed| !allowed.nothing() && self.mode.is_lenient());
+        match (string, allowed) {
+            (true, Some(allowed)) if !allowed.string => self.of_text(text, schema, repairs),
+            (true, _) => Value::String(text.to_owned()),
+            (false, Some(allowed)) if allowed == (Allowed { string: true, ..Allowed::default() }) => self.of_text(text, schema, repairs),
+            (false, _) => match json::read(text.trim(), Syntax::Json, self.mode, 0) {
+                Ok(reading) => {
+                    repairs.join(reading.repairs);
+                    let mut value = reading.value;
+                    if let (Some(schema), true) = (schema, self.mode.is_lenient()) {
+                        self.fit_value(&mut value, schema, repairs, MAX_STEPS);
+                    }
+                    value
+                }
+                Err(_) => self.of_text(text, schema, repairs),
+            },
+        }
+    }
+
     fn scalar(&self, text: &str, allowed: Allowed, repairs: &mut Repairs) -> Option<Value> {
         match text {
             "true" if allowed.boolean => return Some(Value::Bool(true)),

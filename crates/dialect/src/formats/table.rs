@@ -48,10 +48,11 @@ const COHERE_MARKUP: &[Markup] = &[
     Markup::Token("<|END_TEXT|>"),
     Markup::Token("<|END_OF_TURN_TOKEN|>"),
 ];
+const ANSWER: &[Markup] = &[Markup::Token("<answer>"), Markup::Token("</answer>"), Markup::Token("<｜hy_eos｜>"), Markup::Token("<｜hy_eos:opensource｜>")];
 const LLAMA_TAIL: &[&str] = &["<|eom_id|>", "<|eot_id|>"];
 
 /// Every format, by the order in which `auto` prefers them where the text leaves a choice.
-pub(crate) static TABLE: [Format; 60] = [
+pub(crate) static TABLE: [Format; 64] = [
     Format {
         name: "seed_json",
         who: "Helve's prompted JSON",
@@ -112,6 +113,7 @@ pub(crate) static TABLE: [Format; 60] = [
         who: "Qwen3-Coder, Qwen3.5+, Nemotron 3, Step 3.5, MiMo",
         section: Marks::around(&["<tool_call>"], &["</tool_call>"]),
         shape: Shape::Tagged(QWEN),
+        noise: &["</function_invocation>"],
         ..PLAIN
     },
     Format {
@@ -127,6 +129,15 @@ pub(crate) static TABLE: [Format; 60] = [
         who: "GLM 4.5/4.6, Poolside Laguna, Ling 3",
         call: Marks::around(&["<tool_call>"], &["</tool_call>"]),
         shape: Shape::Tagged(GLM),
+        thinks: &[("<thought>", "</thought>")],
+        markup: &[Markup::Token("<|observation|>"), Markup::Token("<|user|>")],
+        ..PLAIN
+    },
+    Format {
+        name: "glm45",
+        who: "GLM, with JSON",
+        call: Marks::around(&["<tool_call>"], &["</tool_call>"]),
+        shape: Shape::Headed { heads: &["{name}"], text_input: false },
         ..PLAIN
     },
     Format {
@@ -134,6 +145,15 @@ pub(crate) static TABLE: [Format; 60] = [
         who: "GLM 4.7/5",
         call: Marks::around(&["<tool_call>"], &["</tool_call>"]),
         shape: Shape::Tagged(GLM),
+        thinks: &[("<thought>", "</thought>")],
+        markup: &[Markup::Token("<|observation|>"), Markup::Token("<|user|>")],
+        ..PLAIN
+    },
+    Format {
+        name: "glm47",
+        who: "GLM, with JSON",
+        call: Marks::around(&["<tool_call>"], &["</tool_call>"]),
+        shape: Shape::Headed { heads: &["{name}"], text_input: false },
         ..PLAIN
     },
     Format {
@@ -189,6 +209,7 @@ pub(crate) static TABLE: [Format; 60] = [
         call: Marks::after(&[">>>"]),
         shape: Shape::Headed { heads: &["{name}\n"], text_input: false },
         weak: true,
+        bare: true,
         markup: &[Markup::Token(">>>all\n")],
         ..PLAIN
     },
@@ -196,6 +217,7 @@ pub(crate) static TABLE: [Format; 60] = [
     Format {
         name: "llama4_pythonic",
         who: "Llama 4",
+        bare: true,
         section: Marks::around(&["<|python_start|>"], &["<|python_end|>"]),
         shape: Shape::Python,
         list: true,
@@ -245,9 +267,10 @@ pub(crate) static TABLE: [Format; 60] = [
     Format {
         name: "gemma4",
         who: "Gemma 4",
-        section: Marks::around(&["<|tool_call>"], &["<tool_call|>", "<turn|>"]),
+        section: Marks::around(&["<|tool_call>", "<|tool_call>:"], &["<tool_call|>", "<turn|>"]),
         shape: Shape::Braces("<|\"|>"),
-        thinks: &[("<|channel>thought\n", "<channel|>"), ("<|channel>thought", "<channel|>")],
+        bare: true,
+        thinks: &[("<|channel>thought\n", "<channel|>"), ("<|channel>", "<channel|>")],
         markup: &[Markup::Token("<turn|>"), Markup::Token("<|tool_response>")],
         ..PLAIN
     },
@@ -316,7 +339,7 @@ pub(crate) static TABLE: [Format; 60] = [
     Format {
         name: "deepseek_v32",
         who: "DeepSeek V3.2",
-        section: Marks::around(&["<｜DSML｜function_calls>"], &["</｜DSML｜function_calls>"]),
+        section: Marks::around(&["<｜DSML｜function_calls>", "<｜DSML｜tool_calls>"], &["</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"]),
         shape: Shape::Tagged(DSML),
         markup: DEEPSEEK_TAIL,
         ..PLAIN
@@ -324,7 +347,7 @@ pub(crate) static TABLE: [Format; 60] = [
     Format {
         name: "deepseek_v4",
         who: "DeepSeek V4",
-        section: Marks::around(&["<｜DSML｜tool_calls>"], &["</｜DSML｜tool_calls>"]),
+        section: Marks::around(&["<｜DSML｜tool_calls>", "<｜DSML｜function_calls>"], &["</｜DSML｜tool_calls>", "</｜DSML｜function_calls>"]),
         shape: Shape::Tagged(DSML),
         markup: DEEPSEEK_TAIL,
         ..PLAIN
@@ -355,6 +378,13 @@ pub(crate) static TABLE: [Format; 60] = [
             ..XML
         }),
         thinks: &[("<|open|>think<|sep|>", "<|close|>think<|sep|>")],
+        markup: &[
+            Markup::Token("<|open|>response<|sep|>"),
+            Markup::Token("<|close|>response<|sep|>"),
+            Markup::Token("<|open|>message<|sep|>"),
+            Markup::Token("<|close|>message<|sep|>"),
+            Markup::Token("<|end_of_msg|>"),
+        ],
         ..PLAIN
     },
     Format {
@@ -363,6 +393,17 @@ pub(crate) static TABLE: [Format; 60] = [
         section: Marks::around(&["<tool_calls>"], &["</tool_calls>"]),
         call: Marks::around(&["<tool_call>"], &["</tool_call>"]),
         shape: Shape::Tagged(Tags { call: CallTag::Text(Some("<tool_sep>")), ..GLM }),
+        markup: ANSWER,
+        ..PLAIN
+    },
+    Format {
+        name: "hy_v3",
+        who: "Hunyuan 3, with the suffix of its released tokenizer",
+        section: Marks::around(&["<tool_calls:opensource>"], &["</tool_calls:opensource>"]),
+        call: Marks::around(&["<tool_call:opensource>"], &["</tool_call:opensource>"]),
+        shape: Shape::Tagged(Tags { call: CallTag::Text(Some("<tool_sep:opensource>")), end: ":opensource>", ..GLM }),
+        thinks: &[("<think:opensource>", "</think:opensource>")],
+        markup: ANSWER,
         ..PLAIN
     },
     Format {
@@ -375,6 +416,7 @@ pub(crate) static TABLE: [Format; 60] = [
     Format {
         name: "hunyuan_a13b",
         who: "Hunyuan A13B",
+        markup: ANSWER,
         section: Marks::around(&["<tool_calls>"], &["</tool_calls>"]),
         list: true,
         ..PLAIN
@@ -402,6 +444,7 @@ pub(crate) static TABLE: [Format; 60] = [
             parameter: ParameterTag::Child(&[]),
             ..XML
         }),
+        thinks: &[("<mm:think>", "</mm:think>")],
         ..PLAIN
     },
     Format {
@@ -412,11 +455,17 @@ pub(crate) static TABLE: [Format; 60] = [
         ..PLAIN
     },
     Format {
+        name: "dots",
+        who: "dots, with JSON",
+        section: Marks::around(&["<dots_function_call>"], &["</dots_function_call>"]),
+        ..PLAIN
+    },
+    Format {
         name: "muse_glimmer",
         who: "Muse Glimmer",
         section: Marks::around(&["<atem:function_calls>"], &["</atem:function_calls>"]),
         shape: Shape::Tagged(Tags { open: "<atem:", close: "</atem:", ..XML }),
-        markup: &[Markup::Through("<|start|>", "<|message|>"), Markup::Token("<|eom|>")],
+        markup: &[Markup::Through("<|start|>", "<|message|>"), Markup::Token("<|eom|>"), Markup::Token("<|eot|>")],
         ..PLAIN
     },
     Format { name: "granite3", who: "Granite 3.0", section: Marks::after(&["<|tool_call|>"]), list: true, ..PLAIN },
@@ -460,7 +509,14 @@ pub(crate) static TABLE: [Format; 60] = [
         shape: Shape::Object(PARAMETERS),
         ..PLAIN
     },
-    Format { name: "xlam", who: "xLAM", list: true, bare: true, ..PLAIN },
+    Format {
+        name: "xlam",
+        who: "xLAM",
+        section: Marks::maybe(&["[TOOL_CALLS]", "<tool_call>", "{\"tool_calls\":["], &["[/TOOL_CALLS]", "</tool_call>"]),
+        list: true,
+        bare: true,
+        ..PLAIN
+    },
     Format {
         name: "sarashina",
         who: "Sarashina 2.2",
@@ -484,7 +540,7 @@ pub(crate) static TABLE: [Format; 60] = [
         name: "gigachat3",
         who: "GigaChat 3",
         section: Marks::after(&["function call<|role_sep|>\n", "function call<|role_sep|>", "<|function_call|>"]),
-        markup: &[Markup::Token("<|message_sep|>"), Markup::Token("<|role_sep|>")],
+        markup: &[Markup::Token("<|message_sep|>"), Markup::Token("<|role_sep|>"), Markup::Token("</s>")],
         ..PLAIN
     },
     Format {
@@ -493,7 +549,14 @@ pub(crate) static TABLE: [Format; 60] = [
         call: Marks::around(&["<|tool_call:begin|>"], &["<|tool_call:end|>"]),
         shape: Shape::Headed { heads: &["{id}<|tool_call:name|>{name}<|tool_call:args|>"], text_input: false },
         thinks: &[("<|think|>", "<|end|>")],
-        markup: &[Markup::Token("<|content|>"), Markup::Token("<|flush|>")],
+        markup: &[
+            Markup::Token("<|content|>"),
+            Markup::Token("<|flush|>"),
+            Markup::Token("<|tool_calls|>"),
+            Markup::Token("<|calls|>"),
+            Markup::Token("<|begin|>assistant"),
+            Markup::Token("<|end|>"),
+        ],
         ..PLAIN
     },
     Format {
@@ -504,12 +567,20 @@ pub(crate) static TABLE: [Format; 60] = [
             &["<|end_message|>"],
         ),
         shape: Shape::Object(Keys::new("name", "args")),
-        markup: &[Markup::Token("<|message_model|>"), Markup::Token("<|content_text|>"), Markup::Token("<|end_message|>")],
+        thinks: &[("<|content_thinking|>", "<|end_message|>")],
+        markup: &[
+            Markup::Upto("<|message_model|>", "<|content_"),
+            Markup::Token("<|content_text|>"),
+            Markup::Token("<|end_message|>"),
+            Markup::Token("<|content_model_end_sampling|>"),
+            Markup::Token("<|model_trigger_generation|>"),
+        ],
         ..PLAIN
     },
     Format {
         name: "harmony",
         who: "gpt-oss",
+        bare: true,
         call: Marks::maybe(&["<|start|>", "<|channel|>"], &["<|call|>", "<|end|>", "<|return|>"]),
         shape: Shape::Channel,
         markup: &[Markup::Token("<|end|>"), Markup::Token("<|return|>"), Markup::Token("<|call|>")],

@@ -91,7 +91,8 @@ pub(crate) struct Frame {
 impl Frame {
     /// Starts behind an opening mark, or at the call itself.
     pub fn new(row: Arc<Row>, entry: Entry, mark: &str, at: usize, repairs: Repairs) -> Self {
-        let in_section = matches!(entry, Entry::Section | Entry::Bare);
+        // Without a mark, the call itself comes first.
+        let in_section = entry == Entry::Section || (entry == Entry::Bare && row.format.call.open.is_empty());
         Self {
             row,
             entry,
@@ -369,6 +370,20 @@ impl Frame {
             self.repairs.add(Repair::ExtraBracket);
             self.at = next + 1;
             return None;
+        }
+        if cx.mode.is_lenient()
+            && let Some(marks) = &self.row.tags
+        {
+            // A call that is closed twice is closed once.
+            match any(rest, &marks.closing, end) {
+                (Match::Partly, _) => return Some(Flow::More),
+                (Match::Yes, length) => {
+                    self.repairs.add(Repair::ExtraBracket);
+                    self.at = next + length;
+                    return None;
+                }
+                _ => {}
+            }
         }
         if matches!(self.ready, Some(Err(_))) {
             self.phase = Phase::Junk;

@@ -158,7 +158,7 @@ fn fit(template: &str, head: &str) -> Option<(String, Option<String>)> {
         pattern = &pattern[close + 1..];
         let literal = &pattern[..pattern.find('{').unwrap_or(pattern.len())];
         let end = if literal.is_empty() { rest.len() } else { rest.find(literal)? };
-        let value = rest[..end].trim();
+        let value = rest[..end].trim().trim_matches(['`', '"', '*']);
         rest = &rest[end..];
         match field {
             "id" => id = Some(value.to_owned()),
@@ -189,13 +189,16 @@ pub(super) fn is_name(text: &str) -> bool {
 
 /// Whether the start of a head can still become one of a known tool.
 fn may_become(head: &str, heads: &[&str], cx: &Cx<'_>) -> bool {
-    let head = head.trim_start_matches(' ');
+    let head = head.trim_start_matches([' ', '`', '"', '*']);
     match head.split_once('\n') {
-        None => head.trim_end().is_empty() || (is_name(head.trim_end()) && cx.tools.has_prefix(head.trim_end())),
+        None => {
+            let name = head.trim_end().trim_end_matches(['`', '"', '*']);
+            name.is_empty() || (is_name(name) && cx.tools.has_prefix(name))
+        }
         Some((name, after)) => {
             let wanted = heads.iter().filter_map(|template| template.split_once('\n')).map(|(_, after)| after);
             let after = after.trim_start();
-            cx.tools.knows(name.trim()) && wanted.into_iter().any(|wanted| after.starts_with(wanted) || wanted.starts_with(after))
+            cx.tools.knows(name.trim().trim_end_matches(['`', '"', '*'])) && wanted.into_iter().any(|wanted| after.starts_with(wanted) || wanted.starts_with(after))
         }
     }
 }

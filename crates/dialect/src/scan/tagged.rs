@@ -12,9 +12,7 @@ use super::{Match, any, blank_end, literal};
 use crate::call::{self, Parts};
 use crate::fault::{Fault, Kind};
 use crate::format::{CallTag, ParameterTag, Tags};
-use crate::json::{self, Syntax};
 use crate::repair::{Repair, Repairs};
-use crate::said::Mode;
 use crate::types::Types;
 use crate::xml;
 
@@ -125,6 +123,25 @@ impl Tagged {
                 };
                 let name = rest[..name_end].trim().to_owned();
                 let mut after = name_end;
+                if cx.mode.is_lenient()
+                    && let Some((key_close, _)) = &marks.pair
+                {
+                    // `<tool_call>namekey</arg_key>`: the opening tag of the first key is missing.
+                    match literal(&rest[after..], key_close, end) {
+                        Match::Partly => return Part::More,
+                        Match::Yes => {
+                            if let Some((tool, key)) = cx.tools.split(&name) {
+                                self.repairs.add(Repair::MissingParameterClose);
+                                let part = self.pair_value(text, self.start + after, key.to_owned(), marks, end);
+                                if let Part::Go = part {
+                                    self.name = Some(tool.to_owned());
+                                }
+                                return part;
+                            }
+                        }
+                        Match::No => {}
+                    }
+                }
                 if let Some(separator) = separator {
                     match literal(&rest[after..], separator, end) {
                         Match::Yes => after += separator.len(),
@@ -143,7 +160,7 @@ impl Tagged {
                 (xml::plain(inner, tags, &mut self.repairs).trim().to_owned(), found + close.len())
             }
         };
-        if !super::head::is_name(&name) && !cx.tools.lists(&name) {
+        if name.is_empty() || name.len() > 256 || name.contains(['<', '>', '{', '}', '"', '\n']) {
             // Garbage where the name should be: the call ends at its closing mark.
             let stop = self.stop_after(text, marks);
             return Part::Done(Step::Done(stop, Err(call::no_name())));
@@ -248,7 +265,7 @@ impl Tagged {
                 let kind = tags.typed.and_then(|typed| xml::attribute(attributes, typed, &mut self.repairs));
                 (key, kind, stem.to_owned())
             }
-            ParameterTag::Pair(key_tag, value_tag) => return self.pair(text, after, inside, key_tag, value_tag, marks, end),
+            ParameterTag::Pair(key_tag, _) => return self.pair(text, after, inside, key_tag, marks, end),
             ParameterTag::Child(wrappers) => {
                 let name = inside.trim_end_matches('/').trim_end();
                 if !self.wrapped && self.parameters.is_empty() && wrappers.contains(&name) {
@@ -286,33 +303,57 @@ impl Tagged {
     }
 
     /// `<arg_key>key</arg_key><arg_value>`: from the end of the first tag on.
-    #[expect(clippy::too_many_arguments, reason = "one step, seen from one place")]
-    fn pair(&mut self, text: &str, after: usize, inside: &str, key_tag: &str, value_tag: &str, marks: &TagMarks, end: bool) -> Part {
+    fn pair(&mut self, text: &str, after: usize, inside: &str, key_tag: &str, marks: &TagMarks, end: bool) -> Part {
         if inside.trim() != key_tag {
             let fault = Fault::syntax(format!("<{key_tag}> was expected instead of <{inside}>"));
             return Part::Done(Step::Done(after, Err(fault)));
         }
         let rest = &text[after..];
-        let Some((key_close, value_open)) = &marks.pair else { return Part::Done(Step::Words) };
         let window = &rest[..floor(rest, MAX_TAG)];
+        // A key tag that is opened twice is opened once.
+        let doubled = blank_end(rest, 0);
+        match literal(&rest[doubled..], &marks.parameter_open, end) {
+            Match::Partly => return Part::More,
+            Match::Yes => {
+                self.repairs.add(Repair::MissingParameterClose);
+                self.at = after + doubled;
+                return Part::Go;
+            }
+            Match::No => {}
+        }
         let Some(found) = window.find('<') else {
             return if rest.len() > MAX_TAG { Part::Done(Step::Done(after, Err(call::no_name()))) } else { Part::More };
         };
-        let key = rest[..found].trim().to_owned();
-        let mut at = found;
-        match literal(&rest[at..], key_close, end) {
-            Match::Yes => at += key_close.len(),
-            Match::Partly => return Part::More,
-            Match::No => self.repairs.add(Repair::MissingParameterClose),
+        self.pair_value(text, after + found, rest[..found].trim().to_owned(), marks, end)
+    }
+
+    /// `</arg_key><arg_value>`, behind the key.
+    fn pair_value(&mut self, text: &str, from: usize, key: String, marks: &TagMarks, end: bool) -> Part {
+        let (Some((key_close, value_open)), ParameterTag::Pair(_, value_tag)) = (&marks.pair, marks.tags.parameter) else {
+            return Part::Done(Step::Words);
+        };
+        let rest = &text[from..];
+        let (mut at, mut closed) = (0, 0);
+        loop {
+            match literal(&rest[at..], key_close, end) {
+                Match::Yes => {
+                    at = blank_end(rest, at + key_close.len());
+                    closed += 1;
+                }
+                Match::Partly => return Part::More,
+                Match::No => break,
+            }
         }
-        at += blank_end(&rest[at..], 0);
+        if closed != 1 {
+            self.repairs.add(Repair::MissingParameterClose);
+        }
         match literal(&rest[at..], value_open, end) {
             Match::Yes => at += value_open.len(),
             Match::Partly => return Part::More,
             Match::No if rest[at..].is_empty() => return Part::More,
             Match::No => self.repairs.add(Repair::MissingParameterClose),
         }
-        let from = after + at;
+        let from = from + at;
         self.value = Some((Parameter { key, kind: None, value: from..from }, ValueScan::new(from, value_tag, marks.tags)));
         Part::Go
     }
@@ -389,14 +430,8 @@ fn value_of<'a>(
         raw = raw.strip_prefix("\r\n").or_else(|| raw.strip_prefix('\n')).unwrap_or(raw);
         raw = raw.strip_suffix("\r\n").or_else(|| raw.strip_suffix('\n')).unwrap_or(raw);
     }
-    match parameter.kind.as_deref() {
-        Some("true" | "string") => return Ok(Value::String(raw.to_owned())),
-        Some(_) => {
-            if let Ok(reading) = json::read(raw.trim(), Syntax::Json, Mode::Strict, 0) {
-                return Ok(reading.value);
-            }
-        }
-        None => {}
+    if let Some(kind) = parameter.kind.as_deref() {
+        return Ok(types.of_marked(raw, matches!(kind, "true" | "string"), schema, repairs));
     }
     if matches!(tags.parameter, ParameterTag::Child(_)) {
         return xml::value(raw, tags, types, schema, repairs);

@@ -6,6 +6,7 @@ use super::code::Fence;
 use super::frame::Frame;
 use super::{Match, Scanner, State, any, blank_end, literal};
 use crate::dialect::{Compiled, Entry, Marker, Meaning, Row};
+use crate::format::Shape;
 use crate::repair::{Repair, Repairs};
 use crate::said::{Event, Said};
 
@@ -204,10 +205,10 @@ impl Scanner {
         match &marker.meaning {
             Meaning::Token => Here::Markup(length),
             Meaning::Thinks(close) => Here::Thinks(length, close),
-            Meaning::Through(close) => {
+            Meaning::Through(close, with) => {
                 let rest = &text[from..];
                 match rest.find(close) {
-                    Some(at) if at < MAX_THROUGH => Here::Markup(at + close.len()),
+                    Some(at) if at < MAX_THROUGH => Here::Markup(at + with),
                     None if rest.len() < MAX_THROUGH && !end => Here::Undecided,
                     _ => Here::Nothing,
                 }
@@ -227,11 +228,13 @@ impl Scanner {
                 continue;
             }
             let weak = row.format.weak;
-            if weak && !self.starts_line(text, from) {
+            // Marks that are words count only at the start of a line, or only before what can be a call.
+            let word = marker.anchor > 0;
+            if weak && word && !self.starts_line(text, from) {
                 continue;
             }
             // With one format there is nothing to choose: what does not fit it is a mistake.
-            let mut fits = if own == 1 && rows.len() == 1 { Match::Yes } else { row.fits(*entry, body, end) };
+            let mut fits = if own == 1 && rows.len() == 1 && (!word || weak) { Match::Yes } else { row.fits(*entry, body, end) };
             let stray = *entry == Entry::Element && !matches!(row.format.section.open, []);
             if fits == Match::Yes && stray {
                 if !self.mode.is_lenient() {
@@ -242,7 +245,7 @@ impl Scanner {
             match fits {
                 Match::Partly => return Here::Undecided,
                 Match::No => {
-                    if first.is_none() && !row.foreign && !weak && !stray {
+                    if first.is_none() && !row.foreign && !weak && !stray && !word {
                         first = Some((row, *entry, false));
                     }
                 }
@@ -262,6 +265,7 @@ impl Scanner {
         match first {
             // Several formats, and none fits: words. One format: a mistake in it.
             Some((row, entry, _)) if own == 1 => Here::Frame(Box::new(Frame::new(Arc::clone(row), entry, &marker.text, lead + length, Repairs::default()))),
+            _ if marker.token => Here::Markup(length),
             _ => Here::Nothing,
         }
     }
@@ -316,6 +320,9 @@ impl Scanner {
         }
         if row.format.list && !text.starts_with('[') {
             return Match::No;
+        }
+        if matches!(row.format.shape, Shape::Channel) {
+            return literal(text, "to=", end);
         }
         row.fits(Entry::Section, text, end)
     }
