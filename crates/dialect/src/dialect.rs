@@ -105,9 +105,9 @@ pub(crate) struct Row {
     pub tags: Option<TagMarks>,
     pub keys: Vec<&'static Keys>,
     /// What ends a value from outside.
-    pub stops: Vec<&'static str>,
+    pub stops: Vec<String>,
     /// What opens a section or a call.
-    pub opens: Vec<&'static str>,
+    pub opens: Vec<String>,
     /// It came in because it shares a mark with a format of the dialect, and counts only where that one does not fit.
     pub foreign: bool,
 }
@@ -122,9 +122,12 @@ impl Row {
             Shape::Object(keys) => vec![keys],
             _ => Vec::new(),
         };
-        let in_object = |mark: &&&str| !mark.starts_with(['{', '}']);
-        let stops = format.call.close.iter().chain(format.section.close).filter(in_object).copied().collect();
-        let opens = format.call.open.iter().chain(format.section.open).filter(in_object).copied().collect();
+        let owned = |marks: &[&str]| -> Vec<String> {
+            marks.iter().filter(|mark| !mark.starts_with(['{', '}'])).map(|mark| (*mark).to_owned()).collect()
+        };
+        let own = tags.as_ref().map(|tags| tags.closing.clone()).unwrap_or_default();
+        let stops = [own, owned(format.call.close), owned(format.section.close)].concat();
+        let opens = [owned(format.call.open), owned(format.section.open)].concat();
         Self { format, tags, keys, stops, opens, foreign }
     }
 
@@ -172,7 +175,7 @@ impl Row {
                 Match::No => {}
                 found => return found,
             }
-            if self.format.list || matches!(self.format.shape, Shape::Object(_)) {
+            if self.format.list {
                 if let Some(inner) = rest.strip_prefix('[') {
                     let inner = inner.trim_start();
                     return match inner.is_empty() {

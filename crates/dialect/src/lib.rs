@@ -11,6 +11,7 @@ mod said;
 mod scan;
 mod tools;
 mod types;
+mod write;
 mod xml;
 
 pub use dialect::Dialect;
@@ -19,3 +20,4 @@ pub use repair::{Repair, Repairs};
 pub use said::{Call, Content, Event, Item, Items, Malformed, Mode, Said};
 pub use scan::{Scanner, parse};
 pub use tools::ToolTable;
+pub use write::WrittenCall;

@@ -48,8 +48,8 @@ pub struct Malformed {
     pub error: String,
     /// What the model wrote.
     pub raw: String,
-    /// The call that was announced with [`Said::CallOpened`], if it was.
-    pub index: Option<usize>,
+    /// Which call of the message it would have been.
+    pub index: usize,
 }
 
 /// One piece of what a model says, as soon as it is certain.

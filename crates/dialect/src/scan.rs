@@ -247,10 +247,13 @@ impl Scanner {
                 State::Frame(frame) => self.frame(rest, frame, end, sink),
             };
             at += self.decided - before;
-            if more || (at == text.len() && !end) {
-                return at;
+            if more && end && at < text.len() {
+                debug_assert!(false, "undecided at the end: {:?} {:?}", self.state, &text[at..]);
+                self.state = State::Words;
+                self.say_text(&text[at..], sink);
+                return text.len();
             }
-            if at == text.len() && end && self.is_settled() {
+            if more || (at == text.len() && (!end || self.is_settled())) {
                 return at;
             }
         }
@@ -301,9 +304,9 @@ impl Scanner {
         self.after_call = true;
     }
 
-    fn say_malformed(&mut self, raw: &str, fault: Fault, announced: bool, sink: &mut dyn FnMut(Event<'_>)) {
-        let index = announced.then_some(self.calls);
-        self.calls += usize::from(announced);
+    fn say_malformed(&mut self, raw: &str, fault: Fault, sink: &mut dyn FnMut(Event<'_>)) {
+        let index = self.calls;
+        self.calls += 1;
         let malformed = Malformed { kind: fault.kind, error: fault.error, raw: raw.to_owned(), index };
         self.say(raw.len(), Said::Malformed(malformed), sink);
         self.at_start = false;
@@ -321,7 +324,6 @@ impl Scanner {
             cdata_end: &mut self.cdata_end,
             cdata_searched: &mut self.cdata_searched,
         };
-        let announced = frame.announced.is_some();
         match frame.advance(text, &mut cx, end) {
             Flow::More => {
                 self.show(text, &mut frame, sink);
@@ -347,12 +349,13 @@ impl Scanner {
             Flow::Item { length, content, stays } => {
                 match content {
                     frame::Said::Call(parts) => self.say_call(length, parts, sink),
-                    frame::Said::Malformed(fault) => self.say_malformed(&text[..length], fault, announced, sink),
+                    frame::Said::Malformed(fault) => self.say_malformed(&text[..length], fault, sink),
                     frame::Said::Markup => self.say(length, Said::Markup(&text[..length]), sink),
                 }
                 // Behind a call the line is as good as new.
                 self.line_blank = true;
-                if stays {
+                debug_assert!(length > 0 || !stays, "a frame must not stand still");
+                if stays && length > 0 {
                     self.state = State::Frame(frame);
                 }
             }
@@ -400,11 +403,11 @@ impl Scanner {
 }
 
 /// How many bytes at the end of the text may be the start of a mark.
-fn partial_mark(text: &str, marks: &[&str]) -> usize {
+fn partial_mark<S: AsRef<str>>(text: &str, marks: &[S]) -> usize {
     let bytes = text.as_bytes();
-    let longest = marks.iter().map(|mark| mark.len()).max().unwrap_or(1) - 1;
+    let longest = marks.iter().map(|mark| mark.as_ref().len()).max().unwrap_or(1) - 1;
     let from = bytes.len().saturating_sub(longest);
-    (from..bytes.len()).find(|at| marks.iter().any(|mark| mark.as_bytes().starts_with(&bytes[*at..]))).map_or(0, |at| bytes.len() - at)
+    (from..bytes.len()).find(|at| marks.iter().any(|mark| mark.as_ref().as_bytes().starts_with(&bytes[*at..]))).map_or(0, |at| bytes.len() - at)
 }
 
 fn may_continue(bytes: &[u8]) -> bool {

@@ -198,7 +198,7 @@ pub(crate) static TABLE: [Format; 64] = [
     Format {
         name: "llama3_json",
         who: "Llama 3.1/3.2/4",
-        section: Marks::maybe(&[], LLAMA_TAIL),
+        section: Marks::maybe(&["<|python_tag|>"], LLAMA_TAIL),
         shape: Shape::Object(PARAMETERS),
         bare: true,
         ..PLAIN

@@ -53,7 +53,7 @@ impl Extent {
     }
 
     /// Goes on in `text`, to the end of the value or of the text. `stops` are markers that end it from outside.
-    pub fn advance(&mut self, text: &str, stops: &[&str], end: bool) -> Reach {
+    pub fn advance(&mut self, text: &str, stops: &[String], end: bool) -> Reach {
         let bytes = text.as_bytes();
         loop {
             let reach = match self.place {
@@ -75,7 +75,7 @@ impl Extent {
         }
     }
 
-    fn between(&mut self, bytes: &[u8], stops: &[&str], end: bool) -> Option<Reach> {
+    fn between(&mut self, bytes: &[u8], stops: &[String], end: bool) -> Option<Reach> {
         while let Some(&byte) = bytes.get(self.at) {
             match byte {
                 b'{' | b'[' | b'(' if byte != b'(' || self.syntax == Syntax::Python => {
@@ -149,7 +149,7 @@ impl Extent {
         None
     }
 
-    fn stop(&self, bytes: &[u8], stops: &[&str], end: bool) -> Option<Reach> {
+    fn stop(&self, bytes: &[u8], stops: &[String], end: bool) -> Option<Reach> {
         let rest = &bytes[self.at..];
         if stops.iter().any(|stop| rest.starts_with(stop.as_bytes())) {
             return Some(Reach::Stopped(self.at));
@@ -232,7 +232,7 @@ impl Extent {
     }
 
     /// Passes a comment. A marker ends it from outside, so that an open comment cannot swallow the rest.
-    fn comment(&mut self, bytes: &[u8], token: &[u8], stops: &[&str]) -> Option<Reach> {
+    fn comment(&mut self, bytes: &[u8], token: &[u8], stops: &[String]) -> Option<Reach> {
         let rest = &bytes[self.at..];
         let found = memchr::memmem::find(rest, token);
         let stop = stops.iter().filter_map(|stop| memchr::memmem::find(&rest[..found.unwrap_or(rest.len())], stop.as_bytes())).min();

@@ -54,7 +54,7 @@ impl Bracketed {
         self.head.as_ref().is_some_and(|head| head.fenced)
     }
 
-    pub fn advance(&mut self, text: &str, format: &'static Format, keys: &[&'static Keys], stops: &[&str], cx: &Cx<'_>, end: bool) -> Step {
+    pub fn advance(&mut self, text: &str, format: &'static Format, keys: &[&'static Keys], stops: &[String], cx: &Cx<'_>, end: bool) -> Step {
         if self.body.is_none() {
             match head::find(text, self.start, &mut self.searched, format, stops, cx, end) {
                 head::Found::More => return Step::More,

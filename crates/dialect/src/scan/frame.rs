@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::element::{Bracketed, Speech, Step};
 use super::tagged::Tagged;
-use super::{Cx, Match, any, blank_end, literal};
+use super::{Cx, Match, any, blank_end, literal, partial_mark};
 use crate::call::{self, Parts};
 use crate::dialect::{Entry, Row};
-use crate::fault::Fault;
+use crate::fault::{Fault, Kind};
 use crate::format::Shape;
 use crate::json::{Extent, Reach, Syntax};
 use crate::repair::{Repair, Repairs};
@@ -310,6 +310,8 @@ impl Frame {
                 let guessed = parts.repairs.contains(Repair::MissingArguments) && !cx.tools.lists(&parts.name);
                 cx.tools.knows(&parts.name) && !guessed
             }
+            // The head named a known tool before anything could go wrong.
+            Err(fault) if self.row.format.weak && fault.kind == Kind::NotAnObject => true,
             Err(_) => match &self.reading {
                 Reading::Bracketed(call) if call.name().is_some() => call.name().is_some_and(|name| cx.tools.knows(name)),
                 _ => names_tool(written, cx.tools),
@@ -319,11 +321,18 @@ impl Frame {
 
     /// Takes the result of a call. A broken one ends at the first closing mark inside it: what follows may be whole.
     fn settle(&mut self, text: &str, at: usize, result: Result<Parts, Fault>, cx: &mut Cx<'_>) {
+        if at <= self.start && result.is_err() {
+            // It is broken from its first byte: what follows is passed up to the next mark.
+            self.at = self.start + text[self.start..].chars().next().map_or(0, char::len_utf8);
+            self.ready = Some(result);
+            self.phase = Phase::Junk;
+            return;
+        }
         self.at = at;
         self.phase = Phase::Behind;
         if result.is_err() && *cx.rescans > 0 && !self.object {
             let inner = &text[self.start..at];
-            if let Some(found) = self.row.stops.iter().filter_map(|stop| inner.find(stop)).min() {
+            if let Some(found) = self.row.stops.iter().filter_map(|stop| inner.find(stop.as_str())).min() {
                 *cx.rescans -= 1;
                 self.at = self.start + found;
             }
@@ -498,18 +507,21 @@ impl Frame {
     /// Passes what is no call, up to the next mark.
     fn junk(&mut self, text: &str, end: bool) -> Flow {
         let rest = &text[self.at..];
-        let close = self.row.stops.iter().filter_map(|stop| Some((rest.find(stop)?, stop.len()))).min();
-        let open = self.row.opens.iter().filter_map(|open| rest.find(open)).min();
+        let close = self.row.stops.iter().filter_map(|stop| Some((rest.find(stop.as_str())?, stop.len()))).min();
+        let open = self.row.opens.iter().filter_map(|open| rest.find(open.as_str())).min();
         let fault = |this: &mut Self| match this.ready.take() {
             Some(Err(fault)) => fault,
             _ => this.junk.take().unwrap_or_else(Fault::cut),
         };
+        // An opening mark may hold a closing one, and may not be whole yet.
+        let growing = if end { usize::MAX } else { rest.len() - partial_mark(rest, &self.row.opens) };
         let length = match (close, open) {
+            (Some((close, _)), None) if growing < close => return Flow::More,
             (Some((close, length)), open) if open.is_none_or(|open| close <= open) => self.at + close + length,
             (_, Some(open)) => self.at + open,
             _ if end => text.len(),
             _ => {
-                let longest = self.row.stops.iter().chain(&self.row.opens).map(|mark| mark.len()).max().unwrap_or(1);
+                let longest = self.row.stops.iter().chain(&self.row.opens).map(String::len).max().unwrap_or(1);
                 let mut keep = (text.len() + 1).saturating_sub(longest).max(self.at);
                 while !text.is_char_boundary(keep) {
                     keep -= 1;

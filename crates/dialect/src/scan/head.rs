@@ -33,7 +33,7 @@ pub(super) enum Found {
     Input(usize, Parts),
 }
 
-pub(super) fn find(text: &str, start: usize, searched: &mut usize, format: &Format, stops: &[&str], cx: &Cx<'_>, end: bool) -> Found {
+pub(super) fn find(text: &str, start: usize, searched: &mut usize, format: &Format, stops: &[String], cx: &Cx<'_>, end: bool) -> Found {
     match &format.shape {
         Shape::Object(_) => Found::Head(start, None),
         Shape::Python => named(text, start, start, b'(', end),
@@ -67,7 +67,7 @@ fn headed(
     format: &Format,
     heads: &[&str],
     text_input: bool,
-    stops: &[&str],
+    stops: &[String],
     cx: &Cx<'_>,
     end: bool,
 ) -> Found {
@@ -75,7 +75,7 @@ fn headed(
     let window = &text.as_bytes()[*searched..limit];
     let Some(brace) = memchr::memchr(b'{', window).map(|at| at + *searched) else {
         let head = text.get(start..limit).unwrap_or_default();
-        if let Some(stop) = stops.iter().filter_map(|stop| head.find(stop)).min() {
+        if let Some(stop) = stops.iter().filter_map(|stop| head.find(stop.as_str())).min() {
             return without_arguments(&head[..stop], start + stop, heads, format, cx);
         }
         if text_input && let Some(found) = plain_input(text, start, heads, cx, end) {
@@ -83,6 +83,10 @@ fn headed(
         }
         if format.weak && !may_become(head, heads, cx) {
             return Found::Words;
+        }
+        if format.weak && !text_input && let Some((name, rest)) = head.split_once('\n') && !rest.trim().is_empty() {
+            let fault = Fault::new(Kind::NotAnObject, format!("the arguments of {} must be a JSON object", name.trim()));
+            return Found::Broken(start + name.len() + 1, fault);
         }
         if limit < text.len() || limit - start >= MAX_HEAD {
             return if format.weak { Found::Words } else { Found::Broken(start, call::no_name()) };
@@ -95,7 +99,7 @@ fn headed(
         };
     };
     let written = &text[start..brace];
-    if let Some(stop) = stops.iter().filter_map(|stop| written.find(stop)).min() {
+    if let Some(stop) = stops.iter().filter_map(|stop| written.find(stop.as_str())).min() {
         return without_arguments(&written[..stop], start + stop, heads, format, cx);
     }
     let matched = fenced(written).and_then(|(written, fenced)| Some((matching(heads, written)?, fenced)));
@@ -262,7 +266,9 @@ fn channel(text: &str, start: usize, cx: &Cx<'_>, end: bool) -> Found {
         let written = recipient[..recipient.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(recipient.len())].trim();
         let name = written.strip_prefix("functions.").unwrap_or(written);
         if is_name(name) && (name != written || cx.tools.knows(name)) {
-            return call_body(text, after, name, end);
+            // Without a channel it may be another family's header; then the call itself follows in its own marks.
+            let sure = name != written || header.contains("<|channel|>");
+            return call_body(text, after, name, sure, end);
         }
     }
     let channel = header.rsplit("<|channel|>").next().unwrap_or(header).trim_start();
@@ -270,11 +276,14 @@ fn channel(text: &str, start: usize, cx: &Cx<'_>, end: bool) -> Found {
     Found::Announces(after, if thoughts { Speech::Thoughts } else { Speech::Text })
 }
 
-fn call_body(text: &str, after: usize, name: &str, end: bool) -> Found {
+fn call_body(text: &str, after: usize, name: &str, sure: bool, end: bool) -> Found {
     let body = &text[after..];
     let trimmed = body.trim_start();
     if trimmed.is_empty() {
         return if end { Found::Broken(text.len(), Fault::cut()) } else { Found::More };
+    }
+    if !trimmed.starts_with('{') && !sure {
+        return Found::Announces(after, Speech::Text);
     }
     if !trimmed.starts_with('{') {
         return Found::Broken(after, Fault::new(Kind::NotAnObject, format!("the arguments of {name} must be a JSON object")));

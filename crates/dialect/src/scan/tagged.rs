@@ -160,10 +160,8 @@ impl Tagged {
                 (xml::plain(inner, tags, &mut self.repairs).trim().to_owned(), found + close.len())
             }
         };
-        if name.is_empty() || name.len() > 256 || name.contains(['<', '>', '{', '}', '"', '\n']) {
-            // Garbage where the name should be: the call ends at its closing mark.
-            let stop = self.stop_after(text, marks);
-            return Part::Done(Step::Done(stop, Err(call::no_name())));
+        if name.is_empty() || name.len() > 256 || name.contains(['<', '>', '{', '}', '\n']) {
+            return Part::Done(Step::Done(self.start, Err(call::no_name())));
         }
         self.at = self.start + after;
         self.name = Some(name);
@@ -179,14 +177,6 @@ impl Tagged {
 
     fn empty_call(&mut self, name: String, at: usize, cx: &Cx<'_>) -> Part {
         Part::Done(Step::Done(at, call::finish(&name, self.id.take(), Map::new(), cx.mode, cx.tools, self.repairs)))
-    }
-
-    /// Where a broken call ends: after its closing tag, or where the text does.
-    fn stop_after(&self, text: &str, marks: &TagMarks) -> usize {
-        let rest = &text[self.start..];
-        let own = marks.closing.iter().filter_map(|close| rest.find(close.as_str()).map(|at| at + close.len())).min();
-        let outer = marks.call_close.iter().chain(&marks.outer).filter_map(|close| rest.find(close.as_str())).min();
-        self.start + own.or(outer).unwrap_or(rest.len())
     }
 
     /// Between two parameters: the next one, or the end of the call.
@@ -239,9 +229,9 @@ impl Tagged {
     fn parameter(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Part {
         let (tags, rest) = (marks.tags, &text[self.at..]);
         let junk = |this: &Self| {
-            let near: String = rest.chars().take(24).collect();
-            let fault = Fault::syntax(format!("a parameter or the end of the call was expected, near {near:?}"));
-            Part::Done(Step::Done(this.stop_after(text, marks), Err(fault)))
+            let place = this.parameters.last().or(this.value.as_ref().map(|(parameter, _)| parameter));
+            let place = place.map_or_else(|| "the tool's name".to_owned(), |parameter| format!("the parameter {:?}", parameter.key));
+            Part::Done(Step::Done(this.at, Err(Fault::syntax(format!("behind {place}, another parameter or the end of the call was expected")))))
         };
         let opening = match literal(rest, tags.open, end) {
             Match::Yes => tags.open.len(),
@@ -282,10 +272,8 @@ impl Tagged {
                 }
                 if !self.wrapped && !wrappers.is_empty() {
                     if !cx.mode.is_lenient() {
-                        return Part::Done(Step::Done(
-                            self.stop_after(text, marks),
-                            Err(Fault::syntax(format!("the parameters stand outside of <{}>", wrappers[0]))),
-                        ));
+                        let fault = Fault::syntax(format!("the parameters stand outside of <{}>", wrappers[0]));
+                        return Part::Done(Step::Done(self.at, Err(fault)));
                     }
                     self.repairs.add(Repair::MissingWrapper);
                 }
@@ -454,17 +442,24 @@ fn tag_end(text: &str, from: usize, tags: &Tags) -> Option<usize> {
     if tags.end != ">" {
         return window.find(tags.end).map(|at| from + at);
     }
-    let mut quote = None;
+    let (mut quote, mut hidden) = (None, None);
     for (at, byte) in window.bytes().enumerate() {
         match (quote, byte) {
             (None, b'>') => return Some(from + at),
             (None, b'"' | b'\'') => quote = Some(byte),
-            (Some(open), _) if open == byte => quote = None,
+            (Some(open), _) if open == byte => (quote, hidden) = (None, None),
+            (Some(_), b'>') => hidden = hidden.or(Some(from + at)),
+            // A quote that is still open where the next tag begins was never meant to hide the end of this one.
+            (Some(_), b'<' | b'\n') => {
+                if hidden.is_some() {
+                    return hidden;
+                }
+                quote = None;
+            }
             _ => {}
         }
     }
-    // A quote that never closes does not hide the end of the tag.
-    if quote.is_some() { window.find('>').map(|at| from + at) } else { None }
+    if limit < text.len() { hidden } else { None }
 }
 
 fn floor(text: &str, limit: usize) -> usize {

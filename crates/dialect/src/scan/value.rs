@@ -40,6 +40,8 @@ pub(super) struct ValueScan {
     nesting: bool,
     honours_cdata: bool,
     seen_close: bool,
+    /// Something inside the value was passed over.
+    passed: bool,
 }
 
 impl ValueScan {
@@ -55,6 +57,7 @@ impl ValueScan {
             nesting: true,
             honours_cdata: tags.cdata,
             seen_close: false,
+            passed: false,
         }
     }
 
@@ -121,7 +124,7 @@ impl ValueScan {
 
     /// At the end of the text, looks once more without passing over calls inside it.
     fn again_without_nesting(&mut self, cx: &mut Cx<'_>) -> bool {
-        if !self.nesting || (self.calls == 0 && self.nested == 0) {
+        if !self.nesting || !self.passed {
             return false;
         }
         // For the whole message, or many such values would each be looked through twice.
@@ -143,8 +146,10 @@ impl ValueScan {
         });
         let Some(found) = found else {
             *cx.cdata_searched = cx.offset + text.len().saturating_sub(CDATA_END.len() - 1);
-            if end {
+            if end && cx.mode.is_lenient() {
                 self.honours_cdata = false;
+            } else if end {
+                (self.at, self.passed) = (text.len(), false);
             }
             return end;
         };
@@ -179,13 +184,17 @@ impl ValueScan {
         if self.nesting {
             match self.again.as_deref().map_or(Match::No, |again| literal(rest, again, end)) {
                 Match::Partly => return Some(Look::More),
-                Match::Yes => self.nested += 1,
+                Match::Yes => {
+                    self.nested += 1;
+                    self.passed = true;
+                }
                 Match::No => {}
             }
             match any(rest, &marks.call_open, end) {
                 (Match::Partly, _) => return Some(Look::More),
                 (Match::Yes, _) => {
                     self.calls += 1;
+                    self.passed = true;
                     return None;
                 }
                 _ => {}

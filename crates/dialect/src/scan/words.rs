@@ -275,6 +275,8 @@ impl Scanner {
         let Some(tags) = &row.tags else { return Match::No };
         let window = &rest[..rest.char_indices().nth(300).map_or(rest.len(), |(at, _)| at)];
         match window.find(tags.tags.end) {
+            Some(close) if window[close + tags.tags.end.len()..].trim_start().starts_with('{') => Match::No,
+            Some(close) if window[close + tags.tags.end.len()..].trim_start().is_empty() && !end && window.len() == rest.len() => Match::Partly,
             Some(close) => Match::of(window[..close].split(['=', '"', ' ', '\'']).any(|word| self.tools.knows(word) && !word.is_empty() && !word.starts_with('<') && word != "name")),
             None if window.len() < rest.len() || end => Match::No,
             None => Match::Partly,
@@ -318,7 +320,7 @@ impl Scanner {
                 _ => Match::No,
             };
         }
-        if row.format.list && !text.starts_with('[') {
+        if (row.format.list && !text.starts_with('[')) || text.starts_with('`') {
             return Match::No;
         }
         if matches!(row.format.shape, Shape::Channel) {
@@ -363,6 +365,9 @@ impl Scanner {
             match memchr::memchr2(b'`', b'\n', &window[from..]) {
                 Some(found) if window[from + found] == b'`' => {
                     let run = window[from + found..].iter().take_while(|b| **b == b'`').count();
+                    if from + found + run == rest.len() && !end {
+                        return Some(Match::Partly);
+                    }
                     if run == ticks {
                         return Some(Match::Yes);
                     }
