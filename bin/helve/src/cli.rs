@@ -47,6 +47,8 @@ pub enum Command {
     /// Find the tool calls in a model's text, read from stdin
     #[command(after_help = PARSE_HELP)]
     Parse(Parse),
+    /// Print what a model is told that calls tools in plain text
+    Prompt(Prompt),
     /// Print the JSON Schema of a project's file, for editors
     Schema {
         /// The file's kind; left out, all kinds are listed
@@ -97,6 +99,38 @@ pub enum ParseMode {
     Lenient,
     /// Only the format's grammar
     Strict,
+}
+
+#[derive(Args)]
+pub struct Prompt {
+    /// How the model writes its calls
+    #[arg(long, value_enum, default_value_t = PromptDialect::Json)]
+    pub dialect: PromptDialect,
+    /// The agent whose tools they are; left out, the project's own choice, its only agent, or all tools
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// The language of the instructions
+    #[arg(long, value_enum, default_value_t = PromptLanguage::En)]
+    pub language: PromptLanguage,
+    /// One line for each tool, as it is anyway for more than 20
+    #[arg(long)]
+    pub compact: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum PromptDialect {
+    /// One JSON object with all calls
+    Json,
+    /// An element for each call, with every value in CDATA
+    Xml,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum PromptLanguage {
+    /// English
+    En,
+    /// Simplified Chinese
+    Zh,
 }
 
 #[derive(Args)]

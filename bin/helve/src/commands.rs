@@ -4,6 +4,7 @@ pub mod agents;
 pub mod completions;
 pub mod init;
 pub mod parse;
+pub mod prompt;
 pub mod schema;
 pub mod sets;
 pub mod tools;

@@ -42,6 +42,7 @@ fn run(cli: &Cli, redactor: &Redactor) -> Result<ExitCode, Failure> {
         Command::Init { directory: Some(directory) } => commands::init::run(&cli.global.folder.join(directory), &cli.global),
         Command::Trust(trust) => commands::trust::run(trust, &cli.global, &open()?),
         Command::Parse(parse) => commands::parse::run(parse, &cli.global),
+        Command::Prompt(prompt) => commands::prompt::run(prompt, &cli.global, &open()?),
         Command::Schema { kind } => commands::schema::run(kind.as_deref(), &cli.global),
         Command::Completions { shell } => commands::completions::run(*shell),
     }

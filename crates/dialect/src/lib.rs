@@ -6,6 +6,8 @@ mod fault;
 mod format;
 mod formats;
 mod json;
+#[cfg(feature = "prompt")]
+mod prompt;
 mod repair;
 mod said;
 mod scan;
@@ -16,6 +18,10 @@ mod xml;
 
 pub use dialect::Dialect;
 pub use fault::Kind;
+#[cfg(feature = "prompt")]
+pub use prompt::{
+    COMPACT_ABOVE, Choice, Language, MAX_DESCRIPTION, MAX_PARAMETER_DESCRIPTION, Prompt, PromptResult, PromptTool, Prompted, answer_text,
+};
 pub use repair::{Repair, Repairs};
 pub use said::{Call, Content, Event, Item, Items, Malformed, Mode, Said};
 pub use scan::{Scanner, parse};

@@ -51,6 +51,8 @@ pub struct ProjectReport {
     pub root: PathBuf,
     /// The agents that can be used.
     pub agents: Vec<ProjectAgent>,
+    /// The name of the agent that answers unless another is asked for, if the settings name one.
+    pub default_agent: Option<Arc<str>>,
     /// What is wrong.
     pub diagnostics: Vec<Diagnostic>,
     /// What the folder would run on this machine.
@@ -176,7 +178,9 @@ impl Helve {
         resolve::check_sets(loaded, &self.catalogue, &mut diagnostics);
         resolve::check_rules(loaded, &self.catalogue, &mut diagnostics);
         let agents = resolve::agents(loaded, &self.catalogue, &mut diagnostics);
-        let report = ProjectReport { root: loaded.root.clone(), agents, diagnostics, runnables: loaded.runnables.clone(), trust };
+        let default_agent = loaded.config.agent.as_deref().map(Arc::from);
+        let (root, runnables) = (loaded.root.clone(), loaded.runnables.clone());
+        let report = ProjectReport { root, agents, default_agent, diagnostics, runnables, trust };
         *project.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(report);
         let script_files = Fingerprint::of_files(&loaded.scripts);
         let seen = Seen { files: loaded.seen.clone(), scripts: loaded.scripts.clone(), script_files };

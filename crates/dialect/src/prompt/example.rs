@@ -1,0 +1,152 @@
+//! Arguments for an example call: the author's own examples first, then defaults and choices, then what the type asks for.
+
+use std::cell::Cell;
+
+use serde_json::{Map, Value, json};
+
+use super::shape::{Member, Shape};
+use super::words::Words;
+use super::{PromptTool, Prompted, text, write};
+use crate::repair::Repairs;
+use crate::said::Mode;
+use crate::types::Types;
+
+/// With required parameters beside them, optional ones stop here.
+const MAX_PARAMETERS: usize = 6;
+/// Longer examples are not shown, in characters.
+const MAX_VALUE: usize = 200;
+/// Values inside values are made this deep.
+const MAX_DEPTH: usize = 4;
+/// So many values are made for one tool, whatever its schema asks for.
+const MAX_MADE: usize = 200;
+
+/// The arguments of one example call: all required parameters, and optional ones that have a value of their own.
+pub(super) fn arguments(tool: &PromptTool<'_>, form: Prompted, words: &Words) -> Map<String, Value> {
+    let maker = Maker { words, made: Cell::new(0) };
+    let shape = Shape::new(tool.parameters);
+    let writable = |member: &Member<'_>| match form {
+        Prompted::Json => text::shown_name(member.name).is_some(),
+        Prompted::Xml => text::is_element(member.name),
+    };
+    let members: Vec<Member<'_>> = shape.members().into_iter().filter(writable).collect();
+    let needed = members.iter().filter(|member| member.required).count();
+    let mut room = MAX_PARAMETERS.saturating_sub(needed);
+    let mut chosen = Map::new();
+    for member in &members {
+        if !member.required {
+            if room == 0 || !authored(member.shape).iter().any(|value| !value.is_null()) {
+                continue;
+            }
+            room -= 1;
+        }
+        chosen.insert(member.name.to_owned(), maker.argument(member, form, tool.parameters));
+    }
+    if let (true, Some(first)) = (chosen.is_empty(), members.first()) {
+        chosen.insert(first.name.to_owned(), maker.argument(first, form, tool.parameters));
+    }
+    chosen
+}
+
+struct Maker<'w> {
+    words: &'w Words,
+    made: Cell<usize>,
+}
+
+impl Maker<'_> {
+    /// A value that is read back as it is. In XML the schema decides what a text means, so not every value can be written.
+    fn argument(&self, member: &Member<'_>, form: Prompted, root: &Value) -> Value {
+        let mut candidates = self.candidates(member.shape, member.name, MAX_DEPTH);
+        if form == Prompted::Json {
+            return candidates.swap_remove(0);
+        }
+        let types = Types::new(root.is_object().then_some(root), Mode::Strict);
+        let read = |value: &Value| types.of_text(&write::plain(value), types.parameter(member.name), &mut Repairs::default());
+        let exact = candidates.iter().find(|value| read(value) == **value);
+        exact.cloned().unwrap_or_else(|| read(&candidates[0]))
+    }
+
+    /// Never empty, the best first.
+    fn candidates(&self, shape: Shape<'_>, name: &str, depth: usize) -> Vec<Value> {
+        let fits = |value: &&Value| !value.is_null() && is_presentable(value);
+        let alternatives = shape.alternatives();
+        let mut found: Vec<Value> = authored(shape).into_iter().filter(fits).cloned().collect();
+        found.extend(alternatives.iter().flat_map(|shape| authored(*shape)).filter(fits).cloned());
+        if alternatives.is_empty() {
+            found.push(Value::Null);
+        }
+        found.extend(alternatives.iter().map(|shape| self.make(*shape, name, depth)));
+        found
+    }
+
+    fn make(&self, shape: Shape<'_>, name: &str, depth: usize) -> Value {
+        self.made.set(self.made.get() + 1);
+        let deeper = depth > 0 && self.made.get() < MAX_MADE;
+        match shape.types().first() {
+            Some(&("integer" | "number")) => within(shape, 1),
+            Some(&"boolean") => Value::Bool(true),
+            Some(&"null") => Value::Null,
+            Some(&"array") => match shape.items().filter(|_| deeper) {
+                Some(items) => {
+                    let least = shape.get("minItems").and_then(Value::as_u64).unwrap_or(1).clamp(1, 3);
+                    let item = self.candidates(items, name, depth - 1).swap_remove(0);
+                    (0..least).map(|_| item.clone()).collect()
+                }
+                None => json!([]),
+            },
+            Some(&"object") if deeper => {
+                let members = shape.members();
+                let any = members.iter().any(|member| member.required);
+                let shown = members.iter().filter(|member| member.required || !any).take(if any { usize::MAX } else { 1 });
+                let shown = shown.filter(|member| text::shown_name(member.name).is_some());
+                shown.map(|member| (member.name.to_owned(), self.candidates(member.shape, member.name, depth - 1).swap_remove(0))).collect()
+            }
+            Some(&"object") => json!({}),
+            _ => Value::String(self.string(shape, name)),
+        }
+    }
+
+    fn string(&self, shape: Shape<'_>, name: &str) -> String {
+        let known = match shape.get("format").and_then(Value::as_str) {
+            Some("date") => "2026-01-31",
+            Some("time") => "08:30:00Z",
+            Some("date-time") => "2026-01-31T08:30:00Z",
+            Some("uri" | "url") => "https://example.com",
+            Some("email") => "name@example.com",
+            Some("uuid") => "123e4567-e89b-12d3-a456-426614174000",
+            _ if text::is_name(name) => return format!("{} {name}", self.words.example_value),
+            _ => self.words.example_value,
+        };
+        known.to_owned()
+    }
+}
+
+/// Values that the author of the schema wrote.
+fn authored(shape: Shape<'_>) -> Vec<&Value> {
+    let examples = shape.get("examples").and_then(Value::as_array).into_iter().flatten();
+    let one = ["example", "default", "const"].iter().filter_map(|key| shape.get(key));
+    examples.chain(one).chain(shape.choices().into_iter().flatten()).take(16).collect()
+}
+
+/// Whether it can be shown as it is: short, on one line, nothing hidden.
+fn is_presentable(value: &Value) -> bool {
+    fn clean(value: &Value) -> bool {
+        match value {
+            Value::String(string) => text::line(string, MAX_VALUE) == *string,
+            Value::Array(items) => items.iter().all(clean),
+            Value::Object(members) => members.iter().all(|(key, value)| text::line(key, MAX_VALUE) == *key && clean(value)),
+            _ => true,
+        }
+    }
+    clean(value) && write::json(value).len() <= MAX_VALUE
+}
+
+/// A number inside the schema's bounds, near to another.
+fn within(shape: Shape<'_>, near: i64) -> Value {
+    let bound = |key: &str, exclusive: &str, step: i64| {
+        let whole = |value: &Value| value.as_i64();
+        shape.get(key).and_then(whole).or_else(|| shape.get(exclusive).and_then(whole).and_then(|bound| bound.checked_add(step)))
+    };
+    let least = bound("minimum", "exclusiveMinimum", 1).unwrap_or(i64::MIN);
+    let most = bound("maximum", "exclusiveMaximum", -1).unwrap_or(i64::MAX);
+    json!(near.max(least).min(most))
+}

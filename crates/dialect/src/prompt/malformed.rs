@@ -1,0 +1,66 @@
+//! What a model reads after a call that could not be read.
+
+use super::{Prompt, instructions, text};
+use crate::fault::Kind;
+use crate::said::Malformed;
+
+/// How much of the beginning and of the end of a long call is quoted, in characters.
+const HEAD: usize = 160;
+const TAIL: usize = 80;
+/// The parser's own words are cut after this many characters.
+const MAX_ERROR: usize = 300;
+
+pub(super) fn write(prompt: Prompt, malformed: &Malformed) -> String {
+    let words = prompt.words();
+    let kind = match malformed.kind {
+        Kind::Incomplete => 0,
+        Kind::Syntax => 1,
+        Kind::NoName => 2,
+        Kind::NotAnObject => 3,
+        Kind::TooDeep => 4,
+        Kind::DuplicateKey => 5,
+        Kind::Code => 6,
+    };
+    let mut lines = vec![words.not_run.to_owned(), format!("{}{}", words.problem, words.kinds[kind])];
+    let error = text::line(&harmless(&malformed.error), MAX_ERROR);
+    if !error.is_empty() {
+        lines.push(format!("{}{error}", words.details));
+    }
+    lines.push(format!("{}{}", words.you_wrote, excerpt(&malformed.raw)));
+    lines.extend([words.right_form.to_owned(), instructions::form(prompt.form)]);
+    lines.join("\n")
+}
+
+/// The beginning and the end of a text in quotes, so that it is no call in any dialect.
+fn excerpt(raw: &str) -> String {
+    let raw = raw.trim();
+    let count = raw.chars().count();
+    if count <= HEAD + TAIL {
+        return quoted(raw);
+    }
+    let at = |place: usize| raw.char_indices().nth(place).map_or(raw.len(), |(at, _)| at);
+    format!("{} … {}", quoted(&raw[..at(HEAD)]), quoted(&raw[at(count - TAIL)..]))
+}
+
+fn quoted(raw: &str) -> String {
+    harmless(&super::write::json(&raw.into()))
+}
+
+/// Takes from a text what the mark of every call begins with: the model knows its words again, the parser does not.
+fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    let mut before = ' ';
+    while let Some(character) = characters.next() {
+        let next = characters.peek().copied().unwrap_or(' ');
+        match character {
+            '<' => out.push_str("\\u003c"),
+            '`' => out.push_str("\\u0060"),
+            '[' if next.is_alphanumeric() || before.is_alphanumeric() => out.push_str("\\u005b"),
+            '{' if next == '"' => out.push_str("\\u007b"),
+            other => out.push(other),
+        }
+        before = character;
+    }
+    out
+}

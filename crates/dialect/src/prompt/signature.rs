@@ -1,0 +1,154 @@
+//! What is said of parameters: a list with a line for each, or one signature.
+
+use serde_json::Value;
+
+use super::shape::{Member, Shape};
+use super::words::Words;
+use super::{MAX_PARAMETER_DESCRIPTION, Prompted, text, write};
+
+/// Members inside members are listed this deep.
+const MAX_DEPTH: usize = 4;
+/// One tool's list has no more lines than this.
+const MAX_LINES: usize = 200;
+/// So many choices are listed, and so many in a signature.
+const MAX_CHOICES: usize = 64;
+const MAX_SHORT_CHOICES: usize = 8;
+/// Choices and defaults are cut after this many characters.
+const MAX_VALUE: usize = 200;
+/// So many members of an object stand in a signature.
+const MAX_SHORT_MEMBERS: usize = 6;
+
+/// The parameters that a form can write.
+pub(super) fn parameters(schema: &Value, form: Prompted) -> Vec<Member<'_>> {
+    let members = Shape::new(schema).members();
+    members.into_iter().filter(|member| form == Prompted::Json || text::is_element(member.name)).collect()
+}
+
+/// A list with a line for each parameter, and for each member inside it.
+pub(super) fn list(members: &[Member<'_>], words: &Words) -> Vec<String> {
+    let mut list = List { lines: Vec::new(), words };
+    list.members(members, 0);
+    if list.lines.len() >= MAX_LINES {
+        list.lines.truncate(MAX_LINES);
+        list.lines.push(words.more.to_owned());
+    }
+    list.lines
+}
+
+struct List<'w> {
+    lines: Vec<String>,
+    words: &'w Words,
+}
+
+impl List<'_> {
+    fn members(&mut self, members: &[Member<'_>], depth: usize) {
+        for member in members {
+            let Some(name) = text::shown_name(member.name) else { continue };
+            if self.lines.len() >= MAX_LINES {
+                return;
+            }
+            let words = self.words;
+            let mut notes = vec![if member.required { words.required } else { words.optional }.to_owned()];
+            notes.extend(notes_on(member.shape, words));
+            let notes = format!("{}{}{}", words.open, notes.join(words.between), words.close);
+            let description = text::line(member.shape.description(), MAX_PARAMETER_DESCRIPTION);
+            let dash = if description.is_empty() { "" } else { words.dash };
+            self.line(depth, &format!("{name}: {}{notes}{dash}{description}", member.shape.kind()));
+            self.inside(member.shape, depth + 1);
+        }
+    }
+
+    /// What an object, or each item of an array, has inside.
+    fn inside(&mut self, shape: Shape<'_>, depth: usize) {
+        if depth > MAX_DEPTH {
+            return;
+        }
+        let shapes: Vec<Shape<'_>> = shape.alternatives().into_iter().map(item_of).collect();
+        let mut structured = shapes.iter().filter(|shape| !shape.members().is_empty());
+        if let (Some(only), None) = (structured.next(), structured.next()) {
+            self.members(&only.members(), depth);
+            return;
+        }
+        for (index, shape) in shapes.iter().enumerate().filter(|(_, shape)| !shape.members().is_empty()) {
+            if self.lines.len() >= MAX_LINES {
+                return;
+            }
+            let description = text::line(shape.description(), MAX_PARAMETER_DESCRIPTION);
+            let dash = if description.is_empty() { "" } else { self.words.dash };
+            let option = self.words.option.replace("{}", &(index + 1).to_string());
+            self.line(depth, &format!("{option}: {}{dash}{description}", shape.kind()));
+            self.members(&shape.members(), depth + 1);
+        }
+    }
+
+    fn line(&mut self, depth: usize, text: &str) {
+        self.lines.push(format!("{}- {text}", "  ".repeat(depth)));
+    }
+}
+
+/// The innermost item of an array of arrays; everything else is itself.
+fn item_of(shape: Shape<'_>) -> Shape<'_> {
+    let mut shape = shape;
+    for _ in 0..MAX_DEPTH {
+        match shape.items().filter(|_| shape.members().is_empty()) {
+            Some(items) => shape = items,
+            None => break,
+        }
+    }
+    shape
+}
+
+/// Choices, default and bounds.
+fn notes_on(shape: Shape<'_>, words: &Words) -> Vec<String> {
+    let mut notes = Vec::new();
+    let only = shape.get("const").map(std::slice::from_ref);
+    let items = shape.items().and_then(Shape::choices);
+    if let Some(choices) = shape.choices().or(only).or(items).filter(|choices| !choices.is_empty()) {
+        let mut shown: Vec<String> = choices.iter().take(MAX_CHOICES).map(value).collect();
+        if choices.len() > MAX_CHOICES {
+            shown.push("…".to_owned());
+        }
+        notes.push(words.one_of.replace("{}", &shown.join(words.comma)));
+    }
+    if let Some(default) = shape.get("default") {
+        notes.push(words.default.replace("{}", &value(default)));
+    }
+    let bound = |key: &str| shape.get(key).filter(|bound| bound.is_number()).map(value);
+    match (bound("minimum"), bound("maximum")) {
+        (Some(from), Some(to)) => notes.push(words.range.replace("{from}", &from).replace("{to}", &to)),
+        (Some(from), None) => notes.push(words.at_least.replace("{}", &from)),
+        (None, Some(to)) => notes.push(words.at_most.replace("{}", &to)),
+        (None, None) => {}
+    }
+    notes
+}
+
+fn value(value: &Value) -> String {
+    text::line(&write::json(value), MAX_VALUE)
+}
+
+/// The parameters on one line: `a: string, b?: integer = 10`.
+pub(super) fn signature(members: &[Member<'_>]) -> String {
+    let shown = members.iter().filter_map(|member| short(member, 1));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn short(member: &Member<'_>, depth: usize) -> Option<String> {
+    let name = text::shown_name(member.name)?;
+    let optional = if member.required { "" } else { "?" };
+    let default = member.shape.get("default").filter(|default| !default.is_null());
+    let default = default.map(|default| format!(" = {}", value(default))).unwrap_or_default();
+    Some(format!("{name}{optional}: {}{default}", short_kind(member.shape, depth)))
+}
+
+fn short_kind(shape: Shape<'_>, depth: usize) -> String {
+    if let Some(choices) = shape.choices().filter(|choices| !choices.is_empty() && choices.len() <= MAX_SHORT_CHOICES) {
+        return choices.iter().map(value).collect::<Vec<_>>().join(" | ");
+    }
+    let members = shape.members();
+    if depth == 0 || members.is_empty() || members.len() > MAX_SHORT_MEMBERS {
+        return shape.kind();
+    }
+    let inner: Vec<String> = members.iter().filter_map(|member| short(member, depth - 1)).collect();
+    format!("{{{}}}", inner.join(", "))
+}
