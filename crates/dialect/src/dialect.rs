@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::format::{CallTag, Format, Keys, Markup, Shape};
 use crate::formats::TABLE;
-use crate::scan::{Match, TagMarks, any, literal};
+use crate::scan::{Match, TagMarks, any, blank_end, literal};
 
 /// How a model writes its calls: one format, several, or any.
 #[derive(Clone)]
@@ -85,6 +85,9 @@ impl fmt::Debug for Dialect {
     }
 }
 
+/// Names, and the white space before them, are looked through this far.
+pub(crate) const MAX_NAME: usize = 256;
+
 /// Where a frame is entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
@@ -146,10 +149,10 @@ impl Row {
                 if !starts_word(rest) {
                     return Match::No;
                 }
-                let name = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '-')));
-                match name {
+                let window = first_chars(rest, MAX_NAME);
+                match window.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))) {
                     Some(at) => Match::of(rest[at..].starts_with('(')),
-                    None if end || rest.len() > 256 => Match::No,
+                    None if end || window.len() < rest.len() => Match::No,
                     None => Match::Partly,
                 }
             }
@@ -163,9 +166,12 @@ impl Row {
 
     /// Whether what follows the mark fits this format, as far as its first bytes tell.
     pub fn fits(&self, entry: Entry, body: &str, end: bool) -> Match {
-        let rest = body.trim_start();
+        let rest = &body[blank_end(body, 0)..];
+        if body.len() - rest.len() > MAX_NAME {
+            return Match::No;
+        }
         if rest.is_empty() {
-            return if end || body.len() > 256 { Match::No } else { Match::Partly };
+            return if end { Match::No } else { Match::Partly };
         }
         if entry == Entry::Element {
             return Match::Yes;
@@ -177,7 +183,7 @@ impl Row {
             }
             if self.format.list {
                 if let Some(inner) = rest.strip_prefix('[') {
-                    let inner = inner.trim_start();
+                    let inner = &inner[blank_end(inner, 0)..];
                     return match inner.is_empty() {
                         true if end => Match::No,
                         true => Match::Partly,
@@ -206,7 +212,7 @@ impl Row {
             return Match::No;
         }
         let Some(tags) = &self.tags else { return Match::No };
-        let window = &rest[..rest.char_indices().nth(256).map_or(rest.len(), |(at, _)| at)];
+        let window = first_chars(rest, MAX_NAME);
         let Some(at) = window.find(['<', '{']) else {
             return if end || window.len() < rest.len() { Match::No } else { Match::Partly };
         };
@@ -224,7 +230,7 @@ impl Row {
         if !starts_word(rest) {
             return Match::No;
         }
-        let window = &rest[..rest.char_indices().nth(512).map_or(rest.len(), |(at, _)| at)];
+        let window = first_chars(rest, MAX_NAME);
         match window.find(['{', '\n', ' ', '<', '[']) {
             Some(_) => Match::Yes,
             None if window.len() < rest.len() => Match::No,
@@ -232,6 +238,11 @@ impl Row {
             None => Match::Partly,
         }
     }
+}
+
+/// The first characters of a text, at most so many.
+pub(crate) fn first_chars(text: &str, count: usize) -> &str {
+    &text[..text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)]
 }
 
 fn starts_word(text: &str) -> bool {

@@ -115,8 +115,11 @@ pub struct Scanner {
     at_start: bool,
     /// The line so far is white space.
     line_blank: bool,
-    /// The number of backticks that opened code on this line.
-    inline: Option<usize>,
+    /// The backticks that opened code on a line: how many, and where.
+    inline: Option<(usize, usize)>,
+    /// The last line break that was looked for, and how far.
+    line: usize,
+    lines_seen: usize,
     after_call: bool,
     nested: bool,
     flat: bool,
@@ -143,6 +146,8 @@ impl Scanner {
             at_start: true,
             line_blank: true,
             inline: None,
+            line: 0,
+            lines_seen: 0,
             after_call: false,
             nested: false,
             flat: false,

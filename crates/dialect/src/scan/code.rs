@@ -83,9 +83,12 @@ impl Scanner {
 
     /// Whether the first bytes inside a fence can be those of a call.
     fn may_hold_calls(&self, body: &str, end: bool) -> Match {
-        let rest = body.trim_start();
+        let rest = &body[blank_end(body, 0)..];
+        if body.len() - rest.len() > MAX_INFO {
+            return Match::No;
+        }
         if rest.is_empty() {
-            return if end || body.len() > MAX_INFO { Match::No } else { Match::Partly };
+            return if end { Match::No } else { Match::Partly };
         }
         if rest.starts_with(['{', '[']) {
             return Match::Yes;

@@ -541,7 +541,7 @@ fn fence_line(text: &str, end: bool) -> (Match, usize) {
         Match::Yes => {}
         other => return (other, 0),
     }
-    let word = text.as_bytes()[3..].iter().take_while(|b| b.is_ascii_alphanumeric()).count();
+    let word = text.as_bytes()[3..].iter().take(16).take_while(|b| b.is_ascii_alphanumeric()).count();
     let length = 3 + word;
     if length == text.len() && !end && word < 16 { (Match::Partly, 0) } else { (Match::Yes, length) }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Cx;
 use super::element::{self, Speech};
+use super::{Cx, Match, blank_end, literal};
 use crate::call::{self, Parts};
 use crate::fault::{Fault, Kind};
 use crate::format::{Format, Shape};
@@ -39,7 +39,8 @@ pub(super) fn find(text: &str, start: usize, searched: &mut usize, format: &Form
         Shape::Python => named(text, start, start, b'(', end),
         Shape::Braces(_) => named(text, start, start + "call:".len(), b'{', end),
         Shape::Channel => channel(text, start, cx, end),
-        Shape::Headed { heads, text_input } => headed(text, start, searched, format, heads, *text_input, stops, cx, end),
+        Shape::Headed { heads, text_input } if format.weak => weakly_headed(text, start, heads[0], *text_input, cx, end),
+        Shape::Headed { heads, .. } => headed(text, start, searched, heads, stops, cx, end),
         Shape::Tagged(_) => Found::Broken(start, call::no_name()),
     }
 }
@@ -59,64 +60,72 @@ fn named(text: &str, start: usize, from: usize, bracket: u8, end: bool) -> Found
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "one look, seen from one place")]
-fn headed(
-    text: &str,
-    start: usize,
-    searched: &mut usize,
-    format: &Format,
-    heads: &[&str],
-    text_input: bool,
-    stops: &[String],
-    cx: &Cx<'_>,
-    end: bool,
-) -> Found {
+/// A name and a separator behind a mark that leaves no doubt.
+fn headed(text: &str, start: usize, searched: &mut usize, heads: &[&str], stops: &[String], cx: &Cx<'_>, end: bool) -> Found {
     let limit = text.len().min(start + MAX_HEAD);
-    let window = &text.as_bytes()[*searched..limit];
-    let Some(brace) = memchr::memchr(b'{', window).map(|at| at + *searched) else {
-        let head = text.get(start..limit).unwrap_or_default();
-        if let Some(stop) = stops.iter().filter_map(|stop| head.find(stop.as_str())).min() {
-            return without_arguments(&head[..stop], start + stop, heads, format, cx);
-        }
-        if text_input && let Some(found) = plain_input(text, start, heads, cx, end) {
-            return found;
-        }
-        if format.weak && !may_become(head, heads, cx) {
-            return Found::Words;
-        }
-        if format.weak && !text_input && let Some((name, rest)) = head.split_once('\n') && !rest.trim().is_empty() {
-            let fault = Fault::new(Kind::NotAnObject, format!("the arguments of {} must be a JSON object", name.trim()));
-            return Found::Broken(start + name.len() + 1, fault);
-        }
-        if limit < text.len() || limit - start >= MAX_HEAD {
-            return if format.weak { Found::Words } else { Found::Broken(start, call::no_name()) };
-        }
+    let brace = memchr::memchr(b'{', &text.as_bytes()[*searched..limit]).map(|at| at + *searched);
+    let Some(written) = text.get(start..brace.unwrap_or(limit)) else { return Found::Broken(start, call::no_name()) };
+    if let Some(stop) = stops.iter().filter_map(|stop| written.find(stop.as_str())).min() {
+        return without_arguments(&written[..stop], start + stop, heads, cx);
+    }
+    let Some(brace) = brace else {
         *searched = limit;
-        return match (end, format.weak) {
-            (false, _) => Found::More,
-            (true, true) => Found::Words,
-            (true, false) => Found::Broken(text.len(), Fault::cut()),
+        return match (limit - start >= MAX_HEAD, end) {
+            (true, _) => Found::Broken(start, call::no_name()),
+            (false, false) => Found::More,
+            (false, true) => Found::Broken(text.len(), Fault::cut()),
         };
     };
-    let written = &text[start..brace];
-    if let Some(stop) = stops.iter().filter_map(|stop| written.find(stop.as_str())).min() {
-        return without_arguments(&written[..stop], start + stop, heads, format, cx);
+    match fenced(written).and_then(|(written, fenced)| Some((matching(heads, written)?, fenced))) {
+        Some(((name, id), fenced)) => Found::Head(brace, Some(Head { name, id, fenced, repairs: Repairs::default() })),
+        None => Found::Broken(brace, Fault::new(Kind::NoName, "the call does not begin with the tool's name as the format wants it")),
     }
-    let matched = fenced(written).and_then(|(written, fenced)| Some((matching(heads, written)?, fenced)));
-    let Some(((name, id), fenced)) = matched.filter(|((name, _), _)| !format.weak || cx.tools.knows(name)) else {
-        if text_input && let Some(found) = plain_input(text, start, heads, cx, end) {
-            return found;
-        }
-        if format.weak {
-            return Found::Words;
-        }
-        return Found::Broken(brace, Fault::new(Kind::NoName, "the call does not begin with the tool's name as the format wants it"));
+}
+
+/// A line with the name of a known tool, what the template has behind it, and then the input. Everything else is words.
+fn weakly_headed(text: &str, start: usize, template: &str, text_input: bool, cx: &Cx<'_>, end: bool) -> Found {
+    const AROUND: [char; 4] = [' ', '`', '"', '*'];
+    let tail = template.split_once('\n').map_or("", |(_, tail)| tail);
+    let rest = &text[start..];
+    let line = memchr::memchr(b'\n', &rest.as_bytes()[..rest.len().min(MAX_HEAD)]);
+    let name = rest[..line.unwrap_or(rest.len())].trim().trim_matches(AROUND);
+    let Some(line) = line else {
+        let may = rest.len() < MAX_HEAD && !end && (name.is_empty() || (is_name(name) && cx.tools.has_prefix(name)));
+        return if may { Found::More } else { Found::Words };
     };
-    Found::Head(brace, Some(Head { name, id, fenced, repairs: Repairs::default() }))
+    if !is_name(name) || !cx.tools.knows(name) {
+        return Found::Words;
+    }
+    let at = blank_end(text, start + line);
+    match literal(&text[at..], tail, end) {
+        Match::No => return Found::Words,
+        Match::Partly => return Found::More,
+        Match::Yes => {}
+    }
+    let from = at + tail.len();
+    let input = blank_end(text, from);
+    let head = |fenced| Head { name: name.to_owned(), id: None, fenced, repairs: Repairs::default() };
+    match text.as_bytes().get(input) {
+        None if end => Found::Broken(text.len(), Fault::cut()),
+        None => Found::More,
+        Some(b'{') => Found::Head(input, Some(head(false))),
+        Some(b'`') => {
+            let inner = &text[input..];
+            let ticks = inner.len() - inner.trim_start_matches('`').len();
+            let word = inner.as_bytes()[ticks..].iter().take_while(|b| b.is_ascii_alphanumeric()).count();
+            let brace = blank_end(text, input + ticks + word);
+            match text.as_bytes().get(brace) {
+                None if !end && inner.len() < MAX_HEAD => Found::More,
+                Some(b'{') => Found::Head(brace, Some(head(ticks >= 3))),
+                _ => plain_input(text, from, name, text_input, cx, end),
+            }
+        }
+        Some(_) => plain_input(text, from, name, text_input, cx, end),
+    }
 }
 
 /// A head whose arguments never came.
-fn without_arguments(head: &str, at: usize, heads: &[&str], format: &Format, cx: &Cx<'_>) -> Found {
+fn without_arguments(head: &str, at: usize, heads: &[&str], cx: &Cx<'_>) -> Found {
     let matched = matching(heads, head).or_else(|| {
         let name = head.trim();
         (is_name(name) && heads.iter().any(|head| head.starts_with("{name}"))).then(|| (name.to_owned(), None))
@@ -131,7 +140,6 @@ fn without_arguments(head: &str, at: usize, heads: &[&str], format: &Format, cx:
             }
         }
         Some((name, _)) => Found::Broken(at, Fault::syntax(format!("the call of {name} has no arguments; write {{}} where there are none"))),
-        None if format.weak => Found::Words,
         None => Found::Broken(at, call::no_name()),
     }
 }
@@ -162,7 +170,7 @@ fn fit(template: &str, head: &str) -> Option<(String, Option<String>)> {
         pattern = &pattern[close + 1..];
         let literal = &pattern[..pattern.find('{').unwrap_or(pattern.len())];
         let end = if literal.is_empty() { rest.len() } else { rest.find(literal)? };
-        let value = rest[..end].trim().trim_matches(['`', '"', '*']);
+        let value = rest[..end].trim();
         rest = &rest[end..];
         match field {
             "id" => id = Some(value.to_owned()),
@@ -191,60 +199,27 @@ pub(super) fn is_name(text: &str) -> bool {
         && !text.contains(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '{' | '}' | '(' | ')' | '[' | ']' | '"' | '\'' | '`' | ','))
 }
 
-/// Whether the start of a head can still become one of a known tool.
-fn may_become(head: &str, heads: &[&str], cx: &Cx<'_>) -> bool {
-    let head = head.trim_start_matches([' ', '`', '"', '*']);
-    match head.split_once('\n') {
-        None => {
-            let name = head.trim_end().trim_end_matches(['`', '"', '*']);
-            name.is_empty() || (is_name(name) && cx.tools.has_prefix(name))
-        }
-        Some((name, after)) => {
-            let wanted = heads.iter().filter_map(|template| template.split_once('\n')).map(|(_, after)| after);
-            let after = after.trim_start();
-            cx.tools.knows(name.trim().trim_end_matches(['`', '"', '*'])) && wanted.into_iter().any(|wanted| after.starts_with(wanted) || wanted.starts_with(after))
-        }
-    }
-}
-
 /// Input that is plain text: the value of the only required parameter.
-fn plain_input(text: &str, start: usize, heads: &[&str], cx: &Cx<'_>, end: bool) -> Option<Found> {
-    let template = heads.first()?.strip_prefix("{name}")?;
-    let rest = &text[start..];
-    let at = rest.find(template)?;
-    let name = rest[..at].trim();
-    if !is_name(name) || !cx.tools.knows(name) {
-        return None;
+fn plain_input(text: &str, from: usize, name: &str, allowed: bool, cx: &Cx<'_>, end: bool) -> Found {
+    let not_an_object = |at| Found::Broken(at, Fault::new(Kind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
+    if !allowed {
+        return not_an_object(from);
     }
-    let from = start + at + template.len();
     let input = &text[from..];
-    let trimmed = input.trim_start();
-    if trimmed.is_empty() && !end {
-        return Some(Found::More);
-    }
-    if trimmed.starts_with('{') || (trimmed.starts_with('`') && trimmed.len() < 16 && !end) || fence_then_brace(trimmed) {
-        return None;
-    }
     let stop = ["\nObservation", "\nThought:", "\nAction:", "\nFinal Answer"].iter().filter_map(|mark| input.find(mark)).min();
     if stop.is_none() && !end {
-        return Some(Found::More);
+        return Found::More;
     }
-    let value = input[..stop.unwrap_or(input.len())].trim();
-    let length = if stop.is_some() { from + stop.unwrap_or(0) } else { from + input.trim_end().len() };
-    let (mut arguments, mut repairs) = (Map::new(), Repairs::default());
-    let value = Value::String(value.trim_matches('"').to_owned());
-    if let Err(fault) = element::place(value, name, &mut arguments, &mut repairs, cx) {
-        let fault = Fault::new(Kind::NotAnObject, format!("{}; write the input as a JSON object", fault.error));
-        return Some(Found::Broken(length, fault));
+    let length = from + stop.unwrap_or_else(|| input.trim_end().len());
+    let value = text[from..length].trim().trim_matches('"').to_owned();
+    let mut arguments = Map::new();
+    if element::place(Value::String(value), name, &mut arguments, &mut Repairs::default(), cx).is_err() {
+        return not_an_object(length);
     }
-    Some(match call::finish(name, None, arguments, cx.mode, cx.tools, Repairs::default()) {
+    match call::finish(name, None, arguments, cx.mode, cx.tools, Repairs::default()) {
         Ok(parts) => Found::Input(length, parts),
         Err(fault) => Found::Broken(length, fault),
-    })
-}
-
-fn fence_then_brace(text: &str) -> bool {
-    text.strip_prefix("```").is_some_and(|rest| rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim_start().starts_with('{'))
+    }
 }
 
 const MESSAGE: &str = "<|message|>";
@@ -252,15 +227,15 @@ const MESSAGE: &str = "<|message|>";
 /// A channel's header, up to `<|message|>`.
 fn channel(text: &str, start: usize, cx: &Cx<'_>, end: bool) -> Found {
     let limit = text.len().min(start + MAX_HEAD);
-    let Some(window) = text.get(start..limit) else { return Found::Broken(start, call::no_name()) };
-    let Some(at) = window.find(MESSAGE) else {
+    let window = &text.as_bytes()[start..limit];
+    let Some(at) = memchr::memmem::find(window, MESSAGE.as_bytes()) else {
         return match (limit - start >= MAX_HEAD, end) {
-            (true, _) => Found::Announces(start, Speech::Text),
+            (true, _) => Found::Words,
             (false, false) => Found::More,
             (false, true) => Found::Broken(text.len(), Fault::cut()),
         };
     };
-    let header = &window[..at];
+    let header = &text[start..start + at];
     let after = start + at + MESSAGE.len();
     if let Some(recipient) = header.find("to=").map(|at| &header[at + 3..]) {
         let written = recipient[..recipient.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(recipient.len())].trim();

@@ -16,6 +16,9 @@ use crate::xml::{self, CDATA, CDATA_END};
 /// White space behind a closing tag is looked through this far.
 const MAX_BLANK: usize = 512;
 
+/// A parameter's name in its tag is never longer than this.
+const MAX_KEY: usize = 256;
+
 /// How far the look got.
 #[derive(Debug)]
 pub(super) enum Look {
@@ -249,8 +252,9 @@ impl ValueScan {
         };
         let inner = &rest[open.len()..];
         let stop = if matches!(tags.parameter, ParameterTag::Pair(..)) { "<" } else { tags.end };
-        let Some(close) = inner.find(stop) else {
-            return if inner.len() < 256 && !end { Some(Look::More) } else { None };
+        let window = &inner.as_bytes()[..inner.len().min(MAX_KEY)];
+        let Some(close) = memchr::memmem::find(window, stop.as_bytes()) else {
+            return if window.len() < MAX_KEY && !end { Some(Look::More) } else { None };
         };
         let key = match attribute {
             Some(attribute) => xml::attribute(&inner[..close], attribute, &mut Repairs::default())?,
@@ -272,11 +276,13 @@ impl ValueScan {
 fn after_value(text: &str, at: usize, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Match {
     let next = blank_end(text, at);
     let rest = &text[next..];
+    if next - at > MAX_BLANK {
+        return Match::No;
+    }
     if rest.is_empty() {
-        return match (end, next - at > MAX_BLANK) {
-            (true, _) if cx.mode.is_lenient() => Match::Yes,
-            (true, _) | (false, true) => Match::No,
-            (false, false) => Match::Partly,
+        return match (end, cx.mode.is_lenient()) {
+            (true, lenient) => Match::of(lenient),
+            (false, _) => Match::Partly,
         };
     }
     match any(rest, &marks.structure, end).0 {
@@ -300,12 +306,11 @@ fn after_value(text: &str, at: usize, marks: &TagMarks, cx: &Cx<'_>, end: bool) 
 fn after_call(text: &str, at: usize, marks: &TagMarks, end: bool) -> Match {
     let next = blank_end(text, at);
     let rest = &text[next..];
+    if next - at > MAX_BLANK {
+        return Match::No;
+    }
     if rest.is_empty() {
-        return match (end, next - at > MAX_BLANK) {
-            (true, _) => Match::Yes,
-            (false, true) => Match::No,
-            (false, false) => Match::Partly,
-        };
+        return if end { Match::Yes } else { Match::Partly };
     }
     any(rest, &marks.after_call, end).0
 }

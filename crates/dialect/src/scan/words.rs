@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::code::Fence;
 use super::frame::Frame;
 use super::{Match, Scanner, State, any, blank_end, literal};
-use crate::dialect::{Compiled, Entry, Marker, Meaning, Row};
+use crate::dialect::{Compiled, Entry, MAX_NAME, Marker, Meaning, Row, first_chars};
 use crate::format::Shape;
 use crate::repair::{Repair, Repairs};
 use crate::said::{Event, Said};
@@ -98,11 +98,8 @@ impl Scanner {
         if text.is_empty() {
             return;
         }
-        if self.inline.is_some() && memchr::memchr(b'\n', text.as_bytes()).is_some() {
-            let opened_before = memchr::memrchr(b'\n', text.as_bytes()).is_none_or(|line| !text[line..].contains('`'));
-            if opened_before {
-                self.inline = None;
-            }
+        if self.inline.is_some() {
+            self.open_ticks(text, text.len());
         }
         if self.at_start && !text.trim().is_empty() {
             self.at_start = false;
@@ -206,9 +203,9 @@ impl Scanner {
             Meaning::Token => Here::Markup(length),
             Meaning::Thinks(close) => Here::Thinks(length, close),
             Meaning::Through(close, with) => {
-                let rest = &text[from..];
-                match rest.find(close) {
-                    Some(at) if at < MAX_THROUGH => Here::Markup(at + with),
+                let rest = &text.as_bytes()[from..];
+                match memchr::memmem::find(&rest[..rest.len().min(MAX_THROUGH)], close.as_bytes()) {
+                    Some(at) => Here::Markup(at + with),
                     None if rest.len() < MAX_THROUGH && !end => Here::Undecided,
                     _ => Here::Nothing,
                 }
@@ -273,7 +270,7 @@ impl Scanner {
     /// A call of a known tool whose section was not opened.
     fn stray(&self, row: &Row, rest: &str, end: bool) -> Match {
         let Some(tags) = &row.tags else { return Match::No };
-        let window = &rest[..rest.char_indices().nth(300).map_or(rest.len(), |(at, _)| at)];
+        let window = first_chars(rest, MAX_NAME);
         match window.find(tags.tags.end) {
             Some(close) if window[close + tags.tags.end.len()..].trim_start().starts_with('{') => Match::No,
             Some(close) if window[close + tags.tags.end.len()..].trim_start().is_empty() && !end && window.len() == rest.len() => Match::Partly,
@@ -351,13 +348,8 @@ impl Scanner {
     }
 
     /// Whether a mark stands in code on its line. Nothing where no code was opened.
-    fn in_code(&self, text: &str, at: usize, end: bool) -> Option<Match> {
-        let ticks = self.inline?;
-        if let Some(line) = memchr::memrchr(b'\n', &text.as_bytes()[..at])
-            && !text[line..at].contains('`')
-        {
-            return Some(Match::No);
-        }
+    fn in_code(&mut self, text: &str, at: usize, end: bool) -> Option<Match> {
+        let ticks = self.open_ticks(text, at)?;
         let rest = &text.as_bytes()[at..];
         let window = &rest[..rest.len().min(MAX_INLINE)];
         let mut from = 0;
@@ -380,6 +372,21 @@ impl Scanner {
         }
     }
 
+    /// The backticks that opened code on this line, before this place.
+    fn open_ticks(&mut self, text: &str, at: usize) -> Option<usize> {
+        let (ticks, opened) = self.inline?;
+        // Each byte is looked through for line breaks once, however many marks there are.
+        let from = self.lines_seen.saturating_sub(self.decided).min(at);
+        if let Some(line) = memchr::memrchr(b'\n', &text.as_bytes()[from..at]) {
+            self.line = self.decided + from + line;
+        }
+        self.lines_seen = self.lines_seen.max(self.decided + at);
+        if self.line > opened {
+            self.inline = None;
+        }
+        self.inline.map(|_| ticks)
+    }
+
     /// A run of backticks: a fence, or code on a line.
     fn backtick(&mut self, text: &str, at: usize, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> Option<Tick> {
         let run = text.as_bytes()[at..].iter().take_while(|b| **b == b'`').count();
@@ -393,13 +400,10 @@ impl Scanner {
             self.state = State::Fence(Fence::new(run));
             return Some(Tick::Fence);
         }
-        match self.inline {
-            Some(open) if open == run => {
-                let same_line = !text[..at].contains('\n') || text[..at].rfind('\n').is_none_or(|line| text[line..at].contains('`'));
-                self.inline = if same_line { None } else { Some(run) };
-            }
+        match self.open_ticks(text, at) {
+            Some(open) if open == run => self.inline = None,
             Some(_) => {}
-            None => self.inline = Some(run),
+            None => self.inline = Some((run, self.decided + at)),
         }
         Some(Tick::Passed(at + run))
     }
