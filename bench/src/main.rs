@@ -8,6 +8,7 @@
 mod calls;
 mod catalogue;
 mod cpu;
+mod dialect;
 mod project;
 mod report;
 mod start;
@@ -19,14 +20,20 @@ fn main() {
     match (arguments.next().as_deref(), arguments.next()) {
         // For callgrind: the difference between two counts is the cost of a call.
         (Some("count-calls"), Some(count)) => calls::only(count.parse().expect("a number of calls")),
+        (Some("dialect"), None) => {
+            let mut report = Report::default();
+            dialect::measure(&mut report);
+            println!("{report}");
+        }
         (Some(binary), None) => {
             let mut report = Report::default();
             calls::measure(&mut report);
             catalogue::measure(&mut report);
             project::measure(&mut report);
             start::measure(&mut report, binary);
+            dialect::measure(&mut report);
             println!("{report}");
         }
-        _ => panic!("usage: helve-bench PATH-OF-HELVE | helve-bench count-calls N"),
+        _ => panic!("usage: helve-bench PATH-OF-HELVE | helve-bench dialect | helve-bench count-calls N"),
     }
 }

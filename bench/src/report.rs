@@ -20,6 +20,18 @@ impl Report {
         };
         self.rows.push([what.to_owned(), format!("{figure:.3} {unit}"), against, target, verdict.to_owned()]);
     }
+
+    /// Adds a speed with its baseline and, where one is set, the least it may be.
+    pub fn speed(&mut self, what: &str, figure: f64, unit: &str, baseline: (&str, f64), target: Option<f64>) {
+        let (name, bare) = baseline;
+        let against = if bare > 0.0 { format!("{name}: {bare:.1} {unit} (×{:.2})", figure / bare) } else { name.to_owned() };
+        let (target, verdict) = match target {
+            Some(least) if figure >= least => (format!("≥ {least:.1} {unit}"), "holds"),
+            Some(least) => (format!("≥ {least:.1} {unit}"), "MISSED"),
+            None => ("–".to_owned(), "–"),
+        };
+        self.rows.push([what.to_owned(), format!("{figure:.1} {unit}"), against, target, verdict.to_owned()]);
+    }
 }
 
 impl fmt::Display for Report {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::fault::{Fault, Kind};
 use crate::format::Keys;
-use crate::json::{self, Syntax};
+use crate::json::{self, Members, Syntax};
 use crate::repair::{Repair, Repairs};
 use crate::said::Mode;
 use crate::tools::ToolTable;
@@ -64,6 +64,31 @@ pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolT
         Some(other) => return Err(not_an_object(&name, &other)),
     };
     finish(&name, id, arguments, mode, tools, repairs)
+}
+
+/// Makes a call of the members of an object. The usual one has a name and arguments under the format's own keys, and little else.
+pub(crate) fn from_members(members: Members, keys: &[&Keys], mode: Mode, tools: &ToolTable) -> Result<Parts, Fault> {
+    let own = keys.first().filter(|keys| !keys.by_key && !keys.wrapped);
+    let usual = own.is_some_and(|keys| {
+        let known = |(key, value): &(String, Value)| {
+            (key == keys.name && value.is_string()) || (key == keys.arguments && value.is_object()) || (key == keys.id && value.is_string())
+        };
+        let has = |wanted: &str| members.iter().any(|(key, _)| key == wanted);
+        members.iter().all(known) && has(keys.name) && has(keys.arguments)
+    });
+    let (Some(keys), true) = (own, usual) else {
+        return from_value(Value::Object(members.into_iter().collect()), keys, mode, tools, Repairs::default());
+    };
+    let (mut name, mut arguments, mut id) = (String::new(), Map::new(), None);
+    for (key, value) in members {
+        match value {
+            Value::Object(members) => arguments = members,
+            Value::String(text) if key == keys.name => name = text,
+            Value::String(text) => id = Some(text),
+            _ => {}
+        }
+    }
+    finish(&name, id, arguments, mode, tools, Repairs::default())
 }
 
 /// Fits the arguments to the tool's schema.

@@ -1,7 +1,7 @@
 //! A dialect: the formats a text may be in, with their marks put together for one look.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use crate::format::{CallTag, Format, Keys, Markup, Shape};
 use crate::formats::TABLE;
@@ -22,23 +22,16 @@ impl Dialect {
     /// The dialect of this name: `auto`, or one of [`Dialect::names`].
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        static NAMED: LazyLock<Vec<Dialect>> = LazyLock::new(|| {
-            let mut made: Vec<Dialect> = Vec::new();
-            for format in &TABLE {
-                if made.iter().all(|dialect| dialect.name() != format.name) {
-                    let rows = TABLE.iter().filter(|row| row.name == format.name).collect();
-                    made.push(Dialect(Arc::new(Compiled::new(format.name, rows))));
-                }
-            }
-            made
-        });
+        static NAMED: [OnceLock<Dialect>; TABLE.len()] = [const { OnceLock::new() }; TABLE.len()];
         let name = match name {
             "auto" => return Some(Self::auto()),
             "json" => "seed_json",
             "xml" => "seed_xml_cdata",
             name => name,
         };
-        NAMED.iter().find(|dialect| dialect.name() == name).cloned()
+        let place = TABLE.iter().position(|format| format.name == name)?;
+        let make = || Self(Arc::new(Compiled::new(name, TABLE.iter().filter(|row| row.name == name).collect())));
+        Some(NAMED[place].get_or_init(make).clone())
     }
 
     /// Several formats at once. Unknown names are left out; nothing is left where all are unknown.
@@ -279,12 +272,52 @@ pub(crate) struct Compiled {
     pub bare: Vec<Arc<Row>>,
     pub markers: Vec<Marker>,
     /// For each byte, the markers that have it as their anchor.
-    pub anchored: Vec<Vec<u16>>,
+    pub anchored: Vec<Anchored>,
     pub anchors: Anchors,
     /// Marks that close calls: behind a call they are markup.
     pub closes: Vec<&'static str>,
     /// Marks that have bytes before their anchor.
     pub leading: Vec<u16>,
+}
+
+/// The markers that are looked for with one byte.
+#[derive(Debug, Default)]
+pub(crate) struct Anchored {
+    all: Vec<u16>,
+    /// The same by the byte behind, which rules most of them out.
+    by_next: Vec<(u8, Vec<u16>)>,
+}
+
+impl Anchored {
+    fn split(&mut self, byte: u8, markers: &[Marker]) {
+        // Between the tokens of an object there may be white space.
+        if self.all.len() < 2 || byte == b'{' {
+            return;
+        }
+        for place in &self.all {
+            let marker = &markers[usize::from(*place)];
+            let Some(next) = marker.text.as_bytes().get(marker.anchor + 1).copied() else {
+                self.by_next.clear();
+                return;
+            };
+            match self.by_next.iter_mut().find(|(known, _)| *known == next) {
+                Some((_, places)) => places.push(*place),
+                None => self.by_next.push((next, vec![*place])),
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Those that can stand where this byte is behind.
+    pub fn with(&self, next: Option<u8>) -> &[u16] {
+        match next {
+            Some(next) if !self.by_next.is_empty() => self.by_next.iter().find(|(known, _)| *known == next).map_or(&[], |(_, places)| places),
+            _ => &self.all,
+        }
+    }
 }
 
 /// Bytes that a look through prose stops at.
@@ -315,7 +348,13 @@ impl Anchors {
         match self {
             Self::Two(one, two) => memchr::memchr2(*one, *two, bytes),
             Self::Three(one, two, three) => memchr::memchr3(*one, *two, *three, bytes),
-            Self::Many(table) => bytes.iter().position(|byte| table[usize::from(*byte)]),
+            Self::Many(table) => {
+                let found = |byte: &u8| table[usize::from(*byte)];
+                // Eight at a time with one branch, then the one.
+                let (eights, _) = bytes.as_chunks::<8>();
+                let clear = eights.iter().take_while(|eight| !eight.iter().fold(false, |any, byte| any | found(byte))).count() * 8;
+                bytes[clear..].iter().position(found).map(|at| at + clear)
+            }
         }
     }
 }
@@ -349,7 +388,7 @@ impl Compiled {
             bare: rows.iter().filter(|row| row.format.bare && !row.foreign).cloned().collect(),
             closes: Vec::new(),
             markers: Vec::new(),
-            anchored: vec![Vec::new(); 256],
+            anchored: (0..256).map(|_| Anchored::default()).collect(),
             anchors: Anchors::Two(b'`', b'`'),
             leading: Vec::new(),
             rows,
@@ -362,16 +401,22 @@ impl Compiled {
     fn collect(&mut self) {
         for row in self.rows.clone() {
             let format = row.format;
-            self.closes.extend(format.section.close.iter().chain(format.call.close).filter(|mark| mark.len() > 3));
+            // Of another format only the marks count that a format of the dialect has too.
+            let known = |made: &Self, open: &str| !row.foreign || made.markers.iter().any(|marker| marker.text == open);
             for open in format.section.open {
-                self.calls(open, &row, Entry::Section);
+                if known(self, open) {
+                    self.calls(open, &row, Entry::Section);
+                }
             }
             for open in format.call.open {
-                self.calls(open, &row, if matches!(format.shape, Shape::Channel) { Entry::Element } else { Entry::Call });
+                if known(self, open) {
+                    self.calls(open, &row, if matches!(format.shape, Shape::Channel) { Entry::Element } else { Entry::Call });
+                }
             }
             if row.foreign {
                 continue;
             }
+            self.closes.extend(format.section.close.iter().chain(format.call.close).filter(|mark| mark.len() > 3));
             if let Some(tags) = &row.tags {
                 for open in tags.call_open.clone() {
                     if format.call.open.is_empty() {
@@ -425,7 +470,7 @@ impl Compiled {
         for (place, marker) in self.markers.iter().enumerate() {
             let byte = marker.text.as_bytes()[marker.anchor];
             let place = u16::try_from(place).unwrap_or(u16::MAX);
-            self.anchored[usize::from(byte)].push(place);
+            self.anchored[usize::from(byte)].all.push(place);
             if marker.anchor > 0 {
                 self.leading.push(place);
             }
@@ -434,6 +479,9 @@ impl Compiled {
             }
         }
         self.anchors = Anchors::new(&bytes);
+        for byte in bytes {
+            self.anchored[usize::from(byte)].split(byte, &self.markers);
+        }
     }
 }
 

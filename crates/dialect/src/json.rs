@@ -20,6 +20,18 @@ use crate::said::Mode;
 /// Brackets nested deeper than this are refused.
 pub(crate) const MAX_DEPTH: usize = 128;
 
+/// Bytes that are no white space and start no comment.
+static PLAIN: [bool; 256] = {
+    let mut table = [true; 256];
+    let blank = b" \t\r\n/#";
+    let mut place = 0;
+    while place < blank.len() {
+        table[blank[place] as usize] = false;
+        place += 1;
+    }
+    table
+};
+
 /// Which language a value is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syntax {
@@ -45,12 +57,36 @@ pub(crate) fn read(text: &str, syntax: Syntax, mode: Mode, missing: usize) -> Re
     reader.finish(value)
 }
 
+/// Reads one object of plain JSON from the start of the text, and says where it ends. Nothing where it is not whole, or not
+/// plain: then its extent must be found first.
+pub(crate) fn read_plain(text: &str) -> Option<(Value, usize)> {
+    let mut reader = Reader::new(text, Syntax::Json, Mode::Strict, 0);
+    let value = reader.value().ok()?;
+    Some((value, reader.at))
+}
+
+/// The members of one object of plain JSON, and where it ends. A call is such an object, and needs no map.
+pub(crate) fn read_members(text: &str) -> Option<(Members, usize)> {
+    let mut reader = Reader::new(text, Syntax::Json, Mode::Strict, 0);
+    reader.at = 1;
+    if reader.opened_empty(b'}') {
+        return Some((Vec::new(), reader.at));
+    }
+    reader.stack.push(Frame::Members { list: Vec::with_capacity(3), key: String::new() });
+    reader.key().ok()?;
+    reader.value().ok()?;
+    Some((reader.members, reader.at))
+}
+
+/// What an object holds, in order.
+pub(crate) type Members = Vec<(String, Value)>;
+
 /// Reads `(key=value, …)`.
 pub(crate) fn read_arguments(text: &str, mode: Mode) -> Result<Reading<Map<String, Value>>, Fault> {
     let mut reader = Reader::new(text, Syntax::Python, mode, 0);
     reader.at = 1;
     reader.stack.push(Frame::Object { map: Map::new(), key: String::new(), close: b')' });
-    let value = if reader.opened_empty(b')')? {
+    let value = if reader.opened_empty(b')') {
         reader.stack.clear();
         Value::Object(Map::new())
     } else {
@@ -67,21 +103,18 @@ pub(crate) fn read_arguments(text: &str, mode: Mode) -> Result<Reading<Map<Strin
 enum Frame {
     Object { map: Map<String, Value>, key: String, close: u8 },
     Array { items: Vec<Value>, close: u8 },
+    /// The outermost object of a call.
+    Members { list: Members, key: String },
 }
 
 impl Frame {
     fn close(&self) -> u8 {
         match self {
             Self::Object { close, .. } | Self::Array { close, .. } => *close,
+            Self::Members { .. } => b'}',
         }
     }
 
-    fn into_value(self) -> Value {
-        match self {
-            Self::Object { map, .. } => Value::Object(map),
-            Self::Array { items, .. } => Value::Array(items),
-        }
-    }
 }
 
 struct Reader<'a> {
@@ -94,6 +127,9 @@ struct Reader<'a> {
     repairs: Repairs,
     stack: Vec<Frame>,
     positional: Option<Value>,
+    members: Members,
+    /// Where strings with escapes are put together.
+    scratch: String,
     /// The next value has no name.
     unnamed: bool,
 }
@@ -101,11 +137,11 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(text: &'a str, syntax: Syntax, mode: Mode, missing: usize) -> Self {
         let (bytes, repairs, stack) = (text.as_bytes(), Repairs::default(), Vec::new());
-        Self { text, bytes, at: 0, syntax, mode, missing, repairs, stack, positional: None, unnamed: false }
+        Self { text, bytes, at: 0, syntax, mode, missing, repairs, stack, positional: None, members: Vec::new(), scratch: String::new(), unnamed: false }
     }
 
     fn finish<T>(mut self, value: T) -> Result<Reading<T>, Fault> {
-        self.blank()?;
+        self.blank();
         if self.at < self.bytes.len() {
             return Err(self.broken("nothing more"));
         }
@@ -115,11 +151,11 @@ impl<'a> Reader<'a> {
     /// Reads values until the outermost one is whole.
     fn value(&mut self) -> Result<Value, Fault> {
         loop {
-            self.blank()?;
+            self.blank();
             let value = match self.peek() {
                 Some(b'{') => {
                     self.open(Frame::Object { map: Map::new(), key: String::new(), close: b'}' })?;
-                    if !self.opened_empty(b'}')? {
+                    if !self.opened_empty(b'}') {
                         self.key()?;
                         continue;
                     }
@@ -128,7 +164,7 @@ impl<'a> Reader<'a> {
                 Some(open @ (b'[' | b'(')) if open == b'[' || self.syntax == Syntax::Python => {
                     let close = if open == b'[' { b']' } else { b')' };
                     self.open(Frame::Array { items: Vec::new(), close })?;
-                    if !self.opened_empty(close)? {
+                    if !self.opened_empty(close) {
                         continue;
                     }
                     self.shut()
@@ -151,15 +187,23 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether a bracket that was just opened is closed at once.
-    fn opened_empty(&mut self, close: u8) -> Result<bool, Fault> {
-        self.blank()?;
+    fn opened_empty(&mut self, close: u8) -> bool {
+        self.blank();
         let empty = self.peek() == Some(close);
         self.at += usize::from(empty);
-        Ok(empty)
+        empty
     }
 
     fn shut(&mut self) -> Value {
-        self.stack.pop().map_or(Value::Null, Frame::into_value)
+        match self.stack.pop() {
+            Some(Frame::Object { map, .. }) => Value::Object(map),
+            Some(Frame::Array { items, .. }) => Value::Array(items),
+            Some(Frame::Members { list, .. }) => {
+                self.members = list;
+                Value::Null
+            }
+            None => Value::Null,
+        }
     }
 
     /// Gives a whole value to the bracket it stands in, and closes brackets as long as they end here.
@@ -169,6 +213,12 @@ impl<'a> Reader<'a> {
             let close = top.close();
             match top {
                 Frame::Array { items, .. } => items.push(value),
+                Frame::Members { list, key } => {
+                    if list.iter().any(|(other, _)| other == key) {
+                        return Err(Fault::new(Kind::DuplicateKey, "a key comes twice"));
+                    }
+                    list.push((std::mem::take(key), value));
+                }
                 Frame::Object { .. } if self.unnamed => {
                     self.unnamed = false;
                     self.positional = Some(value);
@@ -188,11 +238,11 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
-            self.blank()?;
+            self.blank();
             match self.peek() {
                 Some(b',') => {
                     self.at += 1;
-                    self.blank()?;
+                    self.blank();
                     if self.peek() != Some(close) {
                         self.next_member()?;
                         return Ok(None);
@@ -221,7 +271,7 @@ impl<'a> Reader<'a> {
 
     fn next_member(&mut self) -> Result<(), Fault> {
         match self.stack.last() {
-            Some(Frame::Object { .. }) => self.key(),
+            Some(Frame::Object { .. } | Frame::Members { .. }) => self.key(),
             _ => Ok(()),
         }
     }
@@ -239,7 +289,7 @@ impl<'a> Reader<'a> {
                 Some(Frame::Object { map, key, .. }) => {
                     map.insert(std::mem::take(key), inner);
                 }
-                None => {}
+                Some(Frame::Members { .. }) | None => {}
             }
         }
         Ok(self.shut())
@@ -268,7 +318,7 @@ impl<'a> Reader<'a> {
                 word.to_owned()
             }
         };
-        self.blank()?;
+        self.blank();
         let equals = call && self.peek() == Some(b'=') && self.bytes.get(self.at + 1) != Some(&b'=');
         if call && !equals {
             if self.positional.is_some() || !self.mode.is_lenient() {
@@ -283,7 +333,7 @@ impl<'a> Reader<'a> {
             return Err(if self.peek().is_none() { Fault::cut() } else { self.broken("`:` after the key") });
         }
         self.at += 1;
-        if let Some(Frame::Object { key: slot, .. }) = self.stack.last_mut() {
+        if let Some(Frame::Object { key: slot, .. } | Frame::Members { key: slot, .. }) = self.stack.last_mut() {
             *slot = key;
         }
         Ok(())
@@ -358,23 +408,40 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Passes over white space and comments.
-    fn blank(&mut self) -> Result<(), Fault> {
+    /// Passes over white space, and over comments where they are mended. Whoever looks next finds those that are not.
+    #[inline(always)]
+    fn blank(&mut self) {
+        let plain = |at: usize| self.bytes.get(at).is_some_and(|byte| PLAIN[usize::from(*byte)]);
+        if plain(self.at) {
+            return;
+        }
+        if self.bytes.get(self.at) == Some(&b' ') && plain(self.at + 1) {
+            self.at += 1;
+            return;
+        }
+        self.long_blank();
+    }
+
+    fn long_blank(&mut self) {
         loop {
             while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
                 self.at += 1;
             }
             let rest = &self.bytes[self.at..];
-            let end = match rest {
-                [b'/', b'/', ..] => memchr::memchr(b'\n', rest),
-                [b'#', ..] if self.syntax == Syntax::Python => memchr::memchr(b'\n', rest),
-                [b'/', b'*', ..] => Some(memchr::memmem::find(&rest[2..], b"*/").ok_or_else(Fault::cut)? + 4),
-                _ => return Ok(()),
+            let python = self.syntax == Syntax::Python;
+            let length = match rest {
+                [b'#', ..] if python => memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
+                [b'/', b'/', ..] if self.mode.is_lenient() => memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
+                [b'/', b'*', inner @ ..] if self.mode.is_lenient() => match memchr::memmem::find(inner, b"*/") {
+                    Some(end) => end + 4,
+                    None => return,
+                },
+                _ => return,
             };
-            if rest[0] != b'#' {
-                self.mend(Repair::Comment, "no comments")?;
+            if rest[0] == b'/' {
+                self.repairs.add(Repair::Comment);
             }
-            self.at += end.unwrap_or(rest.len());
+            self.at += length;
         }
     }
 

@@ -11,6 +11,7 @@ mod tagged;
 mod value;
 mod words;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub(crate) use marks::TagMarks;
@@ -107,7 +108,9 @@ pub struct Scanner {
     start: usize,
     /// How much was decided, in bytes of valid text and in bytes of input.
     decided: usize,
-    skew: Vec<(usize, isize)>,
+    given: usize,
+    /// Where bytes that are no text stood, and how many more or less they are than what they read as.
+    skews: VecDeque<(usize, isize)>,
     /// Bytes of a character that has not come whole.
     partial: Vec<u8>,
     calls: usize,
@@ -140,7 +143,8 @@ impl Scanner {
             held: String::new(),
             start: 0,
             decided: 0,
-            skew: Vec::new(),
+            given: 0,
+            skews: VecDeque::new(),
             partial: Vec::new(),
             calls: 0,
             at_start: true,
@@ -199,7 +203,7 @@ impl Scanner {
     fn push_invalid(&mut self, length: usize, sink: &mut dyn FnMut(Event<'_>)) {
         let at = self.decided + self.held.len() - self.start;
         let written = char::REPLACEMENT_CHARACTER.len_utf8();
-        self.skew.push((at + written, isize::try_from(length).unwrap_or(0) - isize::try_from(written).unwrap_or(0)));
+        self.skews.push_back((at + written, isize::try_from(length).unwrap_or(0) - isize::try_from(written).unwrap_or(0)));
         self.push_str("\u{fffd}", sink);
     }
 
@@ -270,9 +274,13 @@ impl Scanner {
 
     /// Gives an item away that covers the next bytes.
     fn say(&mut self, length: usize, said: Said<'_>, sink: &mut dyn FnMut(Event<'_>)) {
-        let start = self.place(self.decided);
+        let start = self.given;
         self.decided += length;
-        sink(Event { span: start..self.place(self.decided), said });
+        self.given += length;
+        while let Some((_, skew)) = self.skews.pop_front_if(|(from, _)| *from <= self.decided) {
+            self.given = self.given.saturating_add_signed(skew);
+        }
+        sink(Event { span: start..self.given, said });
     }
 
     fn say_text(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
@@ -293,16 +301,10 @@ impl Scanner {
         }
     }
 
-    /// The place in the input of a place in the text.
-    fn place(&self, at: usize) -> usize {
-        let skew: isize = self.skew.iter().take_while(|(from, _)| *from <= at).map(|(_, skew)| skew).sum();
-        at.checked_add_signed(skew).unwrap_or(at)
-    }
-
     fn say_call(&mut self, length: usize, parts: Parts, sink: &mut dyn FnMut(Event<'_>)) {
         let index = self.calls;
         self.calls += 1;
-        let id = parts.id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{}", index + 1));
+        let id = parts.id.filter(|id| !id.is_empty()).unwrap_or_else(|| made_id(index + 1));
         let call = Call { index, id, name: parts.name, arguments: parts.arguments, repairs: parts.repairs };
         self.say(length, Said::Call(call), sink);
         self.at_start = false;
@@ -370,7 +372,7 @@ impl Scanner {
 
     /// Announces a call that is not whole yet, and shows what came of it.
     fn show(&self, text: &str, frame: &mut Frame, sink: &mut dyn FnMut(Event<'_>)) {
-        let here = self.place(self.decided);
+        let here = self.given;
         if frame.announced.is_none() {
             let Some(name) = frame.opened() else { return };
             sink(Event { span: here..here, said: Said::CallOpened { index: self.calls, name } });
@@ -405,6 +407,17 @@ impl Scanner {
         nested.nested = true;
         nested
     }
+}
+
+/// An id for a call that has none.
+fn made_id(number: usize) -> String {
+    let mut id = String::with_capacity(8);
+    id.push_str("call_");
+    match u8::try_from(number) {
+        Ok(digit @ 0..10) => id.push(char::from(b'0' + digit)),
+        _ => id.push_str(&number.to_string()),
+    }
+    id
 }
 
 /// How many bytes at the end of the text may be the start of a mark.

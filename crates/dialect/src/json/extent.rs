@@ -1,7 +1,19 @@
 //! Finds where a bracketed value ends, while it still comes in. Looks at each byte once and understands strings, not values.
 
-use super::string::plain_end;
+use super::string::{plain_end, quote_or_slash};
 use super::{MAX_DEPTH, Syntax};
+
+/// Bytes that matter between strings.
+static SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let special = b"{}[]()\"'/<`";
+    let mut place = 0;
+    while place < special.len() {
+        table[special[place] as usize] = true;
+        place += 1;
+    }
+    table
+};
 
 /// How far a look got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +89,10 @@ impl Extent {
 
     fn between(&mut self, bytes: &[u8], stops: &[String], end: bool) -> Option<Reach> {
         while let Some(&byte) = bytes.get(self.at) {
+            if !SPECIAL[usize::from(byte)] {
+                self.at += 1;
+                continue;
+            }
             match byte {
                 b'{' | b'[' | b'(' if byte != b'(' || self.syntax == Syntax::Python => {
                     if let Some(reach) = self.stop(bytes, stops, end) {
@@ -178,23 +194,24 @@ impl Extent {
     }
 
     fn string(&mut self, bytes: &[u8], quote: u8, end: bool) -> Option<Reach> {
+        let mut at = self.at;
         loop {
-            self.at = plain_end(bytes, self.at, quote);
-            match bytes.get(self.at) {
-                None => return Some(Reach::More),
-                Some(b'\\') => {
-                    if self.at + 1 >= bytes.len() {
-                        self.at += usize::from(end);
-                        return Some(Reach::More);
-                    }
-                    self.at += 2;
+            at = quote_or_slash(bytes, at, quote);
+            match bytes.get(at) {
+                None => {
+                    self.at = at;
+                    return Some(Reach::More);
                 }
                 Some(&byte) if byte == quote => {
-                    self.at += 1;
+                    self.at = at + 1;
                     self.place = Place::Between;
                     return None;
                 }
-                Some(_) => self.at += 1,
+                Some(_) if at + 1 >= bytes.len() => {
+                    self.at = at + usize::from(end);
+                    return Some(Reach::More);
+                }
+                Some(_) => at += 2,
             }
         }
     }

@@ -25,6 +25,24 @@ pub(super) fn plain_end(bytes: &[u8], mut at: usize, quote: u8) -> usize {
     at
 }
 
+/// The first byte from `at` that is the quote or a backslash.
+pub(super) fn quote_or_slash(bytes: &[u8], mut at: usize, quote: u8) -> usize {
+    let (quotes, slashes) = (LOW * u64::from(quote), LOW * u64::from(b'\\'));
+    while let Some(eight) = bytes.get(at..at + 8) {
+        let word = u64::from_le_bytes([eight[0], eight[1], eight[2], eight[3], eight[4], eight[5], eight[6], eight[7]]);
+        let zero = |x: u64| x.wrapping_sub(LOW) & !x & HIGH;
+        let found = zero(word ^ quotes) | zero(word ^ slashes);
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while at < bytes.len() && bytes[at] != quote && bytes[at] != b'\\' {
+        at += 1;
+    }
+    at
+}
+
 impl Reader<'_> {
     /// A string from its opening quote on.
     pub(super) fn string(&mut self, quote: u8) -> Result<String, Fault> {
@@ -44,7 +62,8 @@ impl Reader<'_> {
             self.at = end + 1;
             return Ok(self.text[start..end].to_owned());
         }
-        let mut out = String::with_capacity((end - start) * 2 + 16);
+        let mut out = std::mem::take(&mut self.scratch);
+        out.clear();
         let mut from = start;
         loop {
             out.push_str(&self.text[from..end]);
@@ -55,9 +74,25 @@ impl Reader<'_> {
                 }
                 Some(&byte) if byte == quote => {
                     self.at = end + 1;
-                    return Ok(out);
+                    let whole = out.as_str().to_owned();
+                    self.scratch = out;
+                    return Ok(whole);
                 }
                 Some(b'\\') => {
+                    // The escapes that every language has are most of them.
+                    let simple = match self.bytes.get(end + 1) {
+                        Some(b'n') => "\n",
+                        Some(b'"') => "\"",
+                        Some(b'\\') => "\\",
+                        Some(b't') => "\t",
+                        _ => "",
+                    };
+                    if !simple.is_empty() {
+                        out.push_str(simple);
+                        from = end + 2;
+                        end = plain_end(self.bytes, from, quote);
+                        continue;
+                    }
                     self.at = end;
                     self.escape(&mut out)?;
                     from = self.at;
@@ -89,7 +124,7 @@ impl Reader<'_> {
             }
             // Strings side by side are one.
             let end = self.at;
-            self.blank()?;
+            self.blank();
             if !matches!(self.peek(), Some(b'"' | b'\'')) || self.peek() != Some(quote) {
                 self.at = end;
                 return Ok(whole);

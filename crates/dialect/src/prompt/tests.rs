@@ -97,7 +97,7 @@ fn results_for_models() {
 #[test]
 fn corrections_for_models() {
     let raw = format!("{{\"tool_calls\": [{{\"name\": \"web_search\", \"parameters\": {{\"query\": \"{}", "long ".repeat(100));
-    let malformed = Malformed { kind: Kind::Incomplete, error: "the message ended too early".to_owned(), raw, index: None };
+    let malformed = Malformed { kind: Kind::Incomplete, error: "the message ended too early".to_owned(), raw, index: 0 };
     for form in FORMS {
         for language in LANGUAGES {
             insta::assert_snapshot!(name(form, language, "malformed"), Prompt::new(form).language(language).malformed(&malformed));

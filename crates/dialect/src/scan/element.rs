@@ -64,7 +64,12 @@ impl Bracketed {
                 head::Found::Input(at, parts) => return Step::Done(at, Ok(parts)),
                 head::Found::Head(at, head) => {
                     self.head = head;
-                    self.body = Some((at, Extent::new(syntax(format, keys), at)));
+                    let syntax = syntax(format, keys);
+                    // Mostly the arguments are plain JSON and already there: then one look is enough.
+                    if let Some((length, result)) = self.at_once(&text[at..], syntax, keys, cx) {
+                        return Step::Done(at + length, result);
+                    }
+                    self.body = Some((at, Extent::new(syntax, at)));
                 }
             }
         }
@@ -88,12 +93,29 @@ impl Bracketed {
             return self.python(body, cx);
         }
         let reading = json::read(body, syntax, cx.mode, missing)?;
+        self.made(reading.value, reading.repairs, keys, cx)
+    }
+
+    /// Reads a body that is whole and plain.
+    fn at_once(&self, body: &str, syntax: Syntax, keys: &[&'static Keys], cx: &Cx<'_>) -> Option<(usize, Result<Parts, Fault>)> {
+        if syntax != Syntax::Json {
+            return None;
+        }
+        if self.head.is_none() {
+            let (members, length) = json::read_members(body)?;
+            return Some((length, call::from_members(members, keys, cx.mode, cx.tools)));
+        }
+        let (value, length) = json::read_plain(body)?;
+        Some((length, self.made(value, Repairs::default(), keys, cx)))
+    }
+
+    /// The call that a value makes.
+    fn made(&self, value: Value, mut repairs: Repairs, keys: &[&'static Keys], cx: &Cx<'_>) -> Result<Parts, Fault> {
         let Some(head) = &self.head else {
-            return call::from_value(reading.value, keys, cx.mode, cx.tools, reading.repairs);
+            return call::from_value(value, keys, cx.mode, cx.tools, repairs);
         };
-        let mut repairs = reading.repairs;
         repairs.join(head.repairs);
-        match reading.value {
+        match value {
             Value::Object(arguments) => call::finish(&head.name, head.id.clone(), arguments, cx.mode, cx.tools, repairs),
             other => Err(call::not_an_object(&head.name, &other)),
         }

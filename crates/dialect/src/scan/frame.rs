@@ -6,7 +6,7 @@ use super::element::{Bracketed, Speech, Step};
 use super::tagged::Tagged;
 use super::{Cx, Match, any, blank_end, literal, partial_mark};
 use crate::call::{self, Parts};
-use crate::dialect::{Entry, Row};
+use crate::dialect::{Entry, MAX_NAME, Row, first_chars};
 use crate::fault::{Fault, Kind};
 use crate::format::Shape;
 use crate::json::{Extent, Reach, Syntax};
@@ -550,8 +550,13 @@ fn fence_line(text: &str, end: bool) -> (Match, usize) {
 fn first_key(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('{')?.trim_start();
     let quote = inner.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-    let key = &inner[1..];
-    key.find(quote).map(|end| &key[..end])
+    let key = first_chars(&inner[1..], MAX_NAME);
+    match key.find(quote) {
+        Some(end) => Some(&key[..end]),
+        // No key of a call is that long.
+        None if key.len() < inner.len() - 1 => Some(""),
+        None => None,
+    }
 }
 
 /// Whether broken text names a known tool, or was cut in the middle of such a name.

@@ -39,7 +39,7 @@ pub(super) fn find(text: &str, start: usize, searched: &mut usize, format: &Form
         Shape::Python => named(text, start, start, b'(', end),
         Shape::Braces(_) => named(text, start, start + "call:".len(), b'{', end),
         Shape::Channel => channel(text, start, cx, end),
-        Shape::Headed { heads, text_input } if format.weak => weakly_headed(text, start, heads[0], *text_input, cx, end),
+        Shape::Headed { heads, text_input } if format.weak => weakly_headed(text, start, searched, heads[0], *text_input, cx, end),
         Shape::Headed { heads, .. } => headed(text, start, searched, heads, stops, cx, end),
         Shape::Tagged(_) => Found::Broken(start, call::no_name()),
     }
@@ -83,7 +83,7 @@ fn headed(text: &str, start: usize, searched: &mut usize, heads: &[&str], stops:
 }
 
 /// A line with the name of a known tool, what the template has behind it, and then the input. Everything else is words.
-fn weakly_headed(text: &str, start: usize, template: &str, text_input: bool, cx: &Cx<'_>, end: bool) -> Found {
+fn weakly_headed(text: &str, start: usize, searched: &mut usize, template: &str, text_input: bool, cx: &Cx<'_>, end: bool) -> Found {
     const AROUND: [char; 4] = [' ', '`', '"', '*'];
     let tail = template.split_once('\n').map_or("", |(_, tail)| tail);
     let rest = &text[start..];
@@ -117,10 +117,10 @@ fn weakly_headed(text: &str, start: usize, template: &str, text_input: bool, cx:
             match text.as_bytes().get(brace) {
                 None if !end && inner.len() < MAX_HEAD => Found::More,
                 Some(b'{') => Found::Head(brace, Some(head(ticks >= 3))),
-                _ => plain_input(text, from, name, text_input, cx, end),
+                _ => plain_input(text, from, searched, name, text_input, cx, end),
             }
         }
-        Some(_) => plain_input(text, from, name, text_input, cx, end),
+        Some(_) => plain_input(text, from, searched, name, text_input, cx, end),
     }
 }
 
@@ -200,17 +200,20 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// Input that is plain text: the value of the only required parameter.
-fn plain_input(text: &str, from: usize, name: &str, allowed: bool, cx: &Cx<'_>, end: bool) -> Found {
+fn plain_input(text: &str, from: usize, searched: &mut usize, name: &str, allowed: bool, cx: &Cx<'_>, end: bool) -> Found {
     let not_an_object = |at| Found::Broken(at, Fault::new(Kind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
     if !allowed {
         return not_an_object(from);
     }
-    let input = &text[from..];
-    let stop = ["\nObservation", "\nThought:", "\nAction:", "\nFinal Answer"].iter().filter_map(|mark| input.find(mark)).min();
+    const STOPS: [&str; 4] = ["\nObservation", "\nThought:", "\nAction:", "\nFinal Answer"];
+    let unseen = from.max(*searched);
+    let rest = &text.as_bytes()[unseen..];
+    let stop = STOPS.iter().filter_map(|mark| memchr::memmem::find(rest, mark.as_bytes())).min();
     if stop.is_none() && !end {
+        *searched = unseen.max(text.len().saturating_sub(STOPS[3].len()));
         return Found::More;
     }
-    let length = from + stop.unwrap_or_else(|| input.trim_end().len());
+    let length = stop.map_or_else(|| from + text[from..].trim_end().len(), |stop| unseen + stop);
     let value = text[from..length].trim().trim_matches('"').to_owned();
     let mut arguments = Map::new();
     if element::place(Value::String(value), name, &mut arguments, &mut Repairs::default(), cx).is_err() {

@@ -13,8 +13,6 @@ pub(crate) struct TagMarks {
     pub call_open: Vec<String>,
     /// What closes a call, from inside or outside.
     pub call_close: Vec<String>,
-    /// What closes the section.
-    pub outer: Vec<String>,
     /// What may follow the closing tag of a value.
     pub structure: Vec<String>,
     /// What may follow the closing tag of a call.
@@ -72,7 +70,6 @@ impl TagMarks {
             closing,
             call_open,
             call_close,
-            outer,
             parameter_open,
         }
     }

@@ -378,7 +378,17 @@ impl Tagged {
         }
         let types = Types::new(cx.tools.schema(&name), cx.mode);
         let mut arguments = Map::new();
-        let members = self.parameters.drain(..).map(|parameter| (parameter.key.clone(), parameter)).collect();
+        let parameters = std::mem::take(&mut self.parameters);
+        let once = |place: usize| parameters[..place].iter().all(|other| other.key != parameters[place].key);
+        if parameters.len() <= 16 && (0..parameters.len()).all(once) {
+            for parameter in parameters {
+                let schema = types.parameter(&parameter.key);
+                let value = value_of(text, &parameter, tags, &types, schema, &mut repairs)?;
+                arguments.insert(parameter.key, value);
+            }
+            return Ok(Parts { name, id: self.id.take(), arguments, repairs });
+        }
+        let members = parameters.into_iter().map(|parameter| (parameter.key.clone(), parameter)).collect();
         for (key, mut same) in xml::group(members) {
             let schema = types.parameter(&key);
             let read = |parameter: &Parameter, schema, repairs: &mut Repairs| value_of(text, parameter, tags, &types, schema, repairs);

@@ -162,7 +162,7 @@ impl Scanner {
 
     fn framed(&self, text: &str, lead: usize, compiled: &Compiled, end: bool) -> Option<Box<Frame>> {
         let byte = usize::from(*text.as_bytes().get(lead)?);
-        compiled.anchored[byte].iter().map(|place| &compiled.markers[usize::from(*place)]).filter(|marker| marker.anchor == 0).find_map(|marker| {
+        compiled.anchored[byte].with(None).iter().map(|place| &compiled.markers[usize::from(*place)]).filter(|marker| marker.anchor == 0).find_map(|marker| {
             match self.meaning(marker, text, lead, lead, end) {
                 Here::Frame(frame) => Some(frame),
                 _ => None,
@@ -174,10 +174,11 @@ impl Scanner {
     fn look(&self, text: &str, at: usize, compiled: &Compiled, end: bool) -> (usize, Here) {
         let byte = usize::from(text.as_bytes()[at]);
         let mut undecided = None;
-        for place in &compiled.anchored[byte] {
+        let behind = text.as_bytes().get(at + 1).copied();
+        for place in compiled.anchored[byte].with(behind) {
             let marker = &compiled.markers[usize::from(*place)];
             let Some(from) = at.checked_sub(marker.anchor) else { continue };
-            if !text.is_char_boundary(from) {
+            if marker.anchor > 0 && (text.as_bytes()[from] != marker.text.as_bytes()[0] || !text.is_char_boundary(from)) {
                 continue;
             }
             match self.meaning(marker, text, from, 0, end) {

@@ -115,7 +115,7 @@ fn a_correction_quotes_no_call() {
         "wipe",
     ]);
     for raw in raws {
-        let malformed = Malformed { kind: Kind::Syntax, error: format!("near {raw}"), raw: raw.to_owned(), index: None };
+        let malformed = Malformed { kind: Kind::Syntax, error: format!("near {raw}"), raw: raw.to_owned(), index: 0 };
         for form in FORMS {
             let text = Prompt::new(form).malformed(&malformed);
             let lines: Vec<&str> = text.lines().collect();
@@ -123,7 +123,7 @@ fn a_correction_quotes_no_call() {
             assert!(has_no_call(&lines[..4].join("\n"), &Dialect::auto()), "{text}");
         }
     }
-    let long = Malformed { kind: Kind::Syntax, error: "x".repeat(9_999), raw: "天".repeat(9_999), index: None };
+    let long = Malformed { kind: Kind::Syntax, error: "x".repeat(9_999), raw: "天".repeat(9_999), index: 0 };
     assert!(Prompt::new(Prompted::Xml).malformed(&long).chars().count() < 1_200);
 }
 
