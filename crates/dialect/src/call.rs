@@ -47,21 +47,15 @@ pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolT
         map = inner;
     }
     let (name, arguments) = split(&mut map, keys, mode, tools, &mut repairs)?;
-    let strings = mode.is_lenient() || keys.iter().any(|keys| keys.string_arguments);
+    let strings = keys.iter().any(|keys| keys.string_arguments);
     let arguments = match arguments {
-        Some(Value::Object(arguments)) => arguments,
-        Some(Value::String(text)) if strings => {
-            if !keys.iter().any(|keys| keys.string_arguments) {
-                repairs.add(Repair::StringArguments);
-            }
-            string_arguments(&text, mode, &mut repairs)?
-        }
-        None | Some(Value::Null) if mode.is_lenient() => {
+        Some(Value::String(text)) if strings => string_arguments(&text, mode, &mut repairs)?,
+        Some(value) => self::arguments(value, &name, mode, &mut repairs)?,
+        None if mode.is_lenient() => {
             repairs.add(Repair::MissingArguments);
             Map::new()
         }
         None => return Err(Fault::syntax(format!("the call of {name} has no `{}`", keys.first().map_or("arguments", |k| k.arguments)))),
-        Some(other) => return Err(not_an_object(&name, &other)),
     };
     finish(&name, id, arguments, mode, tools, repairs)
 }
@@ -89,6 +83,22 @@ pub(crate) fn from_members(members: Members, keys: &[&Keys], mode: Mode, tools: 
         }
     }
     finish(&name, id, arguments, mode, tools, Repairs::default())
+}
+
+/// Arguments as an object, mended where they are something else that can only mean one.
+pub(crate) fn arguments(value: Value, name: &str, mode: Mode, repairs: &mut Repairs) -> Result<Map<String, Value>, Fault> {
+    match value {
+        Value::Object(arguments) => Ok(arguments),
+        Value::String(text) if mode.is_lenient() => {
+            repairs.add(Repair::StringArguments);
+            string_arguments(&text, mode, repairs)
+        }
+        Value::Null if mode.is_lenient() => {
+            repairs.add(Repair::MissingArguments);
+            Ok(Map::new())
+        }
+        other => Err(not_an_object(name, &other)),
+    }
 }
 
 /// Fits the arguments to the tool's schema.

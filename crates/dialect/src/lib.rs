@@ -8,6 +8,8 @@ mod formats;
 mod json;
 #[cfg(feature = "prompt")]
 mod prompt;
+mod profile;
+mod reader;
 mod repair;
 mod said;
 mod scan;
@@ -22,6 +24,7 @@ pub use fault::Kind;
 pub use prompt::{
     COMPACT_ABOVE, Choice, Language, MAX_DESCRIPTION, MAX_PARAMETER_DESCRIPTION, Prompt, PromptResult, PromptTool, Prompted, answer_text,
 };
+pub use reader::{CallDelta, Delta, Reader};
 pub use repair::{Repair, Repairs};
 pub use said::{Call, Content, Event, Item, Items, Malformed, Mode, Said};
 pub use scan::{Scanner, parse};

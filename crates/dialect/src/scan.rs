@@ -113,7 +113,7 @@ pub struct Scanner {
     skews: VecDeque<(usize, isize)>,
     /// Bytes of a character that has not come whole.
     partial: Vec<u8>,
-    calls: usize,
+    pub(crate) calls: usize,
     /// Nothing but white space and thoughts so far.
     at_start: bool,
     /// The line so far is white space.
@@ -228,6 +228,11 @@ impl Scanner {
             self.held.drain(..self.start);
             self.start = 0;
         }
+    }
+
+    /// How many bytes of text were taken, decided or not.
+    pub(crate) fn taken(&self) -> usize {
+        self.decided + self.held.len() - self.start
     }
 
     /// The message is over. What was held is decided now.
@@ -410,7 +415,7 @@ impl Scanner {
 }
 
 /// An id for a call that has none.
-fn made_id(number: usize) -> String {
+pub(crate) fn made_id(number: usize) -> String {
     let mut id = String::with_capacity(8);
     id.push_str("call_");
     match u8::try_from(number) {

@@ -1,0 +1,321 @@
+//! The reader: whatever a model sends, native pieces of calls or text with calls in it, comes out as the same events.
+
+use std::sync::Arc;
+
+use crate::call::{self, Parts};
+use crate::dialect::Dialect;
+use crate::fault::Fault;
+use crate::json::{self, Syntax};
+use crate::repair::Repairs;
+use crate::said::{Call, Event, Malformed, Mode, Said};
+use crate::scan::{Scanner, made_id};
+use crate::tools::ToolTable;
+
+/// One piece of a model's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delta<'a> {
+    /// Words, which may hold calls.
+    Text(&'a str),
+    /// Thoughts that the provider told apart.
+    Reasoning(&'a str),
+    /// A piece of a native call.
+    Call(CallDelta<'a>),
+}
+
+/// A piece of a native call. Providers leave out what they like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallDelta<'a> {
+    /// Which call of the answer.
+    pub index: Option<u32>,
+    /// The provider's id.
+    pub id: Option<&'a str>,
+    /// The tool's name, or a piece of it.
+    pub name: Option<&'a str>,
+    /// A piece of the arguments, as JSON text.
+    pub arguments: &'a str,
+}
+
+/// Native calls are never more than this in one answer.
+const MAX_CALLS: usize = 1024;
+
+/// A native call whose pieces are coming in.
+#[derive(Debug, Default)]
+struct Slot {
+    index: usize,
+    wire_index: Option<u32>,
+    id: String,
+    name: String,
+    arguments: String,
+    opened: bool,
+    given: bool,
+}
+
+/// Reads one answer of a model.
+#[derive(Debug)]
+pub struct Reader {
+    mode: Mode,
+    tools: Arc<ToolTable>,
+    scanner: Option<Scanner>,
+    slots: Vec<Slot>,
+    calls: usize,
+    /// Bytes of text and thoughts so far.
+    place: usize,
+}
+
+impl Reader {
+    /// Reads native calls; text is text.
+    #[must_use]
+    pub fn native(mode: Mode, tools: Arc<ToolTable>) -> Self {
+        Self { mode, tools, scanner: None, slots: Vec::new(), calls: 0, place: 0 }
+    }
+
+    /// Reads native calls, and looks for calls in text too.
+    #[must_use]
+    pub fn scanning(dialect: Dialect, mode: Mode, tools: Arc<ToolTable>) -> Self {
+        let scanner = Scanner::new(dialect, mode, Arc::clone(&tools));
+        Self { scanner: Some(scanner), ..Self::native(mode, tools) }
+    }
+
+    /// Takes one piece.
+    pub fn push(&mut self, delta: Delta<'_>, sink: &mut dyn FnMut(Event<'_>)) {
+        match delta {
+            Delta::Text(text) => match &mut self.scanner {
+                Some(scanner) => {
+                    scanner.calls = scanner.calls.max(self.calls);
+                    let shift = self.place - scanner.taken();
+                    scanner.push_str(text, &mut |event| sink(shifted(event, shift)));
+                    self.calls = self.calls.max(scanner.calls);
+                    self.place = scanner.taken() + shift;
+                }
+                None => self.say(text, Said::Text(text), sink),
+            },
+            Delta::Reasoning(text) => self.say(text, Said::Reasoning(text), sink),
+            Delta::Call(delta) => self.call(delta, sink),
+        }
+    }
+
+    fn say(&mut self, text: &str, said: Said<'_>, sink: &mut dyn FnMut(Event<'_>)) {
+        if !text.is_empty() {
+            let start = self.place;
+            self.place += text.len();
+            sink(Event { span: start..self.place, said });
+        }
+    }
+
+    /// The answer is over. `cut` says that the model ran into a limit, so that its last call may lack a part.
+    pub fn finish(mut self, cut: bool, sink: &mut dyn FnMut(Event<'_>)) {
+        if let Some(mut scanner) = self.scanner.take() {
+            scanner.calls = scanner.calls.max(self.calls);
+            let shift = self.place - scanner.taken();
+            scanner.finish(&mut |event| sink(shifted(event, shift)));
+        }
+        let last = self.slots.len().saturating_sub(1);
+        for place in 0..self.slots.len() {
+            let bare = cut && place == last && self.slots[place].arguments.trim().is_empty();
+            self.give(place, bare, sink);
+        }
+    }
+
+    fn call(&mut self, delta: CallDelta<'_>, sink: &mut dyn FnMut(Event<'_>)) {
+        let Some(place) = self.find(&delta, sink) else { return };
+        let here = self.place;
+        let slot = &mut self.slots[place];
+        if let Some(id) = delta.id.filter(|_| slot.id.is_empty()) {
+            id.clone_into(&mut slot.id);
+        }
+        if let Some(name) = delta.name {
+            // Some providers send a name in pieces, others send all of it with every piece.
+            if slot.arguments.is_empty() && slot.name != name {
+                slot.name.push_str(name);
+            }
+        }
+        slot.arguments.push_str(delta.arguments);
+        if !slot.opened && !slot.name.is_empty() && !slot.arguments.is_empty() {
+            slot.opened = true;
+            sink(Event { span: here..here, said: Said::CallOpened { index: slot.index, name: &slot.name } });
+        }
+        if slot.opened && !delta.arguments.is_empty() {
+            sink(Event { span: here..here, said: Said::ArgsDelta { index: slot.index, text: delta.arguments } });
+        }
+    }
+
+    /// The call that a piece belongs to, made where it is the first.
+    fn find(&mut self, delta: &CallDelta<'_>, sink: &mut dyn FnMut(Event<'_>)) -> Option<usize> {
+        let id = delta.id.filter(|id| !id.is_empty());
+        let name = delta.name.filter(|name| !name.is_empty());
+        let known = match (delta.index, id) {
+            (Some(index), _) => self.slots.iter().rposition(|slot| slot.wire_index == Some(index)),
+            (None, Some(id)) => self.slots.iter().rposition(|slot| slot.id == id),
+            (None, None) => self.slots.len().checked_sub(1),
+        };
+        let same = known.filter(|place| {
+            let slot = &self.slots[*place];
+            // One index for all calls, or none at all: a new id, or a name after arguments, begins another.
+            let other_id = id.is_some_and(|id| !slot.id.is_empty() && slot.id != id);
+            let named_again = id.is_none() && delta.index.is_none() && name.is_some() && !slot.name.is_empty() && !slot.arguments.is_empty();
+            !other_id && !named_again && !slot.given
+        });
+        if same.is_some() {
+            return same;
+        }
+        if self.slots.len() >= MAX_CALLS {
+            return None;
+        }
+        // Whoever begins another call has ended the last one, if it is whole.
+        if let Some(last) = self.slots.len().checked_sub(1) {
+            let written = self.slots[last].arguments.trim();
+            if json::read_plain(written).is_some_and(|(_, end)| end == written.len()) {
+                self.give(last, false, sink);
+            }
+        }
+        self.slots.push(Slot { index: self.calls, wire_index: delta.index, ..Slot::default() });
+        self.calls += 1;
+        Some(self.slots.len() - 1)
+    }
+
+    /// Gives a call away, whole or malformed.
+    fn give(&mut self, place: usize, bare: bool, sink: &mut dyn FnMut(Event<'_>)) {
+        let here = self.place;
+        let slot = &mut self.slots[place];
+        if std::mem::replace(&mut slot.given, true) {
+            return;
+        }
+        let result = if bare { Err(Fault::cut()) } else { read(slot, self.mode, &self.tools) };
+        let said = match result {
+            Ok(parts) => {
+                let id = parts.id.unwrap_or_else(|| made_id(slot.index + 1));
+                Said::Call(Call { index: slot.index, id, name: parts.name, arguments: parts.arguments, repairs: parts.repairs })
+            }
+            Err(fault) => {
+                let raw = format!("{} {}", slot.name, slot.arguments);
+                Said::Malformed(Malformed { index: slot.index, kind: fault.kind, error: fault.error, raw })
+            }
+        };
+        sink(Event { span: here..here, said });
+    }
+}
+
+fn read(slot: &Slot, mode: Mode, tools: &ToolTable) -> Result<Parts, Fault> {
+    if slot.name.trim().is_empty() {
+        return Err(call::no_name());
+    }
+    let id = Some(slot.id.clone()).filter(|id| !id.is_empty());
+    let written = slot.arguments.trim();
+    // No arguments at all are how some providers write that there are none.
+    if written.is_empty() {
+        return call::finish(&slot.name, id, serde_json::Map::new(), mode, tools, Repairs::default());
+    }
+    let reading = json::read(written, Syntax::Json, mode, 0)?;
+    let (value, mut repairs) = (reading.value, reading.repairs);
+    let arguments = call::arguments(value, &slot.name, mode, &mut repairs)?;
+    call::finish(&slot.name, id, arguments, mode, tools, repairs)
+}
+
+fn shifted(event: Event<'_>, shift: usize) -> Event<'_> {
+    Event { span: event.span.start + shift..event.span.end + shift, said: event.said }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What comes of pieces: calls as `id name arguments`, everything else in a word.
+    fn told(deltas: &[Delta<'_>], cut: bool) -> Vec<String> {
+        let tools = ToolTable::new([("f", json!({"properties": {"a": {"type": "integer"}}})), ("g", json!({}))]);
+        let mut reader = Reader::scanning(Dialect::auto(), Mode::Lenient, Arc::new(tools));
+        let mut told = Vec::new();
+        let mut sink = |event: Event<'_>| match event.said {
+            Said::Text(text) => told.push(format!("text {text}")),
+            Said::Reasoning(text) => told.push(format!("thought {text}")),
+            Said::Call(call) => told.push(format!("{}: {} {} {}", call.index, call.id, call.name, Value::Object(call.arguments))),
+            Said::Malformed(malformed) => told.push(format!("{}: malformed {}", malformed.index, malformed.kind)),
+            _ => {}
+        };
+        for delta in deltas {
+            reader.push(*delta, &mut sink);
+        }
+        reader.finish(cut, &mut sink);
+        told
+    }
+
+    fn piece<'a>(index: Option<u32>, id: Option<&'a str>, name: Option<&'a str>, arguments: &'a str) -> Delta<'a> {
+        Delta::Call(CallDelta { index, id, name, arguments })
+    }
+
+    #[test]
+    fn pieces_are_put_together_by_index() {
+        let deltas = [
+            piece(Some(0), Some("c1"), Some("f"), ""),
+            piece(Some(1), Some("c2"), Some("g"), ""),
+            piece(Some(0), None, None, "{\"a\""),
+            piece(Some(1), None, None, "{}"),
+            piece(Some(0), None, None, ": 1}"),
+        ];
+        assert_eq!(told(&deltas, false), ["0: c1 f {\"a\":1}", "1: c2 g {}"]);
+    }
+
+    #[test]
+    fn one_index_for_all_calls_is_no_obstacle() {
+        let deltas = [piece(Some(0), Some("c1"), Some("f"), "{\"a\": 1}"), piece(Some(0), Some("c2"), Some("g"), "{}")];
+        assert_eq!(told(&deltas, false), ["0: c1 f {\"a\":1}", "1: c2 g {}"]);
+    }
+
+    #[test]
+    fn neither_index_nor_id_is_needed() {
+        let deltas = [
+            piece(None, None, Some("f"), "{\"a\":"),
+            piece(None, None, None, " \"2\"}"),
+            piece(None, None, Some("g"), ""),
+            piece(None, None, None, "{}"),
+        ];
+        assert_eq!(told(&deltas, false), ["0: call_1 f {\"a\":2}", "1: call_2 g {}"]);
+    }
+
+    #[test]
+    fn names_come_in_pieces_or_again_and_again() {
+        let deltas = [piece(Some(0), None, Some("f"), ""), piece(Some(0), None, Some("f"), "{}"), piece(Some(0), None, Some("f"), "")];
+        assert_eq!(told(&deltas, false), ["0: call_1 f {}"]);
+        let deltas = [piece(Some(0), None, Some("get_"), ""), piece(Some(0), None, Some("weather"), ""), piece(Some(0), None, None, "{}")];
+        assert_eq!(told(&deltas, false), ["0: call_1 get_weather {}"]);
+    }
+
+    #[test]
+    fn empty_arguments_are_none_unless_the_answer_was_cut() {
+        let deltas = [piece(Some(0), Some("c1"), Some("f"), "")];
+        assert_eq!(told(&deltas, false), ["0: c1 f {}"]);
+        assert_eq!(told(&deltas, true), ["0: malformed incomplete"]);
+    }
+
+    #[test]
+    fn half_a_call_is_no_call() {
+        let deltas = [piece(Some(0), Some("c1"), Some("g"), "{}"), piece(Some(1), Some("c2"), Some("f"), "{\"a\": 1")];
+        assert_eq!(told(&deltas, true), ["0: c1 g {}", "1: malformed incomplete"]);
+        assert_eq!(told(&[piece(Some(0), Some("c1"), None, "{}")], false), ["0: malformed no_name"]);
+        assert_eq!(told(&[piece(Some(0), Some("c1"), Some("f"), "[1]")], false), ["0: malformed not_an_object"]);
+    }
+
+    #[test]
+    fn arguments_may_be_json_inside_a_string() {
+        assert_eq!(told(&[piece(Some(0), Some("c1"), Some("f"), "\"{\\\"a\\\": 1}\"")], false), ["0: c1 f {\"a\":1}"]);
+    }
+
+    #[test]
+    fn calls_in_text_are_found_beside_native_ones() {
+        let deltas = [
+            Delta::Reasoning("hm"),
+            Delta::Text("Ok. <tool_"),
+            Delta::Text("call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>"),
+            piece(None, Some("n1"), Some("g"), "{}"),
+        ];
+        assert_eq!(told(&deltas, false), ["thought hm", "text Ok. ", "0: call_1 f {\"a\":1}", "1: n1 g {}"]);
+    }
+
+    #[test]
+    fn calls_without_number_are_bounded() {
+        let ids: Vec<String> = (0..MAX_CALLS + 5).map(|number| format!("c{number}")).collect();
+        let deltas: Vec<_> = ids.iter().map(|id| piece(None, Some(id), Some("g"), "{}")).collect();
+        assert_eq!(told(&deltas, false).len(), MAX_CALLS);
+    }
+}
