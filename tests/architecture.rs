@@ -26,8 +26,9 @@ enum Place {
 
 use Place::{Edge, Face, Inside, Shared, Tests};
 
-const PLACES: [(&str, Place); 12] = [
+const PLACES: [(&str, Place); 13] = [
     ("helve-core", Inside),
+    ("helve-dialect", Inside),
     ("helve-macros", Inside),
     ("helve-tools", Inside),
     ("helve-builtins", Edge),

@@ -1,11 +1,13 @@
 //! A dialect: the formats a text may be in, with their marks put together for one look.
 
+mod row;
+
 use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use crate::format::{CallTag, Format, Keys, Markup, Shape};
-use crate::formats::TABLE;
-use crate::scan::{Match, TagMarks, any, blank_end, literal};
+use crate::format::{Format, Markup, Shape};
+use crate::formats;
+pub(crate) use row::{Entry, MAX_NAME, Row, first_chars};
 
 /// How a model writes its calls: one format, several, or any.
 #[derive(Clone)]
@@ -15,42 +17,42 @@ impl Dialect {
     /// Every format; the text decides which.
     #[must_use]
     pub fn auto() -> Self {
-        static AUTO: LazyLock<Dialect> = LazyLock::new(|| Dialect(Arc::new(Compiled::new("auto", TABLE.iter().collect()))));
+        static AUTO: LazyLock<Dialect> = LazyLock::new(|| Dialect(Arc::new(Compiled::new("auto", formats::all().collect()))));
         AUTO.clone()
     }
 
     /// The dialect of this name: `auto`, or one of [`Dialect::names`].
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        static NAMED: [OnceLock<Dialect>; TABLE.len()] = [const { OnceLock::new() }; TABLE.len()];
+        static NAMED: [OnceLock<Dialect>; formats::COUNT] = [const { OnceLock::new() }; formats::COUNT];
         let name = match name {
             "auto" => return Some(Self::auto()),
             "json" => "seed_json",
             "xml" => "seed_xml_cdata",
             name => name,
         };
-        let place = TABLE.iter().position(|format| format.name == name)?;
-        let make = || Self(Arc::new(Compiled::new(name, TABLE.iter().filter(|row| row.name == name).collect())));
+        let place = formats::all().position(|format| format.name == name)?;
+        let make = || Self(Arc::new(Compiled::new(name, formats::all().filter(|row| row.name == name).collect())));
         Some(NAMED[place].get_or_init(make).clone())
     }
 
     /// Several formats at once. Unknown names are left out; nothing is left where all are unknown.
     #[must_use]
     pub fn of(names: &[&str]) -> Option<Self> {
-        let rows: Vec<_> = TABLE.iter().filter(|format| names.contains(&format.name)).collect();
+        let rows: Vec<_> = formats::all().filter(|format| names.contains(&format.name)).collect();
         (!rows.is_empty()).then(|| Self(Arc::new(Compiled::new(&names.join("+"), rows))))
     }
 
     /// The names of all formats.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        let first = |place: usize| TABLE[..place].iter().all(|format| format.name != TABLE[place].name);
-        (0..TABLE.len()).filter(move |place| first(*place)).map(|place| TABLE[place].name)
+        let seen = |name: &str, before: usize| formats::all().take(before).any(|format| format.name == name);
+        formats::all().enumerate().filter(move |(place, format)| !seen(format.name, *place)).map(|(_, format)| format.name)
     }
 
     /// Who writes in a format.
     #[must_use]
     pub fn who(name: &str) -> Option<&'static str> {
-        TABLE.iter().find(|format| format.name == name).map(|format| format.who)
+        formats::all().find(|format| format.name == name).map(|format| format.who)
     }
 
     /// Its name.
@@ -76,170 +78,6 @@ impl fmt::Debug for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Dialect").field(&self.0.name).finish()
     }
-}
-
-/// Names, and the white space before them, are looked through this far.
-pub(crate) const MAX_NAME: usize = 256;
-
-/// Where a frame is entered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry {
-    /// Behind the mark of a section.
-    Section,
-    /// Behind the mark of a call.
-    Call,
-    /// At the mark of a call, which is part of it.
-    Element,
-    /// At a call without any mark.
-    Bare,
-}
-
-/// A format in a dialect.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub format: &'static Format,
-    pub tags: Option<TagMarks>,
-    pub keys: Vec<&'static Keys>,
-    /// What ends a value from outside.
-    pub stops: Vec<String>,
-    /// What opens a section or a call.
-    pub opens: Vec<String>,
-    /// It came in because it shares a mark with a format of the dialect, and counts only where that one does not fit.
-    pub foreign: bool,
-}
-
-impl Row {
-    fn new(format: &'static Format, foreign: bool) -> Self {
-        let tags = match &format.shape {
-            Shape::Tagged(tags) => Some(TagMarks::new(format, tags)),
-            _ => None,
-        };
-        let keys = match &format.shape {
-            Shape::Object(keys) => vec![keys],
-            _ => Vec::new(),
-        };
-        let owned = |marks: &[&str]| -> Vec<String> {
-            marks.iter().filter(|mark| !mark.starts_with(['{', '}'])).map(|mark| (*mark).to_owned()).collect()
-        };
-        let own = tags.as_ref().map(|tags| tags.closing.clone()).unwrap_or_default();
-        let stops = [own, owned(format.call.close), owned(format.section.close)].concat();
-        let opens = [owned(format.call.open), owned(format.section.open)].concat();
-        Self { format, tags, keys, stops, opens, foreign }
-    }
-
-    /// Whether a call of this shape can start here.
-    pub fn can_start(&self, rest: &str, end: bool) -> Match {
-        let first = rest.as_bytes().first().copied().unwrap_or(0);
-        match &self.format.shape {
-            Shape::Object(_) => Match::of(first == b'{'),
-            Shape::Channel => match any(rest, self.format.call.open, end).0 {
-                Match::No => literal(rest, "to=", end),
-                found => found,
-            },
-            Shape::Braces(_) => literal(rest, "call:", end),
-            Shape::Headed { .. } => Match::of(starts_word(rest)),
-            Shape::Python => {
-                if !starts_word(rest) {
-                    return Match::No;
-                }
-                let window = first_chars(rest, MAX_NAME);
-                match window.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))) {
-                    Some(at) => Match::of(rest[at..].starts_with('(')),
-                    None if end || window.len() < rest.len() => Match::No,
-                    None => Match::Partly,
-                }
-            }
-            Shape::Tagged(tags) => match tags.call {
-                CallTag::Text(_) => Match::of(starts_word(rest)),
-                CallTag::Child(_) => self.tags.as_ref().and_then(|tags| tags.name.as_ref()).map_or(Match::No, |(open, _)| literal(rest, open, end)),
-                _ => self.tags.as_ref().map_or(Match::No, |tags| any(rest, &tags.call_open, end).0),
-            },
-        }
-    }
-
-    /// Whether what follows the mark fits this format, as far as its first bytes tell.
-    pub fn fits(&self, entry: Entry, body: &str, end: bool) -> Match {
-        let rest = &body[blank_end(body, 0)..];
-        if body.len() - rest.len() > MAX_NAME {
-            return Match::No;
-        }
-        if rest.is_empty() {
-            return if end { Match::No } else { Match::Partly };
-        }
-        if entry == Entry::Element {
-            return Match::Yes;
-        }
-        if entry == Entry::Section {
-            match any(rest, self.format.noise, end).0 {
-                Match::No => {}
-                found => return found,
-            }
-            if self.format.list {
-                if let Some(inner) = rest.strip_prefix('[') {
-                    let inner = &inner[blank_end(inner, 0)..];
-                    return match inner.is_empty() {
-                        true if end => Match::No,
-                        true => Match::Partly,
-                        false if inner.starts_with(']') => Match::Yes,
-                        false => self.can_start(inner, end),
-                    };
-                }
-            }
-            if rest.starts_with('`') {
-                return Match::of(matches!(self.format.shape, Shape::Object(_)));
-            }
-            if !self.format.call.open.is_empty() {
-                return any(rest, self.format.call.open, end).0;
-            }
-        }
-        match &self.format.shape {
-            Shape::Headed { .. } => self.fits_head(rest, end),
-            Shape::Tagged(tags) if matches!(tags.call, CallTag::Text(_)) => self.fits_text(rest, end),
-            _ => self.can_start(rest, end),
-        }
-    }
-
-    /// A name, then the first key or the end: not a word of prose.
-    fn fits_text(&self, rest: &str, end: bool) -> Match {
-        if !starts_word(rest) {
-            return Match::No;
-        }
-        let Some(tags) = &self.tags else { return Match::No };
-        let window = first_chars(rest, MAX_NAME);
-        let Some(at) = window.find(['<', '{']) else {
-            return if end || window.len() < rest.len() { Match::No } else { Match::Partly };
-        };
-        let separator = match tags.tags.call {
-            CallTag::Text(Some(separator)) => separator.to_owned(),
-            _ => tags.parameter_open.clone(),
-        };
-        let key_close = tags.pair.as_ref().map_or("", |(close, _)| close.as_str());
-        let marks: Vec<&str> = [separator.as_str(), &tags.parameter_open, key_close].into_iter().chain(self.format.call.close.iter().copied()).collect();
-        any(&rest[at..], &marks, end).0
-    }
-
-    /// A name and its separator before the brace.
-    fn fits_head(&self, rest: &str, end: bool) -> Match {
-        if !starts_word(rest) {
-            return Match::No;
-        }
-        let window = first_chars(rest, MAX_NAME);
-        match window.find(['{', '\n', ' ', '<', '[']) {
-            Some(_) => Match::Yes,
-            None if window.len() < rest.len() => Match::No,
-            None if end => Match::Yes,
-            None => Match::Partly,
-        }
-    }
-}
-
-/// The first characters of a text, at most so many.
-pub(crate) fn first_chars(text: &str, count: usize) -> &str {
-    &text[..text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)]
-}
-
-fn starts_word(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_alphanumeric() || c == '_')
 }
 
 /// A literal to look for, and what it means.
@@ -314,7 +152,9 @@ impl Anchored {
     /// Those that can stand where this byte is behind.
     pub fn with(&self, next: Option<u8>) -> &[u16] {
         match next {
-            Some(next) if !self.by_next.is_empty() => self.by_next.iter().find(|(known, _)| *known == next).map_or(&[], |(_, places)| places),
+            Some(next) if !self.by_next.is_empty() => {
+                self.by_next.iter().find(|(known, _)| *known == next).map_or(&[], |(_, places)| places)
+            }
             _ => &self.all,
         }
     }
@@ -379,9 +219,10 @@ impl Compiled {
             formats.iter().any(|own| opens(own).iter().any(|open| opens(other).contains(open)))
         };
         let own = |format: &Format| formats.iter().any(|own| std::ptr::eq(*own, format));
-        let foreign = TABLE.iter().filter(|format| !own(format) && shares(format));
-        let mut rows: Vec<Row> = formats.iter().map(|format| Row::new(format, false)).chain(foreign.map(|format| Row::new(format, true))).collect();
-        share_keys(&mut rows);
+        let foreign = formats::all().filter(|format| !own(format) && shares(format));
+        let mut rows: Vec<Row> =
+            formats.iter().map(|format| Row::new(format, false)).chain(foreign.map(|format| Row::new(format, true))).collect();
+        row::share_keys(&mut rows);
         let rows: Vec<Arc<Row>> = rows.into_iter().map(Arc::new).collect();
         let mut made = Self {
             name: name.to_owned(),
@@ -481,22 +322,6 @@ impl Compiled {
         self.anchors = Anchors::new(&bytes);
         for byte in bytes {
             self.anchored[usize::from(byte)].split(byte, &self.markers);
-        }
-    }
-}
-
-/// Formats behind the same mark understand each other's keys; so do those without a mark.
-fn share_keys(rows: &mut [Row]) {
-    let opens = |row: &Row| row.format.section.open.to_vec();
-    let all: Vec<(Vec<&str>, bool, Vec<&'static Keys>)> = rows.iter().filter(|row| !row.foreign).map(|row| (opens(row), row.format.bare, row.keys.clone())).collect();
-    for row in rows.iter_mut().filter(|row| !row.keys.is_empty() && !row.foreign) {
-        for (others, bare, keys) in &all {
-            let shared = (row.format.bare && *bare) || others.iter().any(|open| row.format.section.open.contains(open));
-            for key in keys.iter().filter(|_| shared) {
-                if !row.keys.iter().any(|own| std::ptr::eq(*own, *key)) && !key.python {
-                    row.keys.push(key);
-                }
-            }
         }
     }
 }

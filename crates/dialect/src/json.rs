@@ -101,10 +101,20 @@ pub(crate) fn read_arguments(text: &str, mode: Mode) -> Result<Reading<Map<Strin
 }
 
 enum Frame {
-    Object { map: Map<String, Value>, key: String, close: u8 },
-    Array { items: Vec<Value>, close: u8 },
+    Object {
+        map: Map<String, Value>,
+        key: String,
+        close: u8,
+    },
+    Array {
+        items: Vec<Value>,
+        close: u8,
+    },
     /// The outermost object of a call.
-    Members { list: Members, key: String },
+    Members {
+        list: Members,
+        key: String,
+    },
 }
 
 impl Frame {
@@ -114,7 +124,6 @@ impl Frame {
             Self::Members { .. } => b'}',
         }
     }
-
 }
 
 struct Reader<'a> {
@@ -137,7 +146,20 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(text: &'a str, syntax: Syntax, mode: Mode, missing: usize) -> Self {
         let (bytes, repairs, stack) = (text.as_bytes(), Repairs::default(), Vec::new());
-        Self { text, bytes, at: 0, syntax, mode, missing, repairs, stack, positional: None, members: Vec::new(), scratch: String::new(), unnamed: false }
+        Self {
+            text,
+            bytes,
+            at: 0,
+            syntax,
+            mode,
+            missing,
+            repairs,
+            stack,
+            positional: None,
+            members: Vec::new(),
+            scratch: String::new(),
+            unnamed: false,
+        }
     }
 
     fn finish<T>(mut self, value: T) -> Result<Reading<T>, Fault> {
@@ -223,20 +245,18 @@ impl<'a> Reader<'a> {
                     self.unnamed = false;
                     self.positional = Some(value);
                 }
-                Frame::Object { map, key, .. } => {
-                    match map.entry(std::mem::take(key)) {
-                        Entry::Vacant(place) => {
-                            place.insert(value);
-                        }
-                        Entry::Occupied(place) if !self.mode.is_lenient() => {
-                            return Err(Fault::new(Kind::DuplicateKey, format!("the key {:?} comes twice; give it once", place.key())));
-                        }
-                        Entry::Occupied(mut place) => {
-                            place.insert(value);
-                            self.repairs.add(Repair::DuplicateKey);
-                        }
+                Frame::Object { map, key, .. } => match map.entry(std::mem::take(key)) {
+                    Entry::Vacant(place) => {
+                        place.insert(value);
                     }
-                }
+                    Entry::Occupied(place) if !self.mode.is_lenient() => {
+                        return Err(Fault::new(Kind::DuplicateKey, format!("the key {:?} comes twice; give it once", place.key())));
+                    }
+                    Entry::Occupied(mut place) => {
+                        place.insert(value);
+                        self.repairs.add(Repair::DuplicateKey);
+                    }
+                },
             }
             self.blank();
             match self.peek() {

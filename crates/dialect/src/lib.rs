@@ -6,9 +6,9 @@ mod fault;
 mod format;
 mod formats;
 mod json;
+mod profile;
 #[cfg(feature = "prompt")]
 mod prompt;
-mod profile;
 mod reader;
 mod repair;
 mod said;

@@ -152,7 +152,8 @@ impl Reader {
             let slot = &self.slots[*place];
             // One index for all calls, or none at all: a new id, or a name after arguments, begins another.
             let other_id = id.is_some_and(|id| !slot.id.is_empty() && slot.id != id);
-            let named_again = id.is_none() && delta.index.is_none() && name.is_some() && !slot.name.is_empty() && !slot.arguments.is_empty();
+            let named_again =
+                id.is_none() && delta.index.is_none() && name.is_some() && !slot.name.is_empty() && !slot.arguments.is_empty();
             !other_id && !named_again && !slot.given
         });
         if same.is_some() {

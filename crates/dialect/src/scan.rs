@@ -38,6 +38,11 @@ impl Match {
     pub const fn of(yes: bool) -> Self {
         if yes { Self::Yes } else { Self::No }
     }
+
+    /// Where the answer is no only because the text has not come yet.
+    pub const fn or_partly(self) -> Self {
+        if matches!(self, Self::No) { Self::Partly } else { self }
+    }
 }
 
 /// Whether the text begins with a literal.
@@ -77,10 +82,6 @@ pub(crate) struct Cx<'a> {
     pub tools: &'a ToolTable,
     /// Where the text begins in the whole input.
     pub offset: usize,
-    /// Calls inside values are not passed over any more.
-    pub flat: &'a mut bool,
-    /// How often a broken call may still be cut short and the rest be read again.
-    pub rescans: &'a mut u8,
     /// The next end of CDATA, and how far it was looked for.
     pub cdata_end: &'a mut Option<usize>,
     pub cdata_searched: &'a mut usize,
@@ -125,8 +126,6 @@ pub struct Scanner {
     lines_seen: usize,
     after_call: bool,
     nested: bool,
-    flat: bool,
-    rescans: u8,
     cdata_end: Option<usize>,
     cdata_searched: usize,
 }
@@ -154,8 +153,6 @@ impl Scanner {
             lines_seen: 0,
             after_call: false,
             nested: false,
-            flat: false,
-            rescans: 8,
             cdata_end: None,
             cdata_searched: 0,
         }
@@ -331,8 +328,6 @@ impl Scanner {
             mode: self.mode,
             tools: &tools,
             offset: self.decided,
-            flat: &mut self.flat,
-            rescans: &mut self.rescans,
             cdata_end: &mut self.cdata_end,
             cdata_searched: &mut self.cdata_searched,
         };
@@ -430,7 +425,9 @@ fn partial_mark<S: AsRef<str>>(text: &str, marks: &[S]) -> usize {
     let bytes = text.as_bytes();
     let longest = marks.iter().map(|mark| mark.as_ref().len()).max().unwrap_or(1) - 1;
     let from = bytes.len().saturating_sub(longest);
-    (from..bytes.len()).find(|at| marks.iter().any(|mark| mark.as_ref().as_bytes().starts_with(&bytes[*at..]))).map_or(0, |at| bytes.len() - at)
+    (from..bytes.len())
+        .find(|at| marks.iter().any(|mark| mark.as_ref().as_bytes().starts_with(&bytes[*at..])))
+        .map_or(0, |at| bytes.len() - at)
 }
 
 fn may_continue(bytes: &[u8]) -> bool {

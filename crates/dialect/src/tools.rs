@@ -67,6 +67,12 @@ impl ToolTable {
         self.schemas.get(name).filter(|schema| schema.is_object())
     }
 
+    /// The parameters that must be given.
+    pub(crate) fn required(&self, name: &str) -> impl Iterator<Item = &str> {
+        let list = self.schema(name).and_then(|schema| schema.get("required")).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str)
+    }
+
     /// The only required parameter that takes a string, where there is exactly one required parameter.
     pub(crate) fn only_required(&self, name: &str) -> Option<&str> {
         let schema = self.schema(name)?;
@@ -97,6 +103,9 @@ impl ToolTable {
             if self.lists(name) {
                 return name;
             }
+        }
+        if let Some((stem, _)) = name.rsplit_once(':').filter(|(stem, _)| self.lists(stem)) {
+            return stem;
         }
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches([':', '_', '-', '.']);
         if self.lists(stem) { stem } else { written }

@@ -86,7 +86,7 @@ impl<'a> Types<'a> {
     }
 
     /// The value of text that carries no type of its own.
-    pub fn of_text(&self, text: &str, schema: Option<&Value>, repairs: &mut Repairs) -> Value {
+    pub fn of_text(&self, text: &str, schema: Option<&'a Value>, repairs: &mut Repairs) -> Value {
         let Some(schema) = schema else { return untyped(text) };
         let allowed = self.allowed(schema);
         if allowed.nothing() {
@@ -108,7 +108,11 @@ impl<'a> Types<'a> {
                 && (reading.value.is_array() && allowed.array || reading.value.is_object() && allowed.object)
             {
                 repairs.join(reading.repairs);
-                return reading.value;
+                let mut value = reading.value;
+                if self.mode.is_lenient() {
+                    self.fit_value(&mut value, schema, repairs, MAX_STEPS);
+                }
+                return value;
             }
             if allowed.array && self.mode.is_lenient() && !trimmed.starts_with('[') {
                 repairs.add(Repair::WrappedInArray);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::dialect::Dialect;
 use crate::format::{CallTag, Format, Keys, ParameterTag, Shape, Tags};
-use crate::formats::TABLE;
+use crate::formats;
 use crate::xml::{CDATA, CDATA_END};
 
 /// A call to be written.
@@ -22,7 +22,7 @@ impl Dialect {
     /// Writes calls in the format of this name. Nothing where there is no such format.
     #[must_use]
     pub fn write(format: &str, calls: &[WrittenCall<'_>]) -> Option<String> {
-        let format = TABLE.iter().find(|row| row.name == format)?;
+        let format = formats::all().find(|row| row.name == format)?;
         Some(match &format.shape {
             Shape::Object(keys) => objects(format, keys, calls),
             Shape::Headed { heads, .. } => headed(format, heads[0], calls),
@@ -30,7 +30,11 @@ impl Dialect {
             Shape::Python => {
                 let separator = if matches!(format.name, "olmo3" | "gemma3_tool_code") { "\n" } else { ", " };
                 let all = calls.iter().map(python_call).collect::<Vec<_>>().join(separator);
-                let all = if separator == "\n" { format!("{}{all}\n", if format.name == "olmo3" { "\n" } else { "" }) } else { format!("[{all}]") };
+                let all = if separator == "\n" {
+                    format!("{}{all}\n", if format.name == "olmo3" { "\n" } else { "" })
+                } else {
+                    format!("[{all}]")
+                };
                 section(format, &all)
             }
             Shape::Braces(mark) => {
@@ -92,7 +96,8 @@ fn headed(format: &Format, head: &str, calls: &[WrittenCall<'_>]) -> String {
             "react" => " {name}\nAction Input: ",
             _ => head,
         };
-        let head = head.replace("{name}", call.name).replace("{id}", call.id).replace("{function}", &format!("functions.{}:{place}", call.name));
+        let head =
+            head.replace("{name}", call.name).replace("{id}", call.id).replace("{function}", &format!("functions.{}:{place}", call.name));
         let arguments = Value::Object(call.arguments.clone());
         let body = if format.name == "deepseek_v3" { format!("```json\n{arguments}\n```") } else { arguments.to_string() };
         let close = if format.call.must_close { mark(format.call.close) } else { String::new() };

@@ -122,7 +122,13 @@ fn outside(text: &str, tags: &Tags, out: &mut String, repairs: &mut Repairs) {
 }
 
 /// A value that may hold elements.
-pub(crate) fn value<'a>(raw: &str, tags: &Tags, types: &Types<'a>, schema: Option<&'a Value>, repairs: &mut Repairs) -> Result<Value, Fault> {
+pub(crate) fn value<'a>(
+    raw: &str,
+    tags: &Tags,
+    types: &Types<'a>,
+    schema: Option<&'a Value>,
+    repairs: &mut Repairs,
+) -> Result<Value, Fault> {
     if !types.keeps_text(schema) && raw.trim_start().starts_with(tags.open) {
         if let Some(node) = elements(raw, tags, repairs)? {
             return Ok(convert(node, types, schema, repairs));
@@ -182,7 +188,11 @@ fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node
             let end = rest[step..].find(first).map_or(rest.len(), |found| found + step);
             let Some((_, node)) = stack.last_mut() else { return Ok(None) };
             let text = &rest[..end];
-            if tags.entities { node.text.push_str(&unescape(text, repairs)) } else { node.text.push_str(text) }
+            if tags.entities {
+                node.text.push_str(&unescape(text, repairs))
+            } else {
+                node.text.push_str(text)
+            }
             rest = &rest[end..];
         }
     }

@@ -40,10 +40,69 @@ fn assert_conserved(input: &[u8], items: &[Item]) {
 /// Pieces that formats are made of, so that random input is not only noise.
 fn fragments() -> Vec<String> {
     let mut fragments: Vec<String> = [
-        "{", "}", "[", "]", "(", ")", "\"", "'", "\\", ":", ",", ";", "\n", " ", "`", "```", "```json\n", "\n```\n", "<", ">", "</", "<|", "|>", "<![CDATA[", "]]>",
-        "name", "\"name\": \"f\"", "\"arguments\": {}", "{\"name\": \"f\", \"arguments\": {\"a\": 1}}", "{\"tool_calls\": [", "f(a=1)", "call:f{a:1}", "f", "=", "a",
-        "<think>", "</think>", "<function=f>", "</function>", "<parameter=a>", "</parameter>", "<invoke name=\"f\">", "</invoke>", "<parameter name=\"a\">", "<name>f</name>",
-        "<params>", "</params>", "<a>", "</a>", "//", "/*", "*/", "\u{4f60}", "🦀", "\u{fffd}", "to=functions.f", "<|message|>", "\r\n", "1", "true", "null", "\\u", "\\ud83d",
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        "\"",
+        "'",
+        "\\",
+        ":",
+        ",",
+        ";",
+        "\n",
+        " ",
+        "`",
+        "```",
+        "```json\n",
+        "\n```\n",
+        "<",
+        ">",
+        "</",
+        "<|",
+        "|>",
+        "<![CDATA[",
+        "]]>",
+        "name",
+        "\"name\": \"f\"",
+        "\"arguments\": {}",
+        "{\"name\": \"f\", \"arguments\": {\"a\": 1}}",
+        "{\"tool_calls\": [",
+        "f(a=1)",
+        "call:f{a:1}",
+        "f",
+        "=",
+        "a",
+        "<think>",
+        "</think>",
+        "<function=f>",
+        "</function>",
+        "<parameter=a>",
+        "</parameter>",
+        "<invoke name=\"f\">",
+        "</invoke>",
+        "<parameter name=\"a\">",
+        "<name>f</name>",
+        "<params>",
+        "</params>",
+        "<a>",
+        "</a>",
+        "//",
+        "/*",
+        "*/",
+        "\u{4f60}",
+        "🦀",
+        "\u{fffd}",
+        "to=functions.f",
+        "<|message|>",
+        "\r\n",
+        "1",
+        "true",
+        "null",
+        "\\u",
+        "\\ud83d",
     ]
     .iter()
     .map(|text| (*text).to_owned())
@@ -117,7 +176,8 @@ fn values() -> impl Strategy<Value = (Value, Value)> {
     let integer = any::<i32>().prop_map(|number| (json!(number), json!({"type": "integer"})));
     let number = (-1000i32..1000).prop_map(|number| (json!(f64::from(number) / 8.0), json!({"type": "number"})));
     let boolean = any::<bool>().prop_map(|yes| (json!(yes), json!({"type": "boolean"})));
-    let array = prop::collection::vec(any::<i16>(), 1..4).prop_map(|items| (json!(items), json!({"type": "array", "items": {"type": "integer"}})));
+    let array =
+        prop::collection::vec(any::<i16>(), 1..4).prop_map(|items| (json!(items), json!({"type": "array", "items": {"type": "integer"}})));
     let object = prop::collection::btree_map("[a-z]{1,6}", "[a-z0-9 ]{1,8}", 1..4).prop_map(|members| {
         let properties: Map<String, Value> = members.keys().map(|key| (key.clone(), json!({"type": "string"}))).collect();
         (json!(members), json!({"type": "object", "properties": properties}))

@@ -116,8 +116,10 @@ fn read_tools(file: &Path) -> Result<ToolTable, Failure> {
 
 fn find(name: &str) -> Result<Dialect, Failure> {
     Dialect::named(name).ok_or_else(|| {
-        let hint = suggest::nearest(name, Dialect::names())
-            .map_or_else(|| "helve parse --formats lists them".to_owned(), |near| format!("did you mean `{near}`? helve parse --formats lists all"));
+        let hint = suggest::nearest(name, Dialect::names()).map_or_else(
+            || "helve parse --formats lists them".to_owned(),
+            |near| format!("did you mean `{near}`? helve parse --formats lists all"),
+        );
         Failure::usage(format_args!("there is no dialect `{name}`")).hint(hint)
     })
 }

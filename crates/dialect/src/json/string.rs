@@ -196,7 +196,7 @@ impl Reader<'_> {
             }
             b'x' if python => return self.code_point(2, out),
             b'U' if python => return self.code_point(8, out),
-            b'0' if python => '\0',
+            b'0'..=b'7' if python => return self.octal(out),
             b'a' if python => '\u{7}',
             b'v' if python => '\u{b}',
             b'\n' if python => {
@@ -215,6 +215,15 @@ impl Reader<'_> {
         };
         out.push(simple);
         self.at += 2;
+        Ok(())
+    }
+
+    /// Up to three octal digits.
+    fn octal(&mut self, out: &mut String) -> Result<(), Fault> {
+        let digits = self.bytes[self.at + 1..].iter().take(3).take_while(|b| matches!(b, b'0'..=b'7')).count();
+        let code = u32::from_str_radix(&self.text[self.at + 1..self.at + 1 + digits], 8).ok().and_then(char::from_u32);
+        out.push(code.unwrap_or(char::REPLACEMENT_CHARACTER));
+        self.at += 1 + digits;
         Ok(())
     }
 

@@ -54,7 +54,15 @@ impl Bracketed {
         self.head.as_ref().is_some_and(|head| head.fenced)
     }
 
-    pub fn advance(&mut self, text: &str, format: &'static Format, keys: &[&'static Keys], stops: &[String], cx: &Cx<'_>, end: bool) -> Step {
+    pub fn advance(
+        &mut self,
+        text: &str,
+        format: &'static Format,
+        keys: &[&'static Keys],
+        stops: &[String],
+        cx: &Cx<'_>,
+        end: bool,
+    ) -> Step {
         if self.body.is_none() {
             match head::find(text, self.start, &mut self.searched, format, stops, cx, end) {
                 head::Found::More => return Step::More,
@@ -81,7 +89,9 @@ impl Bracketed {
             Reach::More if !end => Step::More,
             // Only the bracket around name and arguments may be missing: what it holds is whole.
             Reach::More if extent.depth() == 1 && matches!(format.shape, Shape::Object(_)) => {
-                Step::Done(text.len(), self.read(text[body..].trim_end(), format, keys, 1, cx).map_err(|_| Fault::cut()))
+                let result = self.read(text[body..].trim_end(), format, keys, 1, cx);
+                let whole = result.ok().filter(|parts| !parts.repairs.contains(Repair::MissingArguments));
+                Step::Done(text.len(), whole.ok_or_else(Fault::cut))
             }
             Reach::More => Step::Done(text.len(), Err(Fault::cut())),
         }
@@ -133,13 +143,7 @@ impl Bracketed {
 }
 
 /// Gives an argument without a name to the only parameter that must be there.
-pub(super) fn place(
-    value: Value,
-    name: &str,
-    arguments: &mut Map<String, Value>,
-    repairs: &mut Repairs,
-    cx: &Cx<'_>,
-) -> Result<(), Fault> {
+pub(super) fn place(value: Value, name: &str, arguments: &mut Map<String, Value>, repairs: &mut Repairs, cx: &Cx<'_>) -> Result<(), Fault> {
     match cx.tools.only_required(name) {
         Some(only) if !arguments.contains_key(only) => {
             repairs.add(Repair::PositionalArgument);

@@ -1,5 +1,7 @@
 //! What stands around calls: sections, lists, fences, separators. Reads one call after another until the frame closes.
 
+mod behind;
+
 use std::sync::Arc;
 
 use super::element::{Bracketed, Speech, Step};
@@ -9,7 +11,7 @@ use crate::call::{self, Parts};
 use crate::dialect::{Entry, MAX_NAME, Row, first_chars};
 use crate::fault::{Fault, Kind};
 use crate::format::Shape;
-use crate::json::{Extent, Reach, Syntax};
+use crate::json::{Extent, Reach};
 use crate::repair::{Repair, Repairs};
 use crate::tools::ToolTable;
 
@@ -297,7 +299,7 @@ impl Frame {
                 if let Reading::Bracketed(call) = &self.reading {
                     self.fenced |= call.fenced();
                 }
-                self.settle(text, at, result, cx);
+                self.settle(text, at, result);
                 None
             }
         }
@@ -319,8 +321,8 @@ impl Frame {
         }
     }
 
-    /// Takes the result of a call. A broken one ends at the first closing mark inside it: what follows may be whole.
-    fn settle(&mut self, text: &str, at: usize, result: Result<Parts, Fault>, cx: &mut Cx<'_>) {
+    /// Takes the result of a call.
+    fn settle(&mut self, text: &str, at: usize, result: Result<Parts, Fault>) {
         if at <= self.start && result.is_err() {
             // It is broken from its first byte: what follows is passed up to the next mark.
             self.at = self.start + text[self.start..].chars().next().map_or(0, char::len_utf8);
@@ -330,137 +332,7 @@ impl Frame {
         }
         self.at = at;
         self.phase = Phase::Behind;
-        if result.is_err() && *cx.rescans > 0 && !self.object {
-            let inner = &text[self.start..at];
-            if let Some(found) = self.row.stops.iter().filter_map(|stop| inner.find(stop.as_str())).min() {
-                *cx.rescans -= 1;
-                self.at = self.start + found;
-            }
-        }
         self.ready = Some(result);
-    }
-
-    /// Looks what follows a call.
-    fn behind(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Option<Flow> {
-        let format = self.row.format;
-        let next = blank_end(text, self.at);
-        let rest = &text[next..];
-        let Some(&first) = rest.as_bytes().first() else {
-            return if end { Some(self.flush(self.at, false, cx)) } else { Some(Flow::More) };
-        };
-        if self.fenced {
-            match literal(rest, "```", end) {
-                Match::Partly => return Some(Flow::More),
-                Match::Yes => {
-                    self.fenced = false;
-                    self.at = next + 3;
-                    return None;
-                }
-                Match::No => {}
-            }
-        }
-        if !self.call_closed {
-            match any(rest, format.call.close, end) {
-                (Match::Partly, _) => return Some(Flow::More),
-                (Match::Yes, length) => {
-                    self.at = next + length;
-                    self.call_closed = true;
-                    return if self.in_section() { None } else { Some(self.flush(self.at, false, cx)) };
-                }
-                _ => {}
-            }
-        }
-        if self.in_section()
-            && let Some(flow) = self.behind_in_section(text, next, first, cx, end)
-        {
-            return flow;
-        }
-        if matches!(first, b'}' | b']') && cx.mode.is_lenient() && (next == self.at || self.list == List::Open) && !self.is_tagged() {
-            self.repairs.add(Repair::ExtraBracket);
-            self.at = next + 1;
-            return None;
-        }
-        if cx.mode.is_lenient()
-            && let Some(marks) = &self.row.tags
-        {
-            // A call that is closed twice is closed once.
-            match any(rest, &marks.closing, end) {
-                (Match::Partly, _) => return Some(Flow::More),
-                (Match::Yes, length) => {
-                    self.repairs.add(Repair::ExtraBracket);
-                    self.at = next + length;
-                    return None;
-                }
-                _ => {}
-            }
-        }
-        if matches!(self.ready, Some(Err(_))) {
-            self.phase = Phase::Junk;
-            return None;
-        }
-        Some(self.flush(self.at, false, cx))
-    }
-
-    fn is_tagged(&self) -> bool {
-        self.row.tags.is_some()
-    }
-
-    /// Separators, lists, the next call, the end of the section. `None` where none of them follows.
-    #[expect(clippy::option_option, reason = "nothing found, go on, or a result")]
-    fn behind_in_section(&mut self, text: &str, next: usize, first: u8, cx: &mut Cx<'_>, end: bool) -> Option<Option<Flow>> {
-        let format = self.row.format;
-        let rest = &text[next..];
-        match (first, self.list) {
-            (b']', List::Open) => {
-                self.list = List::Closed;
-                self.at = next + 1;
-                return Some(None);
-            }
-            (b',', List::Open) => return Some(Some(self.flush(self.at, true, cx))),
-            (b'}', List::Closed) if self.object => {
-                self.section_closed = true;
-                return Some(Some(self.flush(next + 1, false, cx)));
-            }
-            (b',', List::Closed) if self.object => {
-                self.tail = Some(Extent::inside(Syntax::Json, next + 1));
-                self.phase = Phase::Tail;
-                return Some(None);
-            }
-            _ => {}
-        }
-        if !self.object {
-            match any(rest, format.section.close, end) {
-                (Match::Partly, _) => return Some(Some(Flow::More)),
-                (Match::Yes, length) => {
-                    self.section_closed = true;
-                    return Some(Some(self.flush(next + length, false, cx)));
-                }
-                _ => {}
-            }
-        }
-        match any(rest, format.noise, end) {
-            (Match::Partly, _) => return Some(Some(Flow::More)),
-            (Match::Yes, length) => {
-                self.at = next + length;
-                return Some(None);
-            }
-            _ => {}
-        }
-        if self.list == List::Closed {
-            return None;
-        }
-        let separated = matches!(first, b';' | b',') && self.list == List::None;
-        let from = if separated { blank_end(text, next + 1) } else { next };
-        let follows = if format.call.open.is_empty() {
-            if text[from..].is_empty() && !end { Match::Partly } else { self.row.can_start(&text[from..], end) }
-        } else {
-            any(&text[from..], format.call.open, end).0
-        };
-        match follows {
-            Match::Partly => Some(Some(Flow::More)),
-            Match::Yes => Some(Some(self.flush(self.at, true, cx))),
-            Match::No => None,
-        }
     }
 
     /// Other members behind the list of calls.

@@ -139,7 +139,9 @@ fn without_arguments(head: &str, at: usize, heads: &[&str], cx: &Cx<'_>) -> Foun
                 Err(fault) => Found::Broken(at, fault),
             }
         }
-        Some((name, _)) => Found::Broken(at, Fault::syntax(format!("the call of {name} has no arguments; write {{}} where there are none"))),
+        Some((name, _)) => {
+            Found::Broken(at, Fault::syntax(format!("the call of {name} has no arguments; write {{}} where there are none")))
+        }
         None => Found::Broken(at, call::no_name()),
     }
 }
@@ -196,7 +198,8 @@ fn fit(template: &str, head: &str) -> Option<(String, Option<String>)> {
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 256
-        && !text.contains(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '{' | '}' | '(' | ')' | '[' | ']' | '"' | '\'' | '`' | ','))
+        && !text
+            .contains(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '{' | '}' | '(' | ')' | '[' | ']' | '"' | '\'' | '`' | ','))
 }
 
 /// Input that is plain text: the value of the only required parameter.

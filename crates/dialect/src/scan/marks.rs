@@ -15,8 +15,9 @@ pub(crate) struct TagMarks {
     pub call_close: Vec<String>,
     /// What may follow the closing tag of a value.
     pub structure: Vec<String>,
-    /// What may follow the closing tag of a call.
-    pub after_call: Vec<String>,
+    /// What closes the section, and what opens the next one.
+    pub outer: Vec<String>,
+    pub section_open: Vec<String>,
     /// How the next parameter begins.
     pub parameter_open: String,
     /// The tags of keys and values that stand apart.
@@ -57,7 +58,8 @@ impl TagMarks {
             tags,
             format,
             structure: [wrappers, call_close.clone(), outer.clone()].concat(),
-            after_call: [outer.clone(), call_open.clone()].concat(),
+            outer,
+            section_open: owned(format.section.open),
             pair: match tags.parameter {
                 ParameterTag::Pair(key, value) => Some((close(key), open(value))),
                 _ => None,

@@ -29,6 +29,7 @@ pub(crate) struct Tagged {
     parameters: Vec<Parameter>,
     value: Option<(Parameter, ValueScan)>,
     wrapped: bool,
+    unwrapped: bool,
     repairs: Repairs,
 }
 
@@ -67,6 +68,7 @@ impl Tagged {
             parameters: Vec::new(),
             value: None,
             wrapped: false,
+            unwrapped: false,
             repairs: Repairs::default(),
         }
     }
@@ -209,7 +211,8 @@ impl Tagged {
             (Match::Partly, _) => return Part::More,
             _ => {}
         }
-        if end && cx.mode.is_lenient() && !self.parameters.is_empty() && marks.call_close.iter().any(|mark| partly(rest, mark, marks.tags)) {
+        if end && cx.mode.is_lenient() && !self.parameters.is_empty() && marks.call_close.iter().any(|mark| partly(rest, mark, marks.tags))
+        {
             self.at = text.len();
             return self.run_out(text, marks, cx);
         }
@@ -218,7 +221,11 @@ impl Tagged {
 
     /// The text ended between two parameters.
     fn run_out(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>) -> Part {
-        if !cx.mode.is_lenient() || self.parameters.is_empty() {
+        // Only the outermost mark may be missing; where the call has one of its own inside a section, that one may not.
+        let outermost = (marks.closing.is_empty() || marks.format.section.close.is_empty()) && self.wrapped == self.unwrapped;
+        let missing = |name: &str| !self.parameters.iter().any(|parameter| parameter.key == name);
+        let lacks = cx.tools.required(self.name.as_deref().unwrap_or_default()).any(missing);
+        if !cx.mode.is_lenient() || !outermost || self.parameters.is_empty() || lacks {
             return Part::Done(Step::Done(text.len(), Err(Fault::cut())));
         }
         self.repairs.add(Repair::MissingClose);
@@ -231,7 +238,10 @@ impl Tagged {
         let junk = |this: &Self| {
             let place = this.parameters.last().or(this.value.as_ref().map(|(parameter, _)| parameter));
             let place = place.map_or_else(|| "the tool's name".to_owned(), |parameter| format!("the parameter {:?}", parameter.key));
-            Part::Done(Step::Done(this.at, Err(Fault::syntax(format!("behind {place}, another parameter or the end of the call was expected")))))
+            Part::Done(Step::Done(
+                this.at,
+                Err(Fault::syntax(format!("behind {place}, another parameter or the end of the call was expected"))),
+            ))
         };
         let opening = match literal(rest, tags.open, end) {
             Match::Yes => tags.open.len(),
@@ -264,6 +274,7 @@ impl Tagged {
                     return Part::Go;
                 }
                 if self.wrapped && inside.strip_prefix('/').is_some_and(|name| wrappers.contains(&name.trim_end())) {
+                    self.unwrapped = true;
                     self.at = after;
                     return Part::Go;
                 }

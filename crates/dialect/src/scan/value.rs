@@ -40,7 +40,6 @@ pub(super) struct ValueScan {
     again: Option<String>,
     nested: usize,
     calls: usize,
-    nesting: bool,
     honours_cdata: bool,
     seen_close: bool,
     /// Something inside the value was passed over.
@@ -57,7 +56,6 @@ impl ValueScan {
             again,
             nested: 0,
             calls: 0,
-            nesting: true,
             honours_cdata: tags.cdata,
             seen_close: false,
             passed: false,
@@ -74,19 +72,13 @@ impl ValueScan {
         end: bool,
     ) -> Look {
         let first = marks.tags.open.as_bytes()[0];
-        if self.nesting && *cx.flat {
-            self.nesting = false;
-        }
         loop {
             let Some(found) = memchr::memchr(first, &text.as_bytes()[self.at..]) else {
                 self.at = text.len();
                 if !end {
                     return Look::More;
                 }
-                if !self.again_without_nesting(cx) {
-                    return Look::Cut;
-                }
-                continue;
+                return self.without_nesting(text, marks).unwrap_or(Look::Cut);
             };
             self.at += found;
             let rest = &text[self.at..];
@@ -125,18 +117,20 @@ impl ValueScan {
         Look::Ends { value: self.start..value_end, next }
     }
 
-    /// At the end of the text, looks once more without passing over calls inside it.
-    fn again_without_nesting(&mut self, cx: &mut Cx<'_>) -> bool {
-        if !self.nesting || !self.passed {
-            return false;
+    /// At the end of the text, after something inside the value was passed over: what looked like a call inside it may have been
+    /// a word. Then the value ends at the last closing tag, and behind it is nothing but the marks that close the call. Anything
+    /// else may be a value that was cut, with a whole call inside it.
+    fn without_nesting(&self, text: &str, marks: &TagMarks) -> Option<Look> {
+        let close = text[self.start..].rfind(&self.close).filter(|_| self.passed)? + self.start;
+        let mut at = blank_end(text, close + self.close.len());
+        while at < text.len() {
+            let (Match::Yes, length) = any(&text[at..], &marks.structure, true) else { return None };
+            if marks.structure.iter().any(|mark| *mark == marks.parameter_open && text[at..].starts_with(mark.as_str())) {
+                return None;
+            }
+            at = blank_end(text, at + length);
         }
-        // For the whole message, or many such values would each be looked through twice.
-        *cx.flat = true;
-        self.nesting = false;
-        self.calls = 0;
-        self.nested = 0;
-        self.at = self.start;
-        true
+        Some(self.ends(close, close + self.close.len()))
     }
 
     /// Passes over CDATA. Where its end is missing, or belongs to another value, it is not honoured.
@@ -184,24 +178,22 @@ impl ValueScan {
         end: bool,
     ) -> Option<Look> {
         let rest = &text[self.at..];
-        if self.nesting {
-            match self.again.as_deref().map_or(Match::No, |again| literal(rest, again, end)) {
-                Match::Partly => return Some(Look::More),
-                Match::Yes => {
-                    self.nested += 1;
-                    self.passed = true;
-                }
-                Match::No => {}
+        match self.again.as_deref().map_or(Match::No, |again| literal(rest, again, end)) {
+            Match::Partly => return Some(Look::More),
+            Match::Yes => {
+                self.nested += 1;
+                self.passed = true;
             }
-            match any(rest, &marks.call_open, end) {
-                (Match::Partly, _) => return Some(Look::More),
-                (Match::Yes, _) => {
-                    self.calls += 1;
-                    self.passed = true;
-                    return None;
-                }
-                _ => {}
+            Match::No => {}
+        }
+        match any(rest, &marks.call_open, end) {
+            (Match::Partly, _) => return Some(Look::More),
+            (Match::Yes, _) => {
+                self.calls += 1;
+                self.passed = true;
+                return None;
             }
+            _ => {}
         }
         match any(rest, &marks.call_close, end) {
             (Match::Partly, _) => return Some(Look::More),
@@ -215,7 +207,7 @@ impl ValueScan {
                     Match::No => None,
                     Match::Yes => {
                         repairs.add(Repair::MissingParameterClose);
-                        Some(self.ends(self.at, self.at))
+                        Some(self.unclosed(text, marks))
                     }
                 };
             }
@@ -268,7 +260,18 @@ impl ValueScan {
             return None;
         }
         repairs.add(Repair::MissingParameterClose);
-        Some(self.ends(self.at, self.at))
+        Some(self.unclosed(text, marks))
+    }
+
+    /// The value ends here, though nothing closed it. The line break before the next tag is layout.
+    fn unclosed(&self, text: &str, marks: &TagMarks) -> Look {
+        let value = &text[self.start..self.at];
+        let value = if marks.tags.lines {
+            value
+        } else {
+            value.strip_suffix('\n').map_or(value, |value| value.strip_suffix('\r').unwrap_or(value))
+        };
+        self.ends(self.start + value.len(), self.at)
     }
 }
 
@@ -310,7 +313,21 @@ fn after_call(text: &str, at: usize, marks: &TagMarks, end: bool) -> Match {
         return Match::No;
     }
     if rest.is_empty() {
-        return if end { Match::Yes } else { Match::Partly };
+        // Where a section must close too, the end of the text proves nothing.
+        return if end { Match::of(marks.outer.is_empty()) } else { Match::Partly };
     }
-    any(rest, &marks.after_call, end).0
+    match any(rest, &marks.outer, end) {
+        (Match::Yes, length) => {
+            // Behind the section there is nothing, or another one; anything else shows that this was text.
+            let after = next + length;
+            let next = blank_end(text, after);
+            match (text[next..].is_empty(), next - after > MAX_BLANK) {
+                (_, true) => Match::No,
+                (true, _) => Match::of(end).or_partly(),
+                (false, _) => any(&text[next..], &marks.section_open, end).0,
+            }
+        }
+        (Match::Partly, _) => Match::Partly,
+        (Match::No, _) => any(rest, &marks.call_open, end).0,
+    }
 }

@@ -101,7 +101,7 @@ impl Scanner {
         if self.inline.is_some() {
             self.open_ticks(text, text.len());
         }
-        if self.at_start && !text.trim().is_empty() {
+        if self.at_start && blank_end(text, 0) < text.len() {
             self.at_start = false;
         }
         self.after_call = false;
@@ -162,12 +162,15 @@ impl Scanner {
 
     fn framed(&self, text: &str, lead: usize, compiled: &Compiled, end: bool) -> Option<Box<Frame>> {
         let byte = usize::from(*text.as_bytes().get(lead)?);
-        compiled.anchored[byte].with(None).iter().map(|place| &compiled.markers[usize::from(*place)]).filter(|marker| marker.anchor == 0).find_map(|marker| {
-            match self.meaning(marker, text, lead, lead, end) {
+        compiled.anchored[byte]
+            .with(None)
+            .iter()
+            .map(|place| &compiled.markers[usize::from(*place)])
+            .filter(|marker| marker.anchor == 0)
+            .find_map(|marker| match self.meaning(marker, text, lead, lead, end) {
                 Here::Frame(frame) => Some(frame),
                 _ => None,
-            }
-        })
+            })
     }
 
     /// What the marks say of a place. Also says where the mark begins.
@@ -262,7 +265,9 @@ impl Scanner {
         }
         match first {
             // Several formats, and none fits: words. One format: a mistake in it.
-            Some((row, entry, _)) if own == 1 => Here::Frame(Box::new(Frame::new(Arc::clone(row), entry, &marker.text, lead + length, Repairs::default()))),
+            Some((row, entry, _)) if own == 1 => {
+                Here::Frame(Box::new(Frame::new(Arc::clone(row), entry, &marker.text, lead + length, Repairs::default())))
+            }
             _ if marker.token => Here::Markup(length),
             _ => Here::Nothing,
         }
@@ -274,8 +279,14 @@ impl Scanner {
         let window = first_chars(rest, MAX_NAME);
         match window.find(tags.tags.end) {
             Some(close) if window[close + tags.tags.end.len()..].trim_start().starts_with('{') => Match::No,
-            Some(close) if window[close + tags.tags.end.len()..].trim_start().is_empty() && !end && window.len() == rest.len() => Match::Partly,
-            Some(close) => Match::of(window[..close].split(['=', '"', ' ', '\'']).any(|word| self.tools.knows(word) && !word.is_empty() && !word.starts_with('<') && word != "name")),
+            Some(close) if window[close + tags.tags.end.len()..].trim_start().is_empty() && !end && window.len() == rest.len() => {
+                Match::Partly
+            }
+            Some(close) => Match::of(
+                window[..close]
+                    .split(['=', '"', ' ', '\''])
+                    .any(|word| self.tools.knows(word) && !word.is_empty() && !word.starts_with('<') && word != "name"),
+            ),
             None if window.len() < rest.len() || end => Match::No,
             None => Match::Partly,
         }
@@ -436,7 +447,7 @@ fn standing(marker: &Marker, text: &str, end: bool) -> (Match, usize) {
 /// Thoughts end at their own mark.
 fn closing(close: &'static str) -> &'static [&'static str] {
     static CLOSES: std::sync::LazyLock<Vec<[&'static str; 1]>> = std::sync::LazyLock::new(|| {
-        crate::formats::TABLE.iter().flat_map(|format| format.thinks).map(|(_, close)| [*close]).chain([["</think>"], ["</thinking>"]]).collect()
+        crate::formats::all().flat_map(|format| format.thinks).map(|(_, close)| [*close]).chain([["</think>"], ["</thinking>"]]).collect()
     });
     CLOSES.iter().find(|known| known[0] == close).map_or(&["</think>"], |known| known.as_slice())
 }

@@ -1,0 +1,189 @@
+//! A format in a dialect: its marks put together, and whether what follows a mark fits it.
+
+use crate::format::{CallTag, Format, Keys, Shape};
+use crate::scan::{Match, TagMarks, any, blank_end, literal};
+
+/// Names, and the white space before them, are looked through this far.
+pub(crate) const MAX_NAME: usize = 256;
+
+/// Where a frame is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// Behind the mark of a section.
+    Section,
+    /// Behind the mark of a call.
+    Call,
+    /// At the mark of a call, which is part of it.
+    Element,
+    /// At a call without any mark.
+    Bare,
+}
+
+/// A format in a dialect.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub format: &'static Format,
+    pub tags: Option<TagMarks>,
+    pub keys: Vec<&'static Keys>,
+    /// What ends a value from outside.
+    pub stops: Vec<String>,
+    /// What opens a section or a call.
+    pub opens: Vec<String>,
+    /// It came in because it shares a mark with a format of the dialect, and counts only where that one does not fit.
+    pub foreign: bool,
+}
+
+impl Row {
+    pub fn new(format: &'static Format, foreign: bool) -> Self {
+        let tags = match &format.shape {
+            Shape::Tagged(tags) => Some(TagMarks::new(format, tags)),
+            _ => None,
+        };
+        let keys = match &format.shape {
+            Shape::Object(keys) => vec![keys],
+            _ => Vec::new(),
+        };
+        let owned = |marks: &[&str]| -> Vec<String> {
+            marks.iter().filter(|mark| !mark.starts_with(['{', '}'])).map(|mark| (*mark).to_owned()).collect()
+        };
+        let own = tags.as_ref().map(|tags| tags.closing.clone()).unwrap_or_default();
+        let stops = [own, owned(format.call.close), owned(format.section.close)].concat();
+        let opens = [owned(format.call.open), owned(format.section.open)].concat();
+        Self { format, tags, keys, stops, opens, foreign }
+    }
+
+    /// Whether a call of this shape can start here.
+    pub fn can_start(&self, rest: &str, end: bool) -> Match {
+        let first = rest.as_bytes().first().copied().unwrap_or(0);
+        match &self.format.shape {
+            Shape::Object(_) => Match::of(first == b'{'),
+            Shape::Channel => match any(rest, self.format.call.open, end).0 {
+                Match::No => literal(rest, "to=", end),
+                found => found,
+            },
+            Shape::Braces(_) => literal(rest, "call:", end),
+            // Prompted models put marks around a name.
+            Shape::Headed { .. } => Match::of(starts_word(rest.trim_start_matches(if self.format.weak { &['`', '*', '"'][..] } else { &[] }))),
+            Shape::Python => {
+                if !starts_word(rest) {
+                    return Match::No;
+                }
+                let window = first_chars(rest, MAX_NAME);
+                match window.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))) {
+                    Some(at) => Match::of(rest[at..].starts_with('(')),
+                    None if end || window.len() < rest.len() => Match::No,
+                    None => Match::Partly,
+                }
+            }
+            Shape::Tagged(tags) => match tags.call {
+                CallTag::Text(_) => Match::of(starts_word(rest)),
+                CallTag::Child(_) => {
+                    self.tags.as_ref().and_then(|tags| tags.name.as_ref()).map_or(Match::No, |(open, _)| literal(rest, open, end))
+                }
+                _ => self.tags.as_ref().map_or(Match::No, |tags| any(rest, &tags.call_open, end).0),
+            },
+        }
+    }
+
+    /// Whether what follows the mark fits this format, as far as its first bytes tell.
+    pub fn fits(&self, entry: Entry, body: &str, end: bool) -> Match {
+        let rest = &body[blank_end(body, 0)..];
+        if body.len() - rest.len() > MAX_NAME {
+            return Match::No;
+        }
+        if rest.is_empty() {
+            return if end { Match::No } else { Match::Partly };
+        }
+        if entry == Entry::Element {
+            return Match::Yes;
+        }
+        if entry == Entry::Section {
+            match any(rest, self.format.noise, end).0 {
+                Match::No => {}
+                found => return found,
+            }
+            if self.format.list {
+                if let Some(inner) = rest.strip_prefix('[') {
+                    let inner = &inner[blank_end(inner, 0)..];
+                    return match inner.is_empty() {
+                        true if end => Match::No,
+                        true => Match::Partly,
+                        false if inner.starts_with(']') => Match::Yes,
+                        false => self.can_start(inner, end),
+                    };
+                }
+            }
+            if rest.starts_with('`') {
+                return Match::of(matches!(self.format.shape, Shape::Object(_)));
+            }
+            if !self.format.call.open.is_empty() {
+                return any(rest, self.format.call.open, end).0;
+            }
+        }
+        match &self.format.shape {
+            Shape::Headed { .. } => self.fits_head(rest, end),
+            Shape::Tagged(tags) if matches!(tags.call, CallTag::Text(_)) => self.fits_text(rest, end),
+            _ => self.can_start(rest, end),
+        }
+    }
+
+    /// A name, then the first key or the end: not a word of prose.
+    fn fits_text(&self, rest: &str, end: bool) -> Match {
+        if !starts_word(rest) {
+            return Match::No;
+        }
+        let Some(tags) = &self.tags else { return Match::No };
+        let window = first_chars(rest, MAX_NAME);
+        let Some(at) = window.find(['<', '{']) else {
+            return if end || window.len() < rest.len() { Match::No } else { Match::Partly };
+        };
+        let separator = match tags.tags.call {
+            CallTag::Text(Some(separator)) => separator.to_owned(),
+            _ => tags.parameter_open.clone(),
+        };
+        let key_close = tags.pair.as_ref().map_or("", |(close, _)| close.as_str());
+        let marks: Vec<&str> =
+            [separator.as_str(), &tags.parameter_open, key_close].into_iter().chain(self.format.call.close.iter().copied()).collect();
+        any(&rest[at..], &marks, end).0
+    }
+
+    /// A name and its separator before the brace.
+    fn fits_head(&self, rest: &str, end: bool) -> Match {
+        if !starts_word(rest) {
+            return Match::No;
+        }
+        let window = first_chars(rest, MAX_NAME);
+        match window.find(['{', '\n', ' ', '<', '[']) {
+            Some(_) => Match::Yes,
+            None if window.len() < rest.len() => Match::No,
+            None if end => Match::Yes,
+            None => Match::Partly,
+        }
+    }
+}
+
+/// The first characters of a text, at most so many.
+pub(crate) fn first_chars(text: &str, count: usize) -> &str {
+    &text[..text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)]
+}
+
+fn starts_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
+/// Formats behind the same mark understand each other's keys; so do those without a mark.
+pub(super) fn share_keys(rows: &mut [Row]) {
+    let opens = |row: &Row| row.format.section.open.to_vec();
+    let all: Vec<(Vec<&str>, bool, Vec<&'static Keys>)> =
+        rows.iter().filter(|row| !row.foreign).map(|row| (opens(row), row.format.bare, row.keys.clone())).collect();
+    for row in rows.iter_mut().filter(|row| !row.keys.is_empty() && !row.foreign) {
+        for (others, bare, keys) in &all {
+            let shared = (row.format.bare && *bare) || others.iter().any(|open| row.format.section.open.contains(open));
+            for key in keys.iter().filter(|_| shared) {
+                if !row.keys.iter().any(|own| std::ptr::eq(*own, *key)) && !key.python {
+                    row.keys.push(key);
+                }
+            }
+        }
+    }
+}
