@@ -154,13 +154,13 @@ fn split(
     tools: &ToolTable,
     repairs: &mut Repairs,
 ) -> Result<(String, Option<Value>), Fault> {
-    if keys.iter().any(|keys| keys.by_key) || (mode.is_lenient() && map.len() == 1 && map.keys().all(|key| tools.lists(key))) {
-        if let (1, Some(name)) = (map.len(), map.keys().next().cloned()) {
-            if !keys.iter().any(|keys| keys.by_key) {
-                repairs.add(Repair::OtherKey);
-            }
-            return Ok((name.clone(), map.remove(&name)));
+    if (keys.iter().any(|keys| keys.by_key) || (mode.is_lenient() && map.len() == 1 && map.keys().all(|key| tools.lists(key))))
+        && let (1, Some(name)) = (map.len(), map.keys().next().cloned())
+    {
+        if !keys.iter().any(|keys| keys.by_key) {
+            repairs.add(Repair::OtherKey);
         }
+        return Ok((name.clone(), map.remove(&name)));
     }
     for keys in keys {
         if matches!(map.get(keys.name), Some(Value::String(_))) && map.contains_key(keys.arguments) {

@@ -17,7 +17,7 @@ impl Dialect {
     /// Every format; the text decides which.
     #[must_use]
     pub fn auto() -> Self {
-        static AUTO: LazyLock<Dialect> = LazyLock::new(|| Dialect(Arc::new(Compiled::new("auto", formats::all().collect()))));
+        static AUTO: LazyLock<Dialect> = LazyLock::new(|| Dialect(Arc::new(Compiled::new("auto", &formats::all().collect::<Vec<_>>()))));
         AUTO.clone()
     }
 
@@ -32,7 +32,7 @@ impl Dialect {
             name => name,
         };
         let place = formats::all().position(|format| format.name == name)?;
-        let make = || Self(Arc::new(Compiled::new(name, formats::all().filter(|row| row.name == name).collect())));
+        let make = || Self(Arc::new(Compiled::new(name, &formats::all().filter(|row| row.name == name).collect::<Vec<_>>())));
         Some(NAMED[place].get_or_init(make).clone())
     }
 
@@ -40,7 +40,7 @@ impl Dialect {
     #[must_use]
     pub fn of(names: &[&str]) -> Option<Self> {
         let rows: Vec<_> = formats::all().filter(|format| names.contains(&format.name)).collect();
-        (!rows.is_empty()).then(|| Self(Arc::new(Compiled::new(&names.join("+"), rows))))
+        (!rows.is_empty()).then(|| Self(Arc::new(Compiled::new(&names.join("+"), &rows))))
     }
 
     /// The names of all formats.
@@ -213,7 +213,7 @@ const TAILS: [&str; 9] = [
 ];
 
 impl Compiled {
-    fn new(name: &str, formats: Vec<&'static Format>) -> Self {
+    fn new(name: &str, formats: &[&'static Format]) -> Self {
         let shares = |other: &Format| {
             let opens = |format: &Format| format.section.open.iter().chain(format.call.open).copied().collect::<Vec<_>>();
             formats.iter().any(|own| opens(own).iter().any(|open| opens(other).contains(open)))

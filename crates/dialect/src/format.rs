@@ -109,6 +109,7 @@ impl Shape {
 
 /// Which keys of an object mean what.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "a row of a table")]
 pub(crate) struct Keys {
     pub name: &'static str,
     pub arguments: &'static str,

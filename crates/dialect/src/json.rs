@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
                     }
                     // Python's own grammar has the comma before the end.
                     if self.syntax != Syntax::Python {
-                        self.mend(Repair::TrailingComma, "no comma before the closing bracket")?;
+                        self.mend(Repair::TrailingComma, "the closing bracket without a comma before it")?;
                     }
                     self.at += 1;
                     value = self.shut();
@@ -429,7 +429,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Passes over white space, and over comments where they are mended. Whoever looks next finds those that are not.
-    #[inline(always)]
+    #[inline]
     fn blank(&mut self) {
         let plain = |at: usize| self.bytes.get(at).is_some_and(|byte| PLAIN[usize::from(*byte)]);
         if plain(self.at) {

@@ -43,8 +43,6 @@ repairs! {
     BadEscape = "bad_escape",
     /// Half of a surrogate pair, replaced.
     LoneSurrogate = "lone_surrogate",
-    /// Bytes that are not UTF-8, replaced.
-    InvalidUtf8 = "invalid_utf8",
     /// The last closing brackets were missing.
     MissingBracket = "missing_bracket",
     /// There was a closing bracket too many.

@@ -99,6 +99,7 @@ enum State {
 
 /// Finds the calls in a stream of text.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that was seen")]
 pub struct Scanner {
     dialect: Dialect,
     mode: Mode,

@@ -11,6 +11,7 @@ const MAX_STEPS: usize = 64;
 
 /// What a schema allows, as far as it matters for reading text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a set of types")]
 struct Allowed {
     string: bool,
     integer: bool,
@@ -114,9 +115,10 @@ impl<'a> Types<'a> {
                 }
                 return value;
             }
-            if allowed.array && self.mode.is_lenient() && !trimmed.starts_with('[') {
+            let items = self.follow(schema).get("items");
+            // A list of lists is not guessed.
+            if allowed.array && self.mode.is_lenient() && !trimmed.starts_with('[') && !self.wants_array(items) {
                 repairs.add(Repair::WrappedInArray);
-                let items = self.follow(schema).get("items");
                 return Value::Array(vec![self.of_text(trimmed, items, repairs)]);
             }
         }
@@ -152,12 +154,11 @@ impl<'a> Types<'a> {
             "null" if allowed.null => return Some(Value::Null),
             _ => {}
         }
-        if allowed.integer || allowed.number {
-            if let Some(number) = json_number(text)
-                && (allowed.number || !number.is_f64())
-            {
-                return Some(Value::Number(number));
-            }
+        if (allowed.integer || allowed.number)
+            && let Some(number) = json_number(text)
+            && (allowed.number || !number.is_f64())
+        {
+            return Some(Value::Number(number));
         }
         if !self.mode.is_lenient() {
             return None;
@@ -181,7 +182,7 @@ impl<'a> Types<'a> {
         if let Some(exact) = choices.iter().find(|choice| choice.as_str() == Some(text)) {
             return Some(exact.clone());
         }
-        if let Some(typed) = choices.iter().find(|choice| !choice.is_string() && choice.to_string() == text) {
+        if let Some(typed) = choices.iter().find(|choice| !choice.is_string() && *choice == text) {
             return Some(typed.clone());
         }
         if !self.mode.is_lenient() {
@@ -252,7 +253,9 @@ impl<'a> Types<'a> {
                     }
                 }
             }
-            Value::Number(_) | Value::Bool(_) | Value::Object(_) if allowed.array && !fits(value, allowed) => {
+            Value::Number(_) | Value::Bool(_) | Value::Object(_)
+                if allowed.array && !fits(value, allowed) && !self.wants_array(self.follow(schema).get("items")) =>
+            {
                 repairs.add(Repair::WrappedInArray);
                 let mut only = std::mem::take(value);
                 if let Some(schema) = self.follow(schema).get("items") {
@@ -282,10 +285,7 @@ impl<'a> Types<'a> {
                     }
                 }
                 let choices = schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const"));
-                for choice in choices.filter(|choice| choice.is_string()) {
-                    debug_assert!(choice.is_string());
-                    allowed.string = true;
-                }
+                allowed.string |= choices.into_iter().any(Value::is_string);
                 if schema.get("properties").is_some() {
                     allowed.object = true;
                 }

@@ -1,5 +1,7 @@
 //! Writes calls the way a model writes them: for examples, for histories, and to test that everything written can be read.
 
+use std::fmt::Write;
+
 use serde_json::{Map, Value, json};
 
 use crate::dialect::Dialect;
@@ -117,7 +119,7 @@ fn tagged(format: &Format, tags: &Tags, calls: &[WrittenCall<'_>]) -> String {
         let break_line = if tags.lines || matches!(tags.parameter, ParameterTag::Child(_)) { "\n" } else { "" };
         let end = match tags.call {
             CallTag::Equals(stem) => {
-                text += &format!("\n{}\n", tag(&format!("{stem}={}", call.name)));
+                let _ = write!(text, "\n{}\n", tag(&format!("{stem}={}", call.name)));
                 format!("{}\n", close(stem))
             }
             CallTag::Attribute(stem, attribute) => {
@@ -127,11 +129,11 @@ fn tagged(format: &Format, tags: &Tags, calls: &[WrittenCall<'_>]) -> String {
                 close(stem)
             }
             CallTag::Text(separator) => {
-                text += &format!("{}{}", call.name, separator.unwrap_or(if format.name == "glm47" { "" } else { "\n" }));
+                let _ = write!(text, "{}{}", call.name, separator.unwrap_or(if format.name == "glm47" { "" } else { "\n" }));
                 String::new()
             }
             CallTag::Child(child) => {
-                text += &format!("\n  {}{}{}", tag(child), call.name, close(child));
+                let _ = write!(text, "\n  {}{}{}", tag(child), call.name, close(child));
                 String::new()
             }
         };
@@ -140,14 +142,14 @@ fn tagged(format: &Format, tags: &Tags, calls: &[WrittenCall<'_>]) -> String {
             _ => None,
         };
         if let Some(wrapper) = wrapper {
-            text += &format!("\n  {}\n", tag(wrapper));
+            let _ = write!(text, "\n  {}\n", tag(wrapper));
         }
         for (key, value) in call.arguments {
             text += &parameter(format, tags, key, value);
             text += break_line;
         }
         if let Some(wrapper) = wrapper {
-            text += &format!("  {}\n", close(wrapper));
+            let _ = writeln!(text, "  {}", close(wrapper));
         }
         format!("{text}{end}{}", mark(format.call.close))
     };

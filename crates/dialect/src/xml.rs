@@ -25,16 +25,13 @@ pub(crate) fn attribute(inside: &str, name: &str, repairs: &mut Repairs) -> Opti
             continue;
         };
         let after = after.trim_start();
-        let (value, next, bare) = match after.chars().next() {
-            Some(quote @ ('"' | '\'')) => {
-                let inner = &after[1..];
-                let close = inner.find(quote)?;
-                (&inner[..close], &inner[close + 1..], false)
-            }
-            _ => {
-                let close = after.find(char::is_whitespace).unwrap_or(after.len());
-                (after[..close].trim_end_matches('/'), &after[close..], true)
-            }
+        let (value, next, bare) = if let Some(quote @ ('"' | '\'')) = after.chars().next() {
+            let inner = &after[1..];
+            let close = inner.find(quote)?;
+            (&inner[..close], &inner[close + 1..], false)
+        } else {
+            let close = after.find(char::is_whitespace).unwrap_or(after.len());
+            (after[..close].trim_end_matches('/'), &after[close..], true)
         };
         if key == name {
             if bare {
@@ -98,16 +95,13 @@ pub(crate) fn plain(raw: &str, tags: &Tags, repairs: &mut Repairs) -> String {
     while let Some(start) = rest.find(CDATA) {
         outside(&rest[..start], tags, &mut out, repairs);
         let inner = &rest[start + CDATA.len()..];
-        match inner.find(CDATA_END) {
-            Some(end) => {
-                out.push_str(&inner[..end]);
-                rest = &inner[end + CDATA_END.len()..];
-            }
-            None => {
-                repairs.add(Repair::MissingCdataEnd);
-                out.push_str(inner);
-                rest = "";
-            }
+        if let Some(end) = inner.find(CDATA_END) {
+            out.push_str(&inner[..end]);
+            rest = &inner[end + CDATA_END.len()..];
+        } else {
+            repairs.add(Repair::MissingCdataEnd);
+            out.push_str(inner);
+            rest = "";
         }
     }
     outside(rest, tags, &mut out, repairs);
@@ -129,10 +123,11 @@ pub(crate) fn value<'a>(
     schema: Option<&'a Value>,
     repairs: &mut Repairs,
 ) -> Result<Value, Fault> {
-    if !types.keeps_text(schema) && raw.trim_start().starts_with(tags.open) {
-        if let Some(node) = elements(raw, tags, repairs)? {
-            return Ok(convert(node, types, schema, repairs));
-        }
+    if !types.keeps_text(schema)
+        && raw.trim_start().starts_with(tags.open)
+        && let Some(node) = elements(raw, tags, repairs)?
+    {
+        return Ok(convert(node, types, schema, repairs));
     }
     Ok(types.of_text(&plain(raw, tags, repairs), schema, repairs))
 }
@@ -189,9 +184,9 @@ fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node
             let Some((_, node)) = stack.last_mut() else { return Ok(None) };
             let text = &rest[..end];
             if tags.entities {
-                node.text.push_str(&unescape(text, repairs))
+                node.text.push_str(&unescape(text, repairs));
             } else {
-                node.text.push_str(text)
+                node.text.push_str(text);
             }
             rest = &rest[end..];
         }

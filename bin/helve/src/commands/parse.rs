@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use helve::dialect::{Dialect, Item, Items, Mode, Scanner, ToolTable};
-use helve::suggest;
+use helve::{printable, suggest};
 use serde_json::{Value, json};
 
 use crate::cli::{Global, Parse, ParseMode};
@@ -39,18 +39,29 @@ pub fn run(parse: &Parse, global: &Global) -> Result<ExitCode, Failure> {
 /// One JSON object a line in, one out.
 fn batch() -> Result<ExitCode, Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
+    let mut failed = false;
     for (number, line) in io::stdin().lock().lines().enumerate() {
         let line = line.map_err(|error| Failure::new("failed", format_args!("cannot read stdin: {error}")))?;
         if line.trim().is_empty() {
             continue;
         }
-        let wrong = |what: String| Failure::new("bad_request", format_args!("line {}: {what}", number + 1));
-        let request: Value = serde_json::from_str(&line).map_err(|error| wrong(format!("not JSON: {error}")))?;
-        let items = answer(&request).map_err(wrong)?;
-        write_line(&mut out, &json!({"id": request.get("id").cloned().unwrap_or(Value::Null), "items": items}))?;
+        let (id, answer) = match serde_json::from_str::<Value>(&line) {
+            Ok(request) => (request.get("id").cloned().unwrap_or(Value::Null), answer(&request)),
+            Err(error) => (Value::Null, Err(format!("not JSON: {error}"))),
+        };
+        // One bad line does not take the answers of the others.
+        let document = match answer {
+            Ok(items) => json!({"id": id, "items": items}),
+            Err(message) => {
+                failed = true;
+                terminal::note(&format!("line {}: {}", number + 1, printable::escape_line(&message)));
+                json!({"id": id, "error": {"kind": "bad_request", "message": message, "details": {"line": number + 1}}})
+            }
+        };
+        write_line(&mut out, &document)?;
     }
     let _ = out.flush();
-    Ok(ExitCode::SUCCESS)
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn answer(request: &Value) -> Result<Vec<Item>, String> {

@@ -63,7 +63,11 @@ impl Row {
             },
             Shape::Braces(_) => literal(rest, "call:", end),
             // Prompted models put marks around a name.
-            Shape::Headed { .. } => Match::of(starts_word(rest.trim_start_matches(if self.format.weak { &['`', '*', '"'][..] } else { &[] }))),
+            Shape::Headed { .. } if self.format.weak => match rest.trim_start_matches(['`', '*', '"']) {
+                "" if !end => Match::Partly,
+                name => Match::of(starts_word(name)),
+            },
+            Shape::Headed { .. } => Match::of(starts_word(rest)),
             Shape::Python => {
                 if !starts_word(rest) {
                     return Match::No;
@@ -102,16 +106,16 @@ impl Row {
                 Match::No => {}
                 found => return found,
             }
-            if self.format.list {
-                if let Some(inner) = rest.strip_prefix('[') {
-                    let inner = &inner[blank_end(inner, 0)..];
-                    return match inner.is_empty() {
-                        true if end => Match::No,
-                        true => Match::Partly,
-                        false if inner.starts_with(']') => Match::Yes,
-                        false => self.can_start(inner, end),
-                    };
-                }
+            if self.format.list
+                && let Some(inner) = rest.strip_prefix('[')
+            {
+                let inner = &inner[blank_end(inner, 0)..];
+                return match inner.is_empty() {
+                    true if end => Match::No,
+                    true => Match::Partly,
+                    false if inner.starts_with(']') => Match::Yes,
+                    false => self.can_start(inner, end),
+                };
             }
             if rest.starts_with('`') {
                 return Match::of(matches!(self.format.shape, Shape::Object(_)));
@@ -121,7 +125,7 @@ impl Row {
             }
         }
         match &self.format.shape {
-            Shape::Headed { .. } => self.fits_head(rest, end),
+            Shape::Headed { .. } => Self::fits_head(rest, end),
             Shape::Tagged(tags) if matches!(tags.call, CallTag::Text(_)) => self.fits_text(rest, end),
             _ => self.can_start(rest, end),
         }
@@ -148,7 +152,7 @@ impl Row {
     }
 
     /// A name and its separator before the brace.
-    fn fits_head(&self, rest: &str, end: bool) -> Match {
+    fn fits_head(rest: &str, end: bool) -> Match {
         if !starts_word(rest) {
             return Match::No;
         }

@@ -234,14 +234,11 @@ impl Extent {
                     Some(_) => self.at += 1,
                 }
             }
+        } else if let Some(found) = memchr::memmem::find(&bytes[self.at..], token) {
+            self.at += found;
         } else {
-            match memchr::memmem::find(&bytes[self.at..], token) {
-                Some(found) => self.at += found,
-                None => {
-                    self.at = bytes.len().saturating_sub(token.len() - 1).max(self.at);
-                    return Some(Reach::More);
-                }
-            }
+            self.at = bytes.len().saturating_sub(token.len() - 1).max(self.at);
+            return Some(Reach::More);
         }
         self.at += token.len();
         self.place = Place::Between;
@@ -258,7 +255,7 @@ impl Extent {
             return Some(Reach::Stopped(self.at));
         }
         let Some(found) = found else {
-            let longest = stops.iter().map(|stop| stop.len()).chain([token.len()]).max().unwrap_or(1);
+            let longest = stops.iter().map(String::len).chain([token.len()]).max().unwrap_or(1);
             self.at = (bytes.len() + 1).saturating_sub(longest).max(self.at);
             return Some(Reach::More);
         };

@@ -190,13 +190,16 @@ impl Reader<'_> {
             b'u' => return self.unicode(out),
             b'\'' => {
                 if !python {
-                    self.mend(Repair::BadEscape, "no backslash before a single quote")?;
+                    self.mend(Repair::BadEscape, "a single quote without a backslash before it")?;
                 }
                 '\''
             }
             b'x' if python => return self.code_point(2, out),
             b'U' if python => return self.code_point(8, out),
-            b'0'..=b'7' if python => return self.octal(out),
+            b'0'..=b'7' if python => {
+                self.octal(out);
+                return Ok(());
+            }
             b'a' if python => '\u{7}',
             b'v' if python => '\u{b}',
             b'\n' if python => {
@@ -219,12 +222,11 @@ impl Reader<'_> {
     }
 
     /// Up to three octal digits.
-    fn octal(&mut self, out: &mut String) -> Result<(), Fault> {
+    fn octal(&mut self, out: &mut String) {
         let digits = self.bytes[self.at + 1..].iter().take(3).take_while(|b| matches!(b, b'0'..=b'7')).count();
         let code = u32::from_str_radix(&self.text[self.at + 1..self.at + 1 + digits], 8).ok().and_then(char::from_u32);
         out.push(code.unwrap_or(char::REPLACEMENT_CHARACTER));
         self.at += 1 + digits;
-        Ok(())
     }
 
     fn hex(&self, at: usize, digits: usize) -> Option<u32> {
@@ -237,11 +239,12 @@ impl Reader<'_> {
         let Some(unit) = self.hex(self.at + 2, 4) else { return self.keep_backslash(out) };
         self.at += 6;
         let mut code = unit;
-        if (0xd800..0xdc00).contains(&unit) && self.bytes[self.at..].starts_with(b"\\u") {
-            if let Some(low @ 0xdc00..0xe000) = self.hex(self.at + 2, 4) {
-                code = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-                self.at += 6;
-            }
+        if (0xd800..0xdc00).contains(&unit)
+            && self.bytes[self.at..].starts_with(b"\\u")
+            && let Some(low @ 0xdc00..0xe000) = self.hex(self.at + 2, 4)
+        {
+            code = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+            self.at += 6;
         }
         if let Some(character) = char::from_u32(code) {
             out.push(character);

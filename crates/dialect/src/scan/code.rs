@@ -3,6 +3,7 @@
 use super::{Match, Scanner, State, any, blank_end};
 use crate::dialect::{Compiled, Meaning};
 use crate::format::Shape;
+use crate::repair::Repair;
 use crate::said::{Content, Event, Items, Said};
 
 /// The line that opens a fence is never longer than this.
@@ -143,7 +144,7 @@ impl Scanner {
                     name: call.name,
                     id: Some(call.id),
                     arguments: call.arguments,
-                    repairs: call.repairs.with(crate::repair::Repair::Fenced),
+                    repairs: if self.mode.is_lenient() { call.repairs.with(Repair::Fenced) } else { call.repairs },
                 };
                 self.say_call(upto - given, parts, sink);
                 given = upto;
@@ -181,7 +182,10 @@ fn calls_of(compiled: &Compiled) -> impl Iterator<Item = &str> {
 fn closing_line(text: &str, searched: &mut usize, ticks: usize, end: bool) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     loop {
-        let line = memchr::memchr(b'\n', &bytes[*searched..])? + *searched;
+        let Some(line) = memchr::memchr(b'\n', &bytes[*searched..]).map(|line| line + *searched) else {
+            *searched = bytes.len();
+            return None;
+        };
         let mut at = line + 1;
         while let Some(b' ' | b'\t') = bytes.get(at) {
             at += 1;

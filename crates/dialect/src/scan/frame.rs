@@ -66,6 +66,7 @@ enum Reading {
 
 /// A frame that is being read. Positions count from the first byte that is not given away yet.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that was seen")]
 pub(crate) struct Frame {
     row: Arc<Row>,
     entry: Entry,
@@ -74,6 +75,8 @@ pub(crate) struct Frame {
     list: List,
     /// The list is a member of an object, which must close too.
     object: bool,
+    /// The mark may also stand before program code.
+    code: bool,
     fenced: bool,
     reading: Reading,
     start: usize,
@@ -102,6 +105,7 @@ impl Frame {
             at,
             list: if mark.len() > 1 && mark.ends_with('[') { List::Open } else { List::None },
             object: mark.starts_with('{'),
+            code: mark == "<|python_tag|>",
             fenced: false,
             reading: Reading::None,
             start: 0,
@@ -143,10 +147,10 @@ impl Frame {
         loop {
             let flow = match self.phase {
                 Phase::Before => self.before(text, cx, end),
-                Phase::Open => self.open(text, cx, end),
+                Phase::Open => self.open(text, end),
                 Phase::Inside => self.inside(text, cx, end),
                 Phase::Behind => self.behind(text, cx, end),
-                Phase::Tail => self.tail(text, cx, end),
+                Phase::Tail => Some(self.tail(text, cx, end)),
                 Phase::Junk => Some(self.junk(text, end)),
             };
             let Some(flow) = flow else { continue };
@@ -180,7 +184,7 @@ impl Frame {
         }
         if !self.object {
             match any(rest, format.section.close, end) {
-                (Match::Yes, length) => return Some(self.leave(self.at + length, Said::Markup)),
+                (Match::Yes, length) => return Some(Self::leave(self.at + length, Said::Markup)),
                 (Match::Partly, _) => return Some(Flow::More),
                 _ => {}
             }
@@ -225,7 +229,7 @@ impl Frame {
     }
 
     /// Starts to read a call, if one can start here.
-    fn open(&mut self, text: &str, cx: &Cx<'_>, end: bool) -> Option<Flow> {
+    fn open(&mut self, text: &str, end: bool) -> Option<Flow> {
         self.at = blank_end(text, self.at);
         let rest = &text[self.at..];
         if rest.is_empty() {
@@ -236,7 +240,6 @@ impl Frame {
             Match::No => return self.not_a_call(),
             Match::Yes => {}
         }
-        let _ = cx;
         self.start = self.at;
         self.call_closed = false;
         self.reading = match &self.row.tags {
@@ -255,7 +258,12 @@ impl Frame {
         if self.doubtful() {
             return Some(Flow::Words);
         }
-        self.junk = Some(Fault::syntax(format!("after the opening mark a call was expected: {}", self.row.format.grammar())));
+        let form = self.row.format.grammar();
+        self.junk = Some(if self.code {
+            Fault::new(Kind::Code, format!("program code is not run; call a tool instead: {form}"))
+        } else {
+            Fault::syntax(format!("after the opening mark a call was expected: {form}"))
+        });
         self.phase = Phase::Junk;
         None
     }
@@ -264,13 +272,13 @@ impl Frame {
     fn nothing_came(&mut self, text: &str) -> Flow {
         match (self.given, self.doubtful()) {
             (_, true) => Flow::Words,
-            (0, false) => self.leave(text.len(), Said::Malformed(Fault::cut())),
+            (0, false) => Self::leave(text.len(), Said::Malformed(Fault::cut())),
             _ if self.at == 0 => Flow::Left,
-            _ => self.leave(text.len(), Said::Markup),
+            _ => Self::leave(text.len(), Said::Markup),
         }
     }
 
-    fn leave(&mut self, length: usize, content: Said) -> Flow {
+    fn leave(length: usize, content: Said) -> Flow {
         Flow::Item { length, content, stays: false }
     }
 
@@ -336,15 +344,15 @@ impl Frame {
     }
 
     /// Other members behind the list of calls.
-    fn tail(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Option<Flow> {
+    fn tail(&mut self, text: &str, cx: &Cx<'_>, end: bool) -> Flow {
         let reach = self.tail.as_mut().map_or(Reach::Stopped(self.at), |tail| tail.advance(text, &[], end));
         match reach {
             Reach::Whole(at) => {
                 self.section_closed = true;
-                Some(self.flush(at, false, cx))
+                self.flush(at, false, cx)
             }
-            Reach::More if !end => Some(Flow::More),
-            Reach::More | Reach::Stopped(_) => Some(self.flush(self.at, false, cx)),
+            Reach::More if !end => Flow::More,
+            Reach::More | Reach::Stopped(_) => self.flush(self.at, false, cx),
         }
     }
 
@@ -403,7 +411,7 @@ impl Frame {
             }
         };
         let fault = fault(self);
-        self.leave(length, Said::Malformed(fault))
+        Self::leave(length, Said::Malformed(fault))
     }
 }
 

@@ -202,13 +202,15 @@ pub(super) fn is_name(text: &str) -> bool {
             .contains(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '{' | '}' | '(' | ')' | '[' | ']' | '"' | '\'' | '`' | ','))
 }
 
+/// What ends plain input.
+const STOPS: [&str; 4] = ["\nObservation", "\nThought:", "\nAction:", "\nFinal Answer"];
+
 /// Input that is plain text: the value of the only required parameter.
 fn plain_input(text: &str, from: usize, searched: &mut usize, name: &str, allowed: bool, cx: &Cx<'_>, end: bool) -> Found {
     let not_an_object = |at| Found::Broken(at, Fault::new(Kind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
     if !allowed {
         return not_an_object(from);
     }
-    const STOPS: [&str; 4] = ["\nObservation", "\nThought:", "\nAction:", "\nFinal Answer"];
     let unseen = from.max(*searched);
     let rest = &text.as_bytes()[unseen..];
     let stop = STOPS.iter().filter_map(|mark| memchr::memmem::find(rest, mark.as_bytes())).min();

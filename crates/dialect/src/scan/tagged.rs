@@ -114,7 +114,7 @@ impl Tagged {
                     return Part::Done(Step::Done(self.start + close + tags.end.len(), Err(call::no_name())));
                 };
                 if inside.trim_end().ends_with('/') {
-                    return self.empty_call(name, self.start + close + tags.end.len(), cx);
+                    return self.empty_call(&name, self.start + close + tags.end.len(), cx);
                 }
                 (name, close + tags.end.len())
             }
@@ -177,8 +177,8 @@ impl Tagged {
         if end { Part::Done(Step::Done(self.start + rest.len(), Err(Fault::cut()))) } else { Part::More }
     }
 
-    fn empty_call(&mut self, name: String, at: usize, cx: &Cx<'_>) -> Part {
-        Part::Done(Step::Done(at, call::finish(&name, self.id.take(), Map::new(), cx.mode, cx.tools, self.repairs)))
+    fn empty_call(&mut self, name: &str, at: usize, cx: &Cx<'_>) -> Part {
+        Part::Done(Step::Done(at, call::finish(name, self.id.take(), Map::new(), cx.mode, cx.tools, self.repairs)))
     }
 
     /// Between two parameters: the next one, or the end of the call.

@@ -58,10 +58,9 @@ impl Scanner {
             let (from, here) = self.look(text, at, &compiled, end);
             match here {
                 Here::Nothing if bytes[at] == b'`' => match self.backtick(text, at, end, sink) {
-                    Some(Tick::More) => return true,
-                    Some(Tick::Fence) => return false,
-                    Some(Tick::Passed(next)) => at = next,
-                    None => at += 1,
+                    Tick::More => return true,
+                    Tick::Fence => return false,
+                    Tick::Passed(next) => at = next,
                 },
                 Here::Nothing => at += 1,
                 Here::Undecided => {
@@ -88,7 +87,7 @@ impl Scanner {
                 }
             }
         }
-        let keep = if end { 0 } else { self.leading(text, &compiled) };
+        let keep = if end { 0 } else { Self::leading(text, &compiled) };
         self.pass(&text[..text.len() - keep], sink);
         true
     }
@@ -130,7 +129,7 @@ impl Scanner {
         if next < MAX_GAP && !rest.is_empty() {
             match any(rest, &compiled.closes, end) {
                 (Match::Partly, _) => return Some(true),
-                (Match::Yes, length) if !self.opens(rest, compiled) => {
+                (Match::Yes, length) if !Self::opens(rest, compiled) => {
                     self.say(next + length, Said::Markup(&text[..next + length]), sink);
                     return Some(false);
                 }
@@ -156,7 +155,7 @@ impl Scanner {
         None
     }
 
-    fn opens(&self, rest: &str, compiled: &Compiled) -> bool {
+    fn opens(rest: &str, compiled: &Compiled) -> bool {
         compiled.markers.iter().any(|marker| matches!(marker.meaning, Meaning::Calls(_)) && rest.starts_with(&marker.text))
     }
 
@@ -265,7 +264,8 @@ impl Scanner {
         }
         match first {
             // Several formats, and none fits: words. One format: a mistake in it.
-            Some((row, entry, _)) if own == 1 => {
+            // A control token is no word of prose.
+            Some((row, entry, _)) if own == 1 || marker.text.starts_with("<|") => {
                 Here::Frame(Box::new(Frame::new(Arc::clone(row), entry, &marker.text, lead + length, Repairs::default())))
             }
             _ if marker.token => Here::Markup(length),
@@ -345,7 +345,7 @@ impl Scanner {
     }
 
     /// How many bytes at the end may begin a mark whose anchor has not come.
-    fn leading(&self, text: &str, compiled: &Compiled) -> usize {
+    fn leading(text: &str, compiled: &Compiled) -> usize {
         let bytes = text.as_bytes();
         let mut keep = 0;
         for place in &compiled.leading {
@@ -400,24 +400,24 @@ impl Scanner {
     }
 
     /// A run of backticks: a fence, or code on a line.
-    fn backtick(&mut self, text: &str, at: usize, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> Option<Tick> {
+    fn backtick(&mut self, text: &str, at: usize, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> Tick {
         let run = text.as_bytes()[at..].iter().take_while(|b| **b == b'`').count();
         if at + run == text.len() && !end {
             self.pass(&text[..at], sink);
-            return Some(Tick::More);
+            return Tick::More;
         }
         if run >= 3 && !self.nested && self.starts_line(text, at) {
             self.pass(&text[..at], sink);
             self.inline = None;
             self.state = State::Fence(Fence::new(run));
-            return Some(Tick::Fence);
+            return Tick::Fence;
         }
         match self.open_ticks(text, at) {
             Some(open) if open == run => self.inline = None,
             Some(_) => {}
             None => self.inline = Some((run, self.decided + at)),
         }
-        Some(Tick::Passed(at + run))
+        Tick::Passed(at + run)
     }
 }
 
