@@ -1,3 +1,5 @@
+//! Finds the tool calls in what a language model writes, and teaches models to write them.
+
 #![doc = include_str!("../README.md")]
 
 mod call;
