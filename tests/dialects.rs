@@ -1,11 +1,13 @@
-//! `helve prompt` through the binary: which tools a model is told of, in which form and language.
+//! `helve prompt` and `helve parse` through the binary: what a model is told of its tools, and what its text means.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
 mod folder;
 
+use std::fs;
 use std::io::Write;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -99,4 +101,86 @@ fn the_example_calls_are_read_by_helve_parse() {
         assert_eq!((&call["type"], &call["name"]), (&json!("call"), &json!("echo_one")), "{read}");
         assert_eq!(call["arguments"], json!({"text": "example text"}));
     }
+}
+
+const ANSWER: &str =
+    "Let me see.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"days\": \"2\",}}\n</tool_call>";
+const TOOLS: &str = r#"[{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}}]"#;
+
+/// Runs `helve parse` with this on stdin.
+fn parse(folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_helve"))
+        .arg("-C")
+        .arg(folder)
+        .arg("parse")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("helve starts");
+    // A command that takes no input may be gone before it is written.
+    let _ = child.stdin.take().expect("stdin").write_all(input);
+    child.wait_with_output().expect("helve ends")
+}
+
+fn document(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("JSON on stdout")
+}
+
+#[test]
+fn parse_tells_text_from_calls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tools = folder.path().join("tools.json");
+    fs::write(&tools, TOOLS).expect("written");
+    let whole = parse(folder.path(), &["--tools", tools.to_str().expect("a path")], ANSWER.as_bytes());
+    assert_eq!(whole.status.code(), Some(0), "{whole:?}");
+    let expected = json!({"items": [
+        {"type": "text", "span": [0, 12], "text": "Let me see.\n"},
+        {"type": "call", "span": [12, ANSWER.len()], "id": "call_1", "name": "get_weather", "arguments": {"city": "Paris", "days": 2},
+         "repairs": ["trailing_comma", "coerced"]},
+    ]});
+    assert_eq!(document(&whole), expected);
+    for chunk in ["1", "3", "-5"] {
+        let pieces = parse(folder.path(), &["--tools", tools.to_str().expect("a path"), "--chunk", chunk], ANSWER.as_bytes());
+        assert_eq!(document(&pieces), expected, "in pieces of {chunk}");
+    }
+    let strict = document(&parse(folder.path(), &["--mode", "strict", "--dialect", "hermes"], ANSWER.as_bytes()));
+    assert_eq!(strict["items"][1]["type"], "malformed");
+    assert_eq!(strict["items"][1]["kind"], "syntax");
+}
+
+#[test]
+fn parse_takes_bytes_that_are_no_text() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = parse(folder.path(), &[], b"a\xffb<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>\xe4\xb8");
+    let items = document(&output)["items"].clone();
+    assert_eq!(items[0], json!({"type": "text", "span": [0, 3], "text": "a\u{fffd}b"}));
+    assert_eq!(items[1]["span"], json!([3, 56]));
+    assert_eq!(items[2], json!({"type": "text", "span": [56, 58], "text": "\u{fffd}"}));
+}
+
+#[test]
+fn parse_answers_each_line_of_a_batch() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = "{\"id\": 1, \"text\": \"hi\"}\nnonsense\n{\"id\": 3, \"text\": \"[f()]\", \"dialect\": \"pythonic\", \"tools\": null, \"chunk\": 1}\n{\"id\": 4, \"text\": \"x\", \"dialect\": \"no\"}\n";
+    let output = parse(folder.path(), &["--batch"], input.as_bytes());
+    assert_eq!(output.status.code(), Some(1), "two lines were wrong");
+    let lines: Vec<Value> =
+        String::from_utf8_lossy(&output.stdout).lines().map(|line| serde_json::from_str(line).expect("a document a line")).collect();
+    assert_eq!(lines[0], json!({"id": 1, "items": [{"type": "text", "span": [0, 2], "text": "hi"}]}));
+    assert_eq!(lines[1]["error"]["details"]["line"], 2);
+    assert_eq!(lines[2]["items"][0]["name"], "f");
+    assert_eq!(lines[3]["id"], 4);
+    assert!(lines[3]["error"]["message"].as_str().is_some_and(|message| message.contains("no")));
+}
+
+#[test]
+fn parse_lists_formats_and_knows_near_misses() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let formats = document(&parse(folder.path(), &["--formats", "--json"], b""))["formats"].clone();
+    assert_eq!(formats.as_array().map(Vec::len), Some(60));
+    let output = parse(folder.path(), &["--dialect", "hermess"], b"");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("did you mean `hermes`"), "{output:?}");
 }

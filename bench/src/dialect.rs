@@ -1,6 +1,11 @@
 //! How fast calls are found in text: whole and in small pieces, beside what only reads JSON or only looks for a byte.
 
-#![expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "figures to read, not to count with")]
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "figures to read, not to count with"
+)]
 
 use std::fmt::Write;
 use std::hint::black_box;
