@@ -22,6 +22,8 @@ pub(crate) struct Parts {
     pub id: Option<String>,
     pub arguments: Map<String, Value>,
     pub repairs: Repairs,
+    /// The object held more than a call does, so that without a mark it may be something else.
+    pub more: bool,
 }
 
 /// Whether an object that begins with this key can be a call.
@@ -57,7 +59,13 @@ pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolT
         }
         None => return Err(Fault::syntax(format!("the call of {name} has no `{}`", keys.first().map_or("arguments", |k| k.arguments)))),
     };
-    finish(&name, id, arguments, mode, tools, repairs)
+    let known = |key: &String| {
+        IDS.contains(&key.as_str())
+            || matches!(key.as_str(), "type" | "index")
+            || keys.iter().any(|keys| keys.id == key || keys.name == key)
+    };
+    let more = map.keys().any(|key| !known(key));
+    finish(&name, id, arguments, mode, tools, repairs).map(|parts| Parts { more, ..parts })
 }
 
 /// Makes a call of the members of an object. The usual one has a name and arguments under the format's own keys, and little else.
@@ -112,7 +120,7 @@ pub(crate) fn finish(
 ) -> Result<Parts, Fault> {
     let name = clean(name, mode, tools, &mut repairs)?;
     Types::new(tools.schema(&name), mode).fit(&mut arguments, &mut repairs);
-    Ok(Parts { name, id, arguments, repairs })
+    Ok(Parts { name, id, arguments, repairs, more: false })
 }
 
 /// The tool's name without what the model put around it.
@@ -203,6 +211,7 @@ fn string_arguments(text: &str, mode: Mode, repairs: &mut Repairs) -> Result<Map
 fn text(map: &mut Map<String, Value>, key: &str) -> Option<String> {
     match map.get_mut(key) {
         Some(Value::String(text)) => Some(std::mem::take(text)),
+        Some(Value::Number(number)) if IDS.contains(&key) => Some(number.to_string()),
         _ => None,
     }
 }

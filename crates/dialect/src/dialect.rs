@@ -114,6 +114,8 @@ pub(crate) struct Compiled {
     pub anchors: Anchors,
     /// Marks that close calls: behind a call they are markup.
     pub closes: Vec<&'static str>,
+    /// Control tokens.
+    pub tokens: Vec<String>,
     /// Marks that have bytes before their anchor.
     pub leading: Vec<u16>,
 }
@@ -232,6 +234,7 @@ impl Compiled {
             anchored: (0..256).map(|_| Anchored::default()).collect(),
             anchors: Anchors::Two(b'`', b'`'),
             leading: Vec::new(),
+            tokens: Vec::new(),
             rows,
         };
         made.collect();
@@ -320,6 +323,7 @@ impl Compiled {
             }
         }
         self.anchors = Anchors::new(&bytes);
+        self.tokens = self.markers.iter().filter(|marker| marker.token).map(|marker| marker.text.clone()).collect();
         for byte in bytes {
             self.anchored[usize::from(byte)].split(byte, &self.markers);
         }

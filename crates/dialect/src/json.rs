@@ -236,7 +236,8 @@ impl<'a> Reader<'a> {
             match top {
                 Frame::Array { items, .. } => items.push(value),
                 Frame::Members { list, key } => {
-                    if list.iter().any(|(other, _)| other == key) {
+                    // Calls have few members; more are read another way.
+                    if list.len() > 16 || list.iter().any(|(other, _)| other == key) {
                         return Err(Fault::new(Kind::DuplicateKey, "a key comes twice"));
                     }
                     list.push((std::mem::take(key), value));

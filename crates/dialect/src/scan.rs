@@ -304,9 +304,8 @@ impl Scanner {
         }
     }
 
-    fn say_call(&mut self, length: usize, parts: Parts, sink: &mut dyn FnMut(Event<'_>)) {
-        let index = self.calls;
-        self.calls += 1;
+    fn say_call(&mut self, length: usize, parts: Parts, announced: Option<usize>, sink: &mut dyn FnMut(Event<'_>)) {
+        let index = announced.unwrap_or_else(|| self.next_index());
         let id = parts.id.filter(|id| !id.is_empty()).unwrap_or_else(|| made_id(index + 1));
         let call = Call { index, id, name: parts.name, arguments: parts.arguments, repairs: parts.repairs };
         self.say(length, Said::Call(call), sink);
@@ -314,9 +313,13 @@ impl Scanner {
         self.after_call = true;
     }
 
-    fn say_malformed(&mut self, raw: &str, fault: Fault, sink: &mut dyn FnMut(Event<'_>)) {
-        let index = self.calls;
+    fn next_index(&mut self) -> usize {
         self.calls += 1;
+        self.calls - 1
+    }
+
+    fn say_malformed(&mut self, raw: &str, fault: Fault, announced: Option<usize>, sink: &mut dyn FnMut(Event<'_>)) {
+        let index = announced.unwrap_or_else(|| self.next_index());
         let malformed = Malformed { kind: fault.kind, error: fault.error, raw: raw.to_owned(), index };
         self.say(raw.len(), Said::Malformed(malformed), sink);
         self.at_start = false;
@@ -324,14 +327,14 @@ impl Scanner {
     }
 
     fn frame(&mut self, text: &str, mut frame: Box<Frame>, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
-        let tools = Arc::clone(&self.tools);
         let mut cx = Cx {
             mode: self.mode,
-            tools: &tools,
+            tools: &self.tools,
             offset: self.decided,
             cdata_end: &mut self.cdata_end,
             cdata_searched: &mut self.cdata_searched,
         };
+        let announced = frame.announced;
         match frame.advance(text, &mut cx, end) {
             Flow::More => {
                 self.show(text, &mut frame, sink);
@@ -356,8 +359,8 @@ impl Scanner {
             }
             Flow::Item { length, content, stays } => {
                 match content {
-                    frame::Said::Call(parts) => self.say_call(length, parts, sink),
-                    frame::Said::Malformed(fault) => self.say_malformed(&text[..length], fault, sink),
+                    frame::Said::Call(parts) => self.say_call(length, parts, announced, sink),
+                    frame::Said::Malformed(fault) => self.say_malformed(&text[..length], fault, announced, sink),
                     frame::Said::Markup => self.say(length, Said::Markup(&text[..length]), sink),
                 }
                 // Behind a call the line is as good as new.
@@ -372,23 +375,27 @@ impl Scanner {
     }
 
     /// Announces a call that is not whole yet, and shows what came of it.
-    fn show(&self, text: &str, frame: &mut Frame, sink: &mut dyn FnMut(Event<'_>)) {
+    fn show(&mut self, text: &str, frame: &mut Frame, sink: &mut dyn FnMut(Event<'_>)) {
         let here = self.given;
+        let index = match frame.announced {
+            Some(index) => index,
+            None if frame.opened().is_none() => return,
+            None => self.next_index(),
+        };
         if frame.announced.is_none() {
-            let Some(name) = frame.opened() else { return };
-            sink(Event { span: here..here, said: Said::CallOpened { index: self.calls, name } });
-            frame.announced = Some(self.calls);
+            let name = frame.opened().unwrap_or_default();
+            sink(Event { span: here..here, said: Said::CallOpened { index, name } });
+            frame.announced = Some(index);
         }
         if frame.shown < text.len() {
-            sink(Event { span: here..here, said: Said::ArgsDelta { index: self.calls, text: &text[frame.shown..] } });
+            sink(Event { span: here..here, said: Said::ArgsDelta { index, text: &text[frame.shown..] } });
             frame.shown = text.len();
         }
     }
 
     fn thoughts(&mut self, text: &str, closes: &'static [&'static str], end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
-        let found = closes.iter().filter_map(|close| memchr::memmem::find(text.as_bytes(), close.as_bytes())).min();
-        let (length, more) = match found {
-            Some(at) => (at, false),
+        let (length, more) = match first_mark(text, closes) {
+            Some((at, _)) => (at, false),
             None if end => (text.len(), false),
             None => (text.len() - partial_mark(text, closes), true),
         };
@@ -419,6 +426,40 @@ pub(crate) fn made_id(number: usize) -> String {
         _ => id.push_str(&number.to_string()),
     }
     id
+}
+
+/// The first of several literals in a text: where, and which. One pass, whatever is absent.
+fn first_mark<S: AsRef<str>>(text: &str, marks: &[S]) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    let mut firsts = [0_u8; 3];
+    let mut count = 0;
+    for mark in marks {
+        let first = mark.as_ref().as_bytes()[0];
+        if !firsts[..count].contains(&first) {
+            if count == firsts.len() {
+                let found = |place: usize, mark: &S| Some((memchr::memmem::find(bytes, mark.as_ref().as_bytes())?, place));
+                return marks.iter().enumerate().filter_map(|(place, mark)| found(place, mark)).min();
+            }
+            firsts[count] = first;
+            count += 1;
+        }
+    }
+    if count == 0 {
+        return None;
+    }
+    let mut at = 0;
+    loop {
+        at += memchr::memchr3(
+            firsts[0],
+            if count > 1 { firsts[1] } else { firsts[0] },
+            if count > 2 { firsts[2] } else { firsts[0] },
+            &bytes[at..],
+        )?;
+        if let Some(place) = marks.iter().position(|mark| bytes[at..].starts_with(mark.as_ref().as_bytes())) {
+            return Some((at, place));
+        }
+        at += 1;
+    }
 }
 
 /// How many bytes at the end of the text may be the start of a mark.

@@ -29,6 +29,8 @@ pub(crate) struct Row {
     pub stops: Vec<String>,
     /// What opens a section or a call.
     pub opens: Vec<String>,
+    /// Both, the stops first.
+    pub marks: Vec<String>,
     /// It came in because it shares a mark with a format of the dialect, and counts only where that one does not fit.
     pub foreign: bool,
 }
@@ -49,7 +51,8 @@ impl Row {
         let own = tags.as_ref().map(|tags| tags.closing.clone()).unwrap_or_default();
         let stops = [own, owned(format.call.close), owned(format.section.close)].concat();
         let opens = [owned(format.call.open), owned(format.section.open)].concat();
-        Self { format, tags, keys, stops, opens, foreign }
+        let marks = [stops.clone(), opens.clone()].concat();
+        Self { format, tags, keys, stops, opens, marks, foreign }
     }
 
     /// Whether a call of this shape can start here.
@@ -109,8 +112,10 @@ impl Row {
             if self.format.list
                 && let Some(inner) = rest.strip_prefix('[')
             {
-                let inner = &inner[blank_end(inner, 0)..];
+                let blank = blank_end(inner, 0);
+                let inner = &inner[blank..];
                 return match inner.is_empty() {
+                    _ if blank > MAX_NAME => Match::No,
                     true if end => Match::No,
                     true => Match::Partly,
                     false if inner.starts_with(']') => Match::Yes,
@@ -126,14 +131,15 @@ impl Row {
         }
         match &self.format.shape {
             Shape::Headed { .. } => Self::fits_head(rest, end),
-            Shape::Tagged(tags) if matches!(tags.call, CallTag::Text(_)) => self.fits_text(rest, end),
+            Shape::Tagged(tags) if matches!(tags.call, CallTag::Text(_)) => self.fits_text(body, rest, end),
             _ => self.can_start(rest, end),
         }
     }
 
     /// A name, then the first key or the end: not a word of prose.
-    fn fits_text(&self, rest: &str, end: bool) -> Match {
-        if !starts_word(rest) {
+    fn fits_text(&self, body: &str, rest: &str, end: bool) -> Match {
+        // Prose has a space behind a mark that it only mentions.
+        if !starts_word(rest) || body.starts_with(' ') {
             return Match::No;
         }
         let Some(tags) = &self.tags else { return Match::No };

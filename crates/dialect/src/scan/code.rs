@@ -53,8 +53,9 @@ impl Scanner {
         }
         let (inside, after) = match fence.closed {
             Some((inside, after)) => {
-                fence.searched = blank_end(text, fence.searched.max(after));
-                match self.only_tails(text, fence.searched, end) {
+                let (tails, upto) = self.only_tails(text, fence.searched.max(after), end);
+                fence.searched = upto;
+                match tails {
                     Match::Partly if !end => return self.hold(fence),
                     Match::No => return self.as_words(text, after, sink),
                     _ => {}
@@ -104,19 +105,17 @@ impl Scanner {
         python.map_or(Match::No, |row| row.can_start(rest, end))
     }
 
-    /// Whether only control tokens follow.
-    fn only_tails(&self, text: &str, from: usize, end: bool) -> Match {
-        let compiled = self.dialect.compiled();
-        let tokens: Vec<&str> =
-            compiled.markers.iter().filter(|marker| matches!(marker.meaning, Meaning::Token)).map(|marker| marker.text.as_str()).collect();
+    /// Whether only control tokens follow, and how far that was seen.
+    fn only_tails(&self, text: &str, from: usize, end: bool) -> (Match, usize) {
+        let tokens = &self.dialect.compiled().tokens;
         let mut at = blank_end(text, from);
         while at < text.len() {
-            match any(&text[at..], &tokens, end) {
+            match any(&text[at..], tokens, end) {
                 (Match::Yes, length) => at = blank_end(text, at + length),
-                (other, _) => return other,
+                (other, _) => return (other, at),
             }
         }
-        Match::Yes
+        (Match::Yes, at)
     }
 
     /// Reads the inside of a fence that ends the message.
@@ -145,8 +144,9 @@ impl Scanner {
                     id: Some(call.id),
                     arguments: call.arguments,
                     repairs: if self.mode.is_lenient() { call.repairs.with(Repair::Fenced) } else { call.repairs },
+                    more: false,
                 };
-                self.say_call(upto - given, parts, sink);
+                self.say_call(upto - given, parts, None, sink);
                 given = upto;
             }
         }
@@ -194,6 +194,11 @@ fn closing_line(text: &str, searched: &mut usize, ticks: usize, end: bool) -> Op
         let mut tail = at + run;
         while let Some(b' ' | b'\t' | b'\r') = bytes.get(tail) {
             tail += 1;
+        }
+        // No closing line is that long, and a line that grows must not be looked at again and again.
+        if tail - line > MAX_INFO {
+            *searched = line + 1;
+            continue;
         }
         if run >= ticks && (bytes.get(tail) == Some(&b'\n') || (tail == bytes.len() && end)) {
             return Some((line + 1, tail));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::element::{Bracketed, Speech, Step};
 use super::tagged::Tagged;
-use super::{Cx, Match, any, blank_end, literal, partial_mark};
+use super::{Cx, Match, any, blank_end, first_mark, literal, partial_mark};
 use crate::call::{self, Parts};
 use crate::dialect::{Entry, MAX_NAME, Row, first_chars};
 use crate::fault::{Fault, Kind};
@@ -87,6 +87,8 @@ pub(crate) struct Frame {
     first_key: bool,
     repairs: Repairs,
     tail: Option<Extent>,
+    /// White space behind the call was passed up to here.
+    blank: usize,
     junk: Option<Fault>,
     /// The call that was announced, and how much of it was shown.
     pub announced: Option<usize>,
@@ -116,6 +118,7 @@ impl Frame {
             first_key: false,
             repairs,
             tail: None,
+            blank: 0,
             junk: None,
             announced: None,
             shown: 0,
@@ -156,6 +159,7 @@ impl Frame {
             let Some(flow) = flow else { continue };
             if let Flow::Item { .. } = flow {
                 self.at = 0;
+                self.blank = 0;
                 self.given += 1;
                 self.announced = None;
                 self.shown = 0;
@@ -283,7 +287,6 @@ impl Frame {
     }
 
     fn inside(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Option<Flow> {
-        let row = Arc::clone(&self.row);
         if self.doubtful() && self.is_object() && !self.first_key {
             match first_key(&text[self.start..]) {
                 Some(key) if !call::may_begin(key, cx.tools) => return Some(Flow::Words),
@@ -291,6 +294,7 @@ impl Frame {
                 None => {}
             }
         }
+        let row = &*self.row;
         let step = match (&mut self.reading, &row.tags) {
             (Reading::Bracketed(call), _) => call.advance(text, row.format, &row.keys, &row.stops, cx, end),
             (Reading::Tagged(call), Some(marks)) => call.advance(text, marks, cx, end),
@@ -316,10 +320,7 @@ impl Frame {
     /// Whether something without a mark is a call: it names a known tool.
     fn is_meant(&self, written: &str, result: &Result<Parts, Fault>, cx: &Cx<'_>) -> bool {
         match result {
-            Ok(parts) => {
-                let guessed = parts.repairs.contains(Repair::MissingArguments) && !cx.tools.lists(&parts.name);
-                cx.tools.knows(&parts.name) && !guessed
-            }
+            Ok(parts) => cx.tools.knows(&parts.name) && !parts.repairs.contains(Repair::MissingArguments) && !parts.more,
             // The head named a known tool before anything could go wrong.
             Err(fault) if self.row.format.weak && fault.kind == Kind::NotAnObject => true,
             Err(_) => match &self.reading {
@@ -387,21 +388,23 @@ impl Frame {
     /// Passes what is no call, up to the next mark.
     fn junk(&mut self, text: &str, end: bool) -> Flow {
         let rest = &text[self.at..];
-        let close = self.row.stops.iter().filter_map(|stop| Some((rest.find(stop.as_str())?, stop.len()))).min();
-        let open = self.row.opens.iter().filter_map(|open| rest.find(open.as_str())).min();
         let fault = |this: &mut Self| match this.ready.take() {
             Some(Err(fault)) => fault,
             _ => this.junk.take().unwrap_or_else(Fault::cut),
         };
+        let stops = self.row.stops.len();
+        let marks = &self.row.marks;
         // An opening mark may hold a closing one, and may not be whole yet.
         let growing = if end { usize::MAX } else { rest.len() - partial_mark(rest, &self.row.opens) };
-        let length = match (close, open) {
-            (Some((close, _)), None) if growing < close => return Flow::More,
-            (Some((close, length)), open) if open.is_none_or(|open| close <= open) => self.at + close + length,
-            (_, Some(open)) => self.at + open,
-            _ if end => text.len(),
-            _ => {
-                let longest = self.row.stops.iter().chain(&self.row.opens).map(String::len).max().unwrap_or(1);
+        let length = match first_mark(rest, marks) {
+            Some((at, _)) if growing < at => return Flow::More,
+            Some((at, place)) if place < stops && !self.row.opens.iter().any(|open| rest[at..].starts_with(open.as_str())) => {
+                self.at + at + marks[place].len()
+            }
+            Some((at, _)) => self.at + at,
+            None if end => text.len(),
+            None => {
+                let longest = marks.iter().map(String::len).max().unwrap_or(1);
                 let mut keep = (text.len() + 1).saturating_sub(longest).max(self.at);
                 while !text.is_char_boundary(keep) {
                     keep -= 1;
@@ -428,7 +431,11 @@ fn fence_line(text: &str, end: bool) -> (Match, usize) {
 
 /// The first key of an object, once it is whole.
 fn first_key(text: &str) -> Option<&str> {
+    let text = first_chars(text, MAX_NAME * 2);
     let inner = text.strip_prefix('{')?.trim_start();
+    if inner.is_empty() && text.len() > MAX_NAME {
+        return Some("");
+    }
     let quote = inner.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let key = first_chars(&inner[1..], MAX_NAME);
     match key.find(quote) {

@@ -97,6 +97,9 @@ fn weakly_headed(text: &str, start: usize, searched: &mut usize, template: &str,
         return Found::Words;
     }
     let at = blank_end(text, start + line);
+    if at - start > MAX_HEAD {
+        return Found::Words;
+    }
     match literal(&text[at..], tail, end) {
         Match::No => return Found::Words,
         Match::Partly => return Found::More,
@@ -104,6 +107,9 @@ fn weakly_headed(text: &str, start: usize, searched: &mut usize, template: &str,
     }
     let from = at + tail.len();
     let input = blank_end(text, from);
+    if input - from > MAX_HEAD {
+        return plain_input(text, from, searched, name, text_input, cx, end);
+    }
     let head = |fenced| Head { name: name.to_owned(), id: None, fenced, repairs: Repairs::default() };
     match text.as_bytes().get(input) {
         None if end => Found::Broken(text.len(), Fault::cut()),
@@ -111,9 +117,10 @@ fn weakly_headed(text: &str, start: usize, searched: &mut usize, template: &str,
         Some(b'{') => Found::Head(input, Some(head(false))),
         Some(b'`') => {
             let inner = &text[input..];
-            let ticks = inner.len() - inner.trim_start_matches('`').len();
-            let word = inner.as_bytes()[ticks..].iter().take_while(|b| b.is_ascii_alphanumeric()).count();
-            let brace = blank_end(text, input + ticks + word);
+            let inner = &inner.as_bytes()[..inner.len().min(MAX_HEAD)];
+            let ticks = inner.iter().take_while(|b| **b == b'`').count();
+            let word = inner[ticks..].iter().take_while(|b| b.is_ascii_alphanumeric()).count();
+            let brace = input + ticks + word + inner[ticks + word..].iter().take_while(|b| b.is_ascii_whitespace()).count();
             match text.as_bytes().get(brace) {
                 None if !end && inner.len() < MAX_HEAD => Found::More,
                 Some(b'{') => Found::Head(brace, Some(head(ticks >= 3))),
@@ -219,7 +226,15 @@ fn plain_input(text: &str, from: usize, searched: &mut usize, name: &str, allowe
         return Found::More;
     }
     let length = stop.map_or_else(|| from + text[from..].trim_end().len(), |stop| unseen + stop);
-    let value = text[from..length].trim().trim_matches('"').to_owned();
+    let mut value = text[from..length].trim();
+    if let Some(inner) = value.strip_prefix('"') {
+        match inner.strip_suffix('"') {
+            Some(inner) if !inner.contains('"') => value = inner,
+            None if stop.is_none() && !inner.contains('"') => return Found::Broken(length, Fault::cut()),
+            _ => {}
+        }
+    }
+    let value = value.to_owned();
     let mut arguments = Map::new();
     if element::place(Value::String(value), name, &mut arguments, &mut Repairs::default(), cx).is_err() {
         return not_an_object(length);
@@ -260,8 +275,11 @@ fn channel(text: &str, start: usize, cx: &Cx<'_>, end: bool) -> Found {
 }
 
 fn call_body(text: &str, after: usize, name: &str, sure: bool, end: bool) -> Found {
-    let body = &text[after..];
-    let trimmed = body.trim_start();
+    let start = blank_end(text, after);
+    let trimmed = &text[start..];
+    if start - after > MAX_HEAD {
+        return Found::Broken(after, Fault::new(Kind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
+    }
     if trimmed.is_empty() {
         return if end { Found::Broken(text.len(), Fault::cut()) } else { Found::More };
     }
@@ -272,5 +290,5 @@ fn call_body(text: &str, after: usize, name: &str, sure: bool, end: bool) -> Fou
         return Found::Broken(after, Fault::new(Kind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
     }
     let head = Head { name: name.to_owned(), id: None, fenced: false, repairs: Repairs::default() };
-    Found::Head(after + body.len() - trimmed.len(), Some(head))
+    Found::Head(start, Some(head))
 }

@@ -40,6 +40,10 @@ pub(super) struct Declared<'a> {
 }
 
 impl Declared<'_> {
+    pub fn count(&self) -> usize {
+        self.given.len()
+    }
+
     pub fn has(&self, key: &str) -> bool {
         self.given.iter().any(|parameter| parameter.key == key)
     }
@@ -124,6 +128,9 @@ impl Tagged {
                     return self.no_tag_end(rest, end);
                 };
                 let name = rest[..name_end].trim().to_owned();
+                if name.contains(' ') && !cx.tools.lists(&name) && cx.tools.split(&name).is_none() {
+                    return Part::Done(Step::Words);
+                }
                 let mut after = name_end;
                 if cx.mode.is_lenient()
                     && let Some((key_close, _)) = &marks.pair
@@ -311,6 +318,9 @@ impl Tagged {
         let window = &rest[..floor(rest, MAX_TAG)];
         // A key tag that is opened twice is opened once.
         let doubled = blank_end(rest, 0);
+        if doubled > MAX_TAG {
+            return Part::Done(Step::Done(after, Err(call::no_name())));
+        }
         match literal(&rest[doubled..], &marks.parameter_open, end) {
             Match::Partly => return Part::More,
             Match::Yes => {
@@ -333,7 +343,7 @@ impl Tagged {
         };
         let rest = &text[from..];
         let (mut at, mut closed) = (0, 0);
-        loop {
+        while at <= MAX_TAG {
             match literal(&rest[at..], key_close, end) {
                 Match::Yes => {
                     at = blank_end(rest, at + key_close.len());
@@ -397,7 +407,7 @@ impl Tagged {
                 let value = value_of(text, &parameter, tags, &types, schema, &mut repairs)?;
                 arguments.insert(parameter.key, value);
             }
-            return Ok(Parts { name, id: self.id.take(), arguments, repairs });
+            return Ok(Parts { name, id: self.id.take(), arguments, repairs, more: false });
         }
         let members = parameters.into_iter().map(|parameter| (parameter.key.clone(), parameter)).collect();
         for (key, mut same) in xml::group(members) {
@@ -417,7 +427,7 @@ impl Tagged {
             };
             arguments.insert(key, value);
         }
-        Ok(Parts { name, id: self.id.take(), arguments, repairs })
+        Ok(Parts { name, id: self.id.take(), arguments, repairs, more: false })
     }
 }
 

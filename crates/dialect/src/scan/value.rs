@@ -16,6 +16,8 @@ use crate::xml::{self, CDATA, CDATA_END};
 /// White space behind a closing tag is looked through this far.
 const MAX_BLANK: usize = 512;
 
+/// With more parameters than this, none of them is taken for forgotten.
+const MAX_PARAMETERS: usize = 256;
 /// A parameter's name in its tag is never longer than this.
 const MAX_KEY: usize = 256;
 
@@ -44,6 +46,8 @@ pub(super) struct ValueScan {
     seen_close: bool,
     /// Something inside the value was passed over.
     passed: bool,
+    /// CDATA began, and the text has no end of it.
+    unended: bool,
 }
 
 impl ValueScan {
@@ -59,6 +63,7 @@ impl ValueScan {
             honours_cdata: tags.cdata,
             seen_close: false,
             passed: false,
+            unended: false,
         }
     }
 
@@ -98,6 +103,7 @@ impl ValueScan {
                 Match::Partly => return Look::More,
                 Match::Yes if self.calls > 0 => {}
                 Match::Yes if self.nested > 0 => self.nested -= 1,
+                Match::Yes if self.unended && !closes_to_the_end(text, self.at + self.close.len(), marks) => self.seen_close = true,
                 Match::Yes => match after_value(text, self.at + self.close.len(), marks, cx, end) {
                     Match::Partly => return Look::More,
                     Match::Yes => return self.ends(self.at, self.at + self.close.len()),
@@ -144,7 +150,7 @@ impl ValueScan {
         let Some(found) = found else {
             *cx.cdata_searched = cx.offset + text.len().saturating_sub(CDATA_END.len() - 1);
             if end && cx.mode.is_lenient() {
-                self.honours_cdata = false;
+                (self.honours_cdata, self.unended) = (false, true);
             } else if end {
                 (self.at, self.passed) = (text.len(), false);
             }
@@ -154,6 +160,10 @@ impl ValueScan {
         let after = found + CDATA_END.len();
         let next = blank_end(text, after);
         let rest = &text[next..];
+        if next - after > MAX_BLANK {
+            self.at = after;
+            return true;
+        }
         let goes_on = match (literal(rest, &self.close, end), literal(rest, CDATA, end)) {
             (Match::Yes, _) | (_, Match::Yes) => true,
             (Match::Partly, _) | (_, Match::Partly) => return false,
@@ -253,6 +263,9 @@ impl ValueScan {
             None => inner[..close].trim().to_owned(),
         };
         let at_line_start = text[..self.at].ends_with('\n');
+        if tool.count() > MAX_PARAMETERS || (tags.lines && !at_line_start) {
+            return None;
+        }
         let schema = tools.schema(tool.name);
         let known = schema.is_some();
         let fresh = !tool.has(&key) && Types::new(schema, Mode::Lenient).may_have(&key);
@@ -273,6 +286,19 @@ impl ValueScan {
         };
         self.ends(self.start + value.len(), self.at)
     }
+}
+
+/// Whether a call closes behind this place, and the text ends there. Else a value without its own end may have been cut.
+fn closes_to_the_end(text: &str, at: usize, marks: &TagMarks) -> bool {
+    let rest = &text[at..];
+    let Some((found, length)) = marks.call_close.iter().filter_map(|close| Some((rest.rfind(close.as_str())?, close.len()))).max() else {
+        return false;
+    };
+    let mut next = blank_end(rest, found + length);
+    while let (Match::Yes, length) = any(&rest[next..], &marks.outer, true) {
+        next = blank_end(rest, next + length);
+    }
+    next == rest.len()
 }
 
 /// Whether the structure goes on here, behind the closing tag of a value.

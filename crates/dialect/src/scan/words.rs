@@ -14,6 +14,8 @@ use crate::said::{Event, Said};
 const MAX_GAP: usize = 64;
 /// Code on a line is looked through this far for its closing backtick.
 const MAX_INLINE: usize = 1024;
+/// Longer runs of backticks are no code.
+const MAX_TICKS: usize = 64;
 /// Markup between two tokens is never longer than this.
 const MAX_THROUGH: usize = 1024;
 
@@ -322,7 +324,11 @@ impl Scanner {
                 let may = text.len() < 256 && self.tools.has_prefix(text.trim_end()) && !end;
                 return if may { Match::Partly } else { Match::No };
             };
-            let rest = rest.trim_start();
+            let blank = blank_end(rest, 0);
+            let rest = &rest[blank..];
+            if blank > MAX_NAME {
+                return Match::No;
+            }
             return match (self.tools.lists(line.trim()), rest.is_empty() && !end) {
                 (true, true) => Match::Partly,
                 (true, false) => Match::of(rest.starts_with('{')),
@@ -401,7 +407,10 @@ impl Scanner {
 
     /// A run of backticks: a fence, or code on a line.
     fn backtick(&mut self, text: &str, at: usize, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> Tick {
-        let run = text.as_bytes()[at..].iter().take_while(|b| **b == b'`').count();
+        let run = text.as_bytes()[at..].iter().take(MAX_TICKS).take_while(|b| **b == b'`').count();
+        if run >= MAX_TICKS {
+            return Tick::Passed(at + run);
+        }
         if at + run == text.len() && !end {
             self.pass(&text[..at], sink);
             return Tick::More;
@@ -435,7 +444,11 @@ fn standing(marker: &Marker, text: &str, end: bool) -> (Match, usize) {
     // White space may stand between the tokens, and the quotes may be others.
     let mut at = 0;
     for tokens in [&["{"][..], &["\"tool_calls\"", "'tool_calls'", "tool_calls"], &[":"], &["["]] {
-        at = blank_end(text, at);
+        let blank = blank_end(text, at);
+        if blank - at > MAX_GAP {
+            return (Match::No, 0);
+        }
+        at = blank;
         match any(&text[at..], tokens, end) {
             (Match::Yes, length) => at += length,
             (other, _) => return (other, 0),

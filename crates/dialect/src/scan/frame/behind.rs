@@ -9,7 +9,8 @@ impl Frame {
     /// Looks what follows a call.
     pub(super) fn behind(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Option<Flow> {
         let format = self.row.format;
-        let next = blank_end(text, self.at);
+        let next = blank_end(text, self.at.max(self.blank));
+        self.blank = next;
         let rest = &text[next..];
         let Some(&first) = rest.as_bytes().first() else {
             return if end { Some(self.flush(self.at, false, cx)) } else { Some(Flow::More) };
