@@ -67,6 +67,7 @@ impl Row {
             Shape::Braces(_) => literal(rest, "call:", end),
             // Prompted models put marks around a name.
             Shape::Headed { .. } if self.format.weak => match rest.trim_start_matches(['`', '*', '"']) {
+                name if rest.len() - name.len() > 16 => Match::No,
                 "" if !end => Match::Partly,
                 name => Match::of(starts_word(name)),
             },
