@@ -25,22 +25,22 @@ impl Dialect {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         static NAMED: [OnceLock<Dialect>; formats::COUNT] = [const { OnceLock::new() }; formats::COUNT];
-        let name = match name {
-            "auto" => return Some(Self::auto()),
-            "json" => "seed_json",
-            "xml" => "seed_xml_cdata",
-            name => name,
-        };
+        if name == "auto" {
+            return Some(Self::auto());
+        }
+        let name = full_name(name);
         let place = formats::all().position(|format| format.name == name)?;
         let make = || Self(Arc::new(Compiled::new(name, &formats::all().filter(|row| row.name == name).collect::<Vec<_>>())));
         Some(NAMED[place].get_or_init(make).clone())
     }
 
-    /// Several formats at once. Unknown names are left out; nothing is left where all are unknown.
+    /// Several formats at once. Nothing where one of the names is unknown.
     #[must_use]
     pub fn of(names: &[&str]) -> Option<Self> {
+        let names: Vec<&str> = names.iter().map(|name| full_name(name)).collect();
         let rows: Vec<_> = formats::all().filter(|format| names.contains(&format.name)).collect();
-        (!rows.is_empty()).then(|| Self(Arc::new(Compiled::new(&names.join("+"), &rows))))
+        let known = names.iter().all(|name| rows.iter().any(|row| row.name == *name));
+        (known && !rows.is_empty()).then(|| Self(Arc::new(Compiled::new(&names.join("+"), &rows))))
     }
 
     /// The names of all formats.
@@ -71,6 +71,15 @@ impl Dialect {
         let own = self.0.rows.iter().filter(|row| !row.foreign).map(|row| row.format.name);
         let names: Vec<&str> = own.chain(PLAIN).collect();
         Self::of(&names).unwrap_or_else(Self::auto)
+    }
+}
+
+/// Short names of the two prompted formats.
+fn full_name(name: &str) -> &str {
+    match name {
+        "json" => "seed_json",
+        "xml" => "seed_xml_cdata",
+        name => name,
     }
 }
 

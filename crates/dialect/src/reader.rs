@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::call::{self, Parts};
 use crate::dialect::Dialect;
-use crate::fault::Fault;
+use crate::fault::{Fault, Kind};
 use crate::json::{self, Syntax};
 use crate::repair::Repairs;
 use crate::said::{Call, Event, Malformed, Mode, Said};
@@ -50,7 +50,8 @@ struct Slot {
     given: bool,
 }
 
-/// Reads one answer of a model.
+/// Reads one answer of a model. Places in its events count the bytes of text; thoughts that the provider told apart and native calls
+/// have none of their own.
 #[derive(Debug)]
 pub struct Reader {
     mode: Mode,
@@ -58,15 +59,16 @@ pub struct Reader {
     scanner: Option<Scanner>,
     slots: Vec<Slot>,
     calls: usize,
-    /// Bytes of text and thoughts so far.
+    /// Bytes of text so far.
     place: usize,
+    full: bool,
 }
 
 impl Reader {
     /// Reads native calls; text is text.
     #[must_use]
     pub fn native(mode: Mode, tools: Arc<ToolTable>) -> Self {
-        Self { mode, tools, scanner: None, slots: Vec::new(), calls: 0, place: 0 }
+        Self { mode, tools, scanner: None, slots: Vec::new(), calls: 0, place: 0, full: false }
     }
 
     /// Reads native calls, and looks for calls in text too.
@@ -76,29 +78,30 @@ impl Reader {
         Self { scanner: Some(scanner), ..Self::native(mode, tools) }
     }
 
+    /// The text begins inside thoughts, because the prompt opened them.
+    #[must_use]
+    pub fn thinking(mut self) -> Self {
+        self.scanner = self.scanner.map(Scanner::thinking);
+        self
+    }
+
     /// Takes one piece.
     pub fn push(&mut self, delta: Delta<'_>, sink: &mut dyn FnMut(Event<'_>)) {
         match delta {
-            Delta::Text(text) => match &mut self.scanner {
-                Some(scanner) => {
+            Delta::Text(text) => {
+                let start = self.place;
+                self.place += text.len();
+                if let Some(scanner) = &mut self.scanner {
                     scanner.calls = scanner.calls.max(self.calls);
-                    let shift = self.place - scanner.taken();
-                    scanner.push_str(text, &mut |event| sink(shifted(event, shift)));
+                    scanner.push_str(text, sink);
                     self.calls = self.calls.max(scanner.calls);
-                    self.place = scanner.taken() + shift;
+                } else if !text.is_empty() {
+                    sink(Event { span: start..self.place, said: Said::Text(text) });
                 }
-                None => self.say(text, Said::Text(text), sink),
-            },
-            Delta::Reasoning(text) => self.say(text, Said::Reasoning(text), sink),
+            }
+            Delta::Reasoning("") => {}
+            Delta::Reasoning(text) => sink(Event { span: self.place..self.place, said: Said::Reasoning(text) }),
             Delta::Call(delta) => self.call(delta, sink),
-        }
-    }
-
-    fn say(&mut self, text: &str, said: Said<'_>, sink: &mut dyn FnMut(Event<'_>)) {
-        if !text.is_empty() {
-            let start = self.place;
-            self.place += text.len();
-            sink(Event { span: start..self.place, said });
         }
     }
 
@@ -106,8 +109,7 @@ impl Reader {
     pub fn finish(mut self, cut: bool, sink: &mut dyn FnMut(Event<'_>)) {
         if let Some(mut scanner) = self.scanner.take() {
             scanner.calls = scanner.calls.max(self.calls);
-            let shift = self.place - scanner.taken();
-            scanner.finish(&mut |event| sink(shifted(event, shift)));
+            scanner.finish(sink);
         }
         let last = self.slots.len().saturating_sub(1);
         for place in 0..self.slots.len() {
@@ -124,8 +126,11 @@ impl Reader {
             id.clone_into(&mut slot.id);
         }
         if let Some(name) = delta.name {
-            // Some providers send a name in pieces, others send all of it with every piece.
+            // Some providers send a name in pieces, others all of it, or all so far, with every piece.
             if slot.arguments.is_empty() && slot.name != name {
+                if name.starts_with(&slot.name) && self.tools.lists(name) {
+                    slot.name.clear();
+                }
                 slot.name.push_str(name);
             }
         }
@@ -148,18 +153,20 @@ impl Reader {
             (None, Some(id)) => self.slots.iter().rposition(|slot| slot.id == id),
             (None, None) => self.slots.len().checked_sub(1),
         };
-        let same = known.filter(|place| {
-            let slot = &self.slots[*place];
-            // One index for all calls, or none at all: a new id, or a name after arguments, begins another.
+        if let Some(place) = known {
+            let slot = &self.slots[place];
+            // One index for all calls, or none at all: a new id, or a name after arguments or another whole name, begins another.
             let other_id = id.is_some_and(|id| !slot.id.is_empty() && slot.id != id);
-            let named_again =
-                id.is_none() && delta.index.is_none() && name.is_some() && !slot.name.is_empty() && !slot.arguments.is_empty();
-            !other_id && !named_again && !slot.given
-        });
-        if same.is_some() {
-            return same;
+            let unmarked = id.is_none() && delta.index.is_none();
+            let ended = !slot.arguments.is_empty() || (self.tools.lists(&slot.name) && name.is_some_and(|name| self.tools.lists(name)));
+            let named_again = unmarked && name.is_some() && !slot.name.is_empty() && ended;
+            if !other_id && !named_again {
+                // What comes after a call was given away changes nothing.
+                return (!slot.given).then_some(place);
+            }
         }
         if self.slots.len() >= MAX_CALLS {
+            self.overflow(sink);
             return None;
         }
         // Whoever begins another call has ended the last one, if it is whole.
@@ -172,6 +179,16 @@ impl Reader {
         self.slots.push(Slot { index: self.calls, wire_index: delta.index, ..Slot::default() });
         self.calls += 1;
         Some(self.slots.len() - 1)
+    }
+
+    /// Says once that there are too many calls.
+    fn overflow(&mut self, sink: &mut dyn FnMut(Event<'_>)) {
+        if !std::mem::replace(&mut self.full, true) {
+            let error = format!("an answer may have at most {MAX_CALLS} calls; the others were not run");
+            let malformed = Malformed { index: self.calls, kind: Kind::Syntax, error, raw: String::new() };
+            self.calls += 1;
+            sink(Event { span: self.place..self.place, said: Said::Malformed(malformed) });
+        }
     }
 
     /// Gives a call away, whole or malformed.
@@ -210,10 +227,6 @@ fn read(slot: &Slot, mode: Mode, tools: &ToolTable) -> Result<Parts, Fault> {
     let (value, mut repairs) = (reading.value, reading.repairs);
     let arguments = call::arguments(value, &slot.name, mode, &mut repairs)?;
     call::finish(&slot.name, id, arguments, mode, tools, repairs)
-}
-
-fn shifted(event: Event<'_>, shift: usize) -> Event<'_> {
-    Event { span: event.span.start + shift..event.span.end + shift, said: event.said }
 }
 
 #[cfg(test)]
@@ -283,6 +296,32 @@ mod tests {
     }
 
     #[test]
+    fn names_may_grow_or_follow_each_other() {
+        let deltas = [piece(None, None, Some("f"), ""), piece(None, None, Some("g"), "")];
+        assert_eq!(told(&deltas, false), ["0: call_1 f {}", "1: call_2 g {}"]);
+        let deltas = [piece(Some(0), None, Some("get"), ""), piece(Some(0), None, Some("get_g"), "{}")];
+        assert_eq!(told(&deltas, false), ["0: call_1 getget_g {}"], "only a known name is taken for all so far");
+    }
+
+    #[test]
+    fn a_call_is_given_once() {
+        let deltas = [
+            piece(Some(0), Some("a"), Some("g"), "{}"),
+            piece(Some(1), Some("b"), Some("f"), "{\"a\""),
+            piece(Some(0), Some("a"), Some("g"), ""),
+            piece(Some(0), None, None, " "),
+            piece(Some(1), None, None, ": 1}"),
+        ];
+        assert_eq!(told(&deltas, false), ["0: a g {}", "1: b f {\"a\":1}"]);
+    }
+
+    #[test]
+    fn text_and_thoughts_do_not_disturb_each_other() {
+        let deltas = [Delta::Text("<tool_"), Delta::Reasoning("abc"), Delta::Text("x")];
+        assert_eq!(told(&deltas, false), ["thought abc", "text <tool_x"]);
+    }
+
+    #[test]
     fn empty_arguments_are_none_unless_the_answer_was_cut() {
         let deltas = [piece(Some(0), Some("c1"), Some("f"), "")];
         assert_eq!(told(&deltas, false), ["0: c1 f {}"]);
@@ -317,6 +356,8 @@ mod tests {
     fn calls_without_number_are_bounded() {
         let ids: Vec<String> = (0..MAX_CALLS + 5).map(|number| format!("c{number}")).collect();
         let deltas: Vec<_> = ids.iter().map(|id| piece(None, Some(id), Some("g"), "{}")).collect();
-        assert_eq!(told(&deltas, false).len(), MAX_CALLS);
+        let told = told(&deltas, false);
+        assert_eq!(told.len(), MAX_CALLS + 1);
+        assert!(told.iter().any(|line| line.contains("malformed")), "the rest is not dropped in silence");
     }
 }

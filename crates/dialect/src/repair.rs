@@ -104,8 +104,14 @@ impl Serialize for Repair {
 }
 
 /// The repairs of one call, each once, in the order of their names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Repairs(u64);
+
+impl fmt::Debug for Repairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(Repair::as_str)).finish()
+    }
+}
 
 impl Repairs {
     pub(crate) fn add(&mut self, repair: Repair) {

@@ -31,7 +31,7 @@ pub struct Call {
     pub index: usize,
     /// The model's own id, or one that was made: `call_1`, `call_2`, …
     pub id: String,
-    /// The tool's name, as the model wrote it.
+    /// The tool's name, without what the model put around it.
     pub name: String,
     /// The arguments.
     pub arguments: Map<String, Value>,

@@ -162,7 +162,7 @@ impl Scanner {
     /// The message begins inside thoughts, because the prompt opened them.
     #[must_use]
     pub fn thinking(mut self) -> Self {
-        self.state = State::Thoughts(&["</think>", "</thinking>"]);
+        self.state = State::Thoughts(words::all_closings());
         self
     }
 
@@ -226,11 +226,6 @@ impl Scanner {
             self.held.drain(..self.start);
             self.start = 0;
         }
-    }
-
-    /// How many bytes of text were taken, decided or not.
-    pub(crate) fn taken(&self) -> usize {
-        self.decided + self.held.len() - self.start
     }
 
     /// The message is over. What was held is decided now.

@@ -464,3 +464,13 @@ fn closing(close: &'static str) -> &'static [&'static str] {
     });
     CLOSES.iter().find(|known| known[0] == close).map_or(&["</think>"], |known| known.as_slice())
 }
+
+/// Everything that ends thoughts in some format.
+pub(super) fn all_closings() -> &'static [&'static str] {
+    static ALL: std::sync::LazyLock<Vec<&'static str>> = std::sync::LazyLock::new(|| {
+        let mut closings = vec!["</think>", "</thinking>"];
+        closings.extend(crate::formats::all().flat_map(|format| format.thinks).map(|(_, close)| *close));
+        closings
+    });
+    &ALL
+}
