@@ -397,7 +397,7 @@ impl Frame {
         // An opening mark may hold a closing one, and may not be whole yet.
         let growing = if end { usize::MAX } else { rest.len() - partial_mark(rest, &self.row.opens) };
         let length = match first_mark(rest, marks) {
-            Some((at, _)) if growing < at => return Flow::More,
+            Some((at, _)) if growing <= at => return Flow::More,
             Some((at, place)) if place < stops && !self.row.opens.iter().any(|open| rest[at..].starts_with(open.as_str())) => {
                 self.at + at + marks[place].len()
             }
