@@ -21,12 +21,21 @@ impl Dialect {
         AUTO.clone()
     }
 
-    /// The dialect of this name: `auto`, or one of [`Dialect::names`].
+    /// No format at all: calls come natively, and text is text.
+    #[must_use]
+    pub fn native() -> Self {
+        static NATIVE: LazyLock<Dialect> = LazyLock::new(|| Dialect(Arc::new(Compiled::new("native", &[]))));
+        NATIVE.clone()
+    }
+
+    /// The dialect of this name: `auto`, `native`, or one of [`Dialect::names`].
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         static NAMED: [OnceLock<Dialect>; formats::COUNT] = [const { OnceLock::new() }; formats::COUNT];
-        if name == "auto" {
-            return Some(Self::auto());
+        match name {
+            "auto" => return Some(Self::auto()),
+            "native" => return Some(Self::native()),
+            _ => {}
         }
         let name = full_name(name);
         let place = formats::all().position(|format| format.name == name)?;
@@ -127,6 +136,9 @@ pub(crate) struct Compiled {
     pub tokens: Vec<String>,
     /// Marks that have bytes before their anchor.
     pub leading: Vec<u16>,
+    /// What those marks begin with, and how long what stands before the anchor is at most.
+    pub lead_bytes: Vec<u8>,
+    pub longest_lead: usize,
 }
 
 /// The markers that are looked for with one byte.
@@ -244,6 +256,8 @@ impl Compiled {
             anchors: Anchors::Two(b'`', b'`'),
             leading: Vec::new(),
             tokens: Vec::new(),
+            lead_bytes: Vec::new(),
+            longest_lead: 0,
             rows,
         };
         made.collect();
@@ -326,6 +340,10 @@ impl Compiled {
             self.anchored[usize::from(byte)].all.push(place);
             if marker.anchor > 0 {
                 self.leading.push(place);
+                self.longest_lead = self.longest_lead.max(marker.anchor);
+                if !self.lead_bytes.contains(&marker.text.as_bytes()[0]) {
+                    self.lead_bytes.push(marker.text.as_bytes()[0]);
+                }
             }
             if !bytes.contains(&byte) {
                 bytes.push(byte);

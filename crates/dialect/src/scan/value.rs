@@ -52,11 +52,11 @@ pub(super) struct ValueScan {
 
 impl ValueScan {
     pub fn new(start: usize, tag: &str, tags: &Tags) -> Self {
-        let again = matches!(tags.parameter, ParameterTag::Child(_)).then(|| format!("{}{tag}{}", tags.open, tags.end));
+        let again = matches!(tags.parameter, ParameterTag::Child(_)).then(|| [tags.open, tag, tags.end].concat());
         Self {
             start,
             at: start,
-            close: format!("{}{tag}{}", tags.close, tags.end),
+            close: [tags.close, tag, tags.end].concat(),
             again,
             nested: 0,
             calls: 0,

@@ -354,6 +354,10 @@ impl Scanner {
     fn leading(text: &str, compiled: &Compiled) -> usize {
         let bytes = text.as_bytes();
         let mut keep = 0;
+        let tail = &bytes[bytes.len().saturating_sub(compiled.longest_lead)..];
+        if !tail.iter().any(|byte| compiled.lead_bytes.contains(byte)) {
+            return 0;
+        }
         for place in &compiled.leading {
             let marker = &compiled.markers[usize::from(*place)];
             let lead = &marker.text.as_bytes()[..marker.anchor];

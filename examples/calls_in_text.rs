@@ -1,0 +1,47 @@
+//! Finds the calls in what a model writes, while it still writes. No key, no server: the answer is played from a list.
+//!
+//! ```sh
+//! cargo run --example calls_in_text
+//! ```
+
+use std::sync::Arc;
+
+use helve::dialect::{Dialect, Event, Mode, Said, Scanner, ToolTable};
+use serde_json::json;
+
+/// The pieces of an answer as a model streams them: thoughts, words, a call with a comma too many, and a call that is cut.
+const PIECES: [&str; 9] = [
+    "<think>The user wants the wea",
+    "ther.</think>Let me look",
+    " that up.\n<tool_",
+    "call>\n{\"name\": \"get_weather\", \"arg",
+    "uments\": {\"city\": \"Lyon\", \"days\": \"2\",}}",
+    "\n</tool_call>\n<tool_call>\n{\"name\": \"get_wea",
+    "ther\", \"arguments\": {\"city\": ",
+    "\"Saint-",
+    "Éti",
+];
+
+fn main() {
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}});
+    let tools = Arc::new(ToolTable::new([("get_weather", schema)]));
+    let mut scanner = Scanner::new(Dialect::auto(), Mode::Lenient, tools);
+    for piece in PIECES {
+        scanner.push_str(piece, &mut show);
+    }
+    scanner.finish(&mut show);
+}
+
+#[allow(clippy::print_stdout, reason = "an example shows what it does")]
+fn show(event: Event<'_>) {
+    match event.said {
+        Said::Text(text) => println!("text       {text:?}"),
+        Said::Reasoning(text) => println!("thought    {text:?}"),
+        Said::Call(call) => {
+            let repairs: Vec<_> = call.repairs.iter().map(|repair| repair.as_str()).collect();
+            println!("call       {} {} (mended: {})", call.name, json!(call.arguments), repairs.join(", "));
+        }
+        Said::Malformed(malformed) => println!("malformed  {}: {}", malformed.kind, malformed.error),
+        Said::CallOpened { .. } | Said::ArgsDelta { .. } | Said::Markup(_) => {}
+    }
+}
