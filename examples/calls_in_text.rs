@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use helve::dialect::{Dialect, Event, Mode, Said, Scanner, ToolTable};
+use helve::dialect::{Dialect, Event, Mode, Repair, Said, Scanner, ToolTable};
 use serde_json::json;
 
 /// The pieces of an answer as a model streams them: thoughts, words, a call with a comma too many, and a call that is cut.
@@ -38,7 +38,7 @@ fn show(event: Event<'_>) {
         Said::Text(text) => println!("text       {text:?}"),
         Said::Reasoning(text) => println!("thought    {text:?}"),
         Said::Call(call) => {
-            let repairs: Vec<_> = call.repairs.iter().map(|repair| repair.as_str()).collect();
+            let repairs: Vec<_> = call.repairs.iter().map(Repair::as_str).collect();
             println!("call       {} {} (mended: {})", call.name, json!(call.arguments), repairs.join(", "));
         }
         Said::Malformed(malformed) => println!("malformed  {}: {}", malformed.kind, malformed.error),

@@ -23,7 +23,7 @@ pub(crate) struct Parts {
     pub arguments: Map<String, Value>,
     pub repairs: Repairs,
     /// The object held more than a call does, so that without a mark it may be something else.
-    pub more: bool,
+    pub extra: bool,
 }
 
 /// Whether an object that begins with this key can be a call.
@@ -64,8 +64,8 @@ pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolT
             || matches!(key.as_str(), "type" | "index")
             || keys.iter().any(|keys| keys.id == key || keys.name == key)
     };
-    let more = map.keys().any(|key| !known(key));
-    finish(&name, id, arguments, mode, tools, repairs).map(|parts| Parts { more, ..parts })
+    let extra = map.keys().any(|key| !known(key));
+    finish(&name, id, arguments, mode, tools, repairs).map(|parts| Parts { extra, ..parts })
 }
 
 /// Makes a call of the members of an object. The usual one has a name and arguments under the format's own keys, and little else.
@@ -120,7 +120,7 @@ pub(crate) fn finish(
 ) -> Result<Parts, Fault> {
     let name = clean(name, mode, tools, &mut repairs)?;
     Types::new(tools.schema(&name), mode).fit(&mut arguments, &mut repairs);
-    Ok(Parts { name, id, arguments, repairs, more: false })
+    Ok(Parts { name, id, arguments, repairs, extra: false })
 }
 
 /// The tool's name without what the model put around it.

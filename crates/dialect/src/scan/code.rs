@@ -144,7 +144,7 @@ impl Scanner {
                     id: Some(call.id),
                     arguments: call.arguments,
                     repairs: if self.mode.is_lenient() { call.repairs.with(Repair::Fenced) } else { call.repairs },
-                    more: false,
+                    extra: false,
                 };
                 self.say_call(upto - given, parts, None, sink);
                 given = upto;

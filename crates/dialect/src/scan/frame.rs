@@ -320,7 +320,7 @@ impl Frame {
     /// Whether something without a mark is a call: it names a known tool.
     fn is_meant(&self, written: &str, result: &Result<Parts, Fault>, cx: &Cx<'_>) -> bool {
         match result {
-            Ok(parts) => cx.tools.knows(&parts.name) && !parts.repairs.contains(Repair::MissingArguments) && !parts.more,
+            Ok(parts) => cx.tools.knows(&parts.name) && !parts.repairs.contains(Repair::MissingArguments) && !parts.extra,
             // The head named a known tool before anything could go wrong.
             Err(fault) if self.row.format.weak && fault.kind == Kind::NotAnObject => true,
             Err(_) => match &self.reading {

@@ -407,7 +407,7 @@ impl Tagged {
                 let value = value_of(text, &parameter, tags, &types, schema, &mut repairs)?;
                 arguments.insert(parameter.key, value);
             }
-            return Ok(Parts { name, id: self.id.take(), arguments, repairs, more: false });
+            return Ok(Parts { name, id: self.id.take(), arguments, repairs, extra: false });
         }
         let members = parameters.into_iter().map(|parameter| (parameter.key.clone(), parameter)).collect();
         for (key, mut same) in xml::group(members) {
@@ -427,7 +427,7 @@ impl Tagged {
             };
             arguments.insert(key, value);
         }
-        Ok(Parts { name, id: self.id.take(), arguments, repairs, more: false })
+        Ok(Parts { name, id: self.id.take(), arguments, repairs, extra: false })
     }
 }
 

@@ -34,6 +34,7 @@ pub(super) enum Look {
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that was seen")]
 pub(super) struct ValueScan {
     start: usize,
     at: usize,
