@@ -7,6 +7,7 @@ mod element;
 mod frame;
 mod head;
 mod marks;
+mod tag;
 mod tagged;
 mod value;
 mod words;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::Cx;
 use super::element::Step;
 use super::marks::TagMarks;
+use super::tag::{MAX_TAG, floor, tag_end};
 use super::value::{Look, ValueScan};
 use super::{Match, any, blank_end, literal};
 use crate::call::{self, Parts};
@@ -15,9 +16,6 @@ use crate::format::{CallTag, ParameterTag, Tags};
 use crate::repair::{Repair, Repairs};
 use crate::types::Types;
 use crate::xml;
-
-/// A tag with its attributes is never longer than this.
-const MAX_TAG: usize = 2048;
 
 /// A call that is being read. Positions are those of the text from the first byte that is not given away yet.
 #[derive(Debug)]
@@ -464,38 +462,4 @@ fn value_of<'a>(
 /// Whether the text was cut in the middle of a closing mark: far enough to be no opening one.
 fn partly(rest: &str, mark: &str, tags: &Tags) -> bool {
     mark.starts_with(rest) && rest.len() >= tags.close.len() && rest.len() > 1
-}
-
-/// The end of a tag, outside of quotes.
-fn tag_end(text: &str, from: usize, tags: &Tags) -> Option<usize> {
-    let limit = floor(text, MAX_TAG);
-    let window = text.get(from..limit)?;
-    if tags.end != ">" {
-        return window.find(tags.end).map(|at| from + at);
-    }
-    let (mut quote, mut hidden) = (None, None);
-    for (at, byte) in window.bytes().enumerate() {
-        match (quote, byte) {
-            (None, b'>') => return Some(from + at),
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (Some(open), _) if open == byte => (quote, hidden) = (None, None),
-            (Some(_), b'>') => hidden = hidden.or(Some(from + at)),
-            // A quote that is still open where the next tag begins was never meant to hide the end of this one.
-            (Some(_), b'<' | b'\n') => {
-                if hidden.is_some() {
-                    return hidden;
-                }
-                quote = None;
-            }
-            _ => {}
-        }
-    }
-    if limit < text.len() { hidden } else { None }
-}
-
-fn floor(text: &str, limit: usize) -> usize {
-    if text.len() <= limit {
-        return text.len();
-    }
-    (0..=limit).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
