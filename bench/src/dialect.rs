@@ -24,12 +24,15 @@ const KB: usize = 1000;
 /// How long one try lasts, so that the clock's steps do not matter.
 const TRY: Duration = Duration::from_millis(40);
 
+const SENTENCE: &str = "The weather in Paris is mild today, and the forecast for tomorrow (Tuesday) looks much the same: sun, 21 degrees. ";
+
 /// Adds the rows of the table.
 pub fn measure(report: &mut Report) {
     prose(report);
     arguments(report);
     tagged(report);
     pieces(report);
+    hard_pieces(report);
     small(report);
 }
 
@@ -79,8 +82,7 @@ fn in_pieces(reader: &Reader, text: &str, size: usize) -> usize {
 }
 
 fn prose(report: &mut Report) {
-    let sentence = "The weather in Paris is mild today, and the forecast for tomorrow (Tuesday) looks much the same: sun, 21 degrees. ";
-    let text = sentence.repeat(1_000_000 / sentence.len());
+    let text = SENTENCE.repeat(1_000_000 / SENTENCE.len());
     let bare = speed(text.len(), || {
         black_box(memchr::memchr2(b'<', b'`', text.as_bytes()));
     });
@@ -158,6 +160,22 @@ fn pieces(report: &mut Report) {
         let ratio = (texts[1].len() as f64 / two) / (texts[0].len() as f64 / one);
         report.row(&format!("4-character pieces, {dialect}, 200 KB over 100 KB"), ratio, "times", ("", 0.0), Some(2.2));
     }
+}
+
+/// What costs most for each byte: prose, where every piece is decided at once, and values that are all small.
+fn hard_pieces(report: &mut Report) {
+    let prose = SENTENCE.repeat(100 * KB / SENTENCE.len());
+    let reader = Reader::new("auto");
+    let speed_of_prose = speed(prose.len(), || assert_eq!(in_pieces(&reader, &prose, 4), 0));
+    report.speed("4-character pieces, auto, 100 KB of prose", speed_of_prose, "MB/s", ("", 0.0), Some(50.0));
+    let text = written("hermes", &call(records(100 * KB)));
+    let json = text.trim_start_matches("<tool_call>").trim_end_matches("</tool_call>");
+    let value = speed(json.len(), || {
+        black_box(serde_json::from_str::<Value>(json).expect("JSON"));
+    });
+    let reader = Reader::new("hermes");
+    let own = speed(text.len(), || assert_eq!(in_pieces(&reader, &text, 4), 1));
+    report.speed("4-character pieces, hermes, 100 KB of small values", own, "MB/s", ("serde_json::Value, whole", value), Some(50.0));
 }
 
 fn small(report: &mut Report) {
