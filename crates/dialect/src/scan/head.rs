@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::element::{self, Speech};
+use super::tag::floor;
 use super::{Cx, Match, blank_end, literal};
 use crate::call::{self, Parts};
 use crate::fault::{Fault, Kind};
@@ -62,15 +63,15 @@ fn named(text: &str, start: usize, from: usize, bracket: u8, end: bool) -> Found
 
 /// A name and a separator behind a mark that leaves no doubt.
 fn headed(text: &str, start: usize, searched: &mut usize, heads: &[&str], stops: &[String], cx: &Cx<'_>, end: bool) -> Found {
-    let limit = text.len().min(start + MAX_HEAD);
-    let brace = memchr::memchr(b'{', &text.as_bytes()[*searched..limit]).map(|at| at + *searched);
-    let Some(written) = text.get(start..brace.unwrap_or(limit)) else { return Found::Broken(start, call::no_name()) };
+    let limit = floor(text, start + MAX_HEAD);
+    let brace = memchr::memchr(b'{', &text.as_bytes()[(*searched).min(limit)..limit]).map(|at| at + *searched);
+    let written = &text[start..brace.unwrap_or(limit)];
     if let Some(stop) = stops.iter().filter_map(|stop| written.find(stop.as_str())).min() {
         return without_arguments(&written[..stop], start + stop, heads, cx);
     }
     let Some(brace) = brace else {
         *searched = limit;
-        return match (limit - start >= MAX_HEAD, end) {
+        return match (text.len() - start >= MAX_HEAD, end) {
             (true, _) => Found::Broken(start, call::no_name()),
             (false, false) => Found::More,
             (false, true) => Found::Broken(text.len(), Fault::cut()),
