@@ -253,3 +253,34 @@ proptest! {
         }
     }
 }
+
+/// Inputs that a fuzzer once found to be read differently in pieces.
+#[test]
+fn what_was_once_found_stays_found() {
+    let long = "é".repeat(700);
+    let inputs = [
+        ("deepseek_v31", format!("<｜tool▁call▁begin｜>g{long}<｜tool▁calls▁end｜> and more")),
+        ("deepseek_v31", format!("<｜tool▁call▁begin｜>{}<｜tool▁call▁end｜>", "é".repeat(400))),
+        ("gemma3_tool_code", "```tool_code\n_(a=], o=Ok.\n```tool_code\nf(a=\"x\")\n```".to_owned()),
+        ("pythonic", "\u{b}\u{b}[f(a=\"x\")]".to_owned()),
+        ("hermes", "`<think>```\n<tool_call>{}</tool_call>".to_owned()),
+        ("harmony", format!("<|channel|>commentary{long}<|message|>x")),
+        ("functionary_v32", ">>>f\n\u{17}{\"a\": \"x\"}>>>f\n{}".to_owned()),
+        (
+            "kimi_k3",
+            format!(
+                "<|open|>tools<|sep|><|open|>call tool=\"f\"<|sep|><|open|>argument key=\"a\"<|sep|>x<|open|>argument key=\"n{long}\"<|sep|>y"
+            ),
+        ),
+    ];
+    let tools = Arc::new(ToolTable::new([("f", json!({"type": "object", "properties": {"a": {"type": "string"}}}))]));
+    for (dialect, input) in inputs {
+        let dialect = Dialect::named(dialect).expect("a known name");
+        for mode in [Mode::Lenient, Mode::Strict] {
+            let whole = in_pieces(input.as_bytes(), &[], &dialect, mode, &tools);
+            assert_conserved(input.as_bytes(), &whole);
+            let each: Vec<usize> = (0..=input.len()).collect();
+            assert_eq!(whole, in_pieces(input.as_bytes(), &each, &dialect, mode, &tools), "{input}");
+        }
+    }
+}
