@@ -350,3 +350,16 @@ pub(crate) fn untyped(text: &str) -> Value {
         _ => json_number(text).map_or_else(|| Value::String(text.to_owned()), Value::Number),
     }
 }
+
+/// The name that a schema has for the type of a value.
+pub(crate) fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

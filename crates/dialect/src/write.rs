@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::dialect::Dialect;
 use crate::format::{CallTag, Format, Keys, ParameterTag, Shape, Tags};
 use crate::formats;
+use crate::types::type_of;
 use crate::xml::{CDATA, CDATA_END};
 
 /// A call to be written.
@@ -171,7 +172,7 @@ fn parameter(format: &Format, tags: &Tags, key: &str, value: &Value) -> String {
         ParameterTag::Attribute(stem, attribute) => {
             let kind = match (tags.typed, value) {
                 (Some("string"), value) => format!(" string=\"{}\"", value.is_string()),
-                (Some(typed), value) => format!(" {typed}=\"{}\"", kind(value)),
+                (Some(typed), value) => format!(" {typed}=\"{}\"", type_of(value)),
                 _ => String::new(),
             };
             format!("{open}{stem} {attribute}=\"{}\"{kind}{end}{text}{close}{stem}{end}", escaped(key))
@@ -195,18 +196,6 @@ fn parameter(format: &Format, tags: &Tags, key: &str, value: &Value) -> String {
             };
             format!("{open}{key}{end}{body}{close}{key}{end}")
         }
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -12,6 +12,22 @@ const DEEPSEEK_CALL: Marks =
 const DEEPSEEK_TAIL: &[Markup] = &[Markup::Token("<｜end▁of▁sentence｜>")];
 const MISTRAL_THINKS: &[(&str, &str)] = &[("[THINK]", "[/THINK]")];
 
+const MISTRAL: Format = Format {
+    call: Marks::maybe(&["[TOOL_CALLS]"], &["[/TOOL_CALLS]"]),
+    shape: Shape::Headed { heads: &["{name}[CALL_ID]{id}[ARGS]", "{name}[ARGS]", "{name}"], text_input: false },
+    thinks: MISTRAL_THINKS,
+    markup: &[Markup::Token("</s>")],
+    ..PLAIN
+};
+
+const DEEPSEEK: Format = Format {
+    section: DEEPSEEK_SECTION,
+    call: DEEPSEEK_CALL,
+    shape: Shape::Headed { heads: &["function<｜tool▁sep｜>{name}\n", "{name}<｜tool▁sep｜>"], text_input: false },
+    markup: DEEPSEEK_TAIL,
+    ..PLAIN
+};
+
 pub(super) static ROWS: [Format; 21] = [
     Format {
         name: "glm45",
@@ -98,51 +114,16 @@ pub(super) static ROWS: [Format; 21] = [
         markup: &[Markup::Token("<turn|>"), Markup::Token("<|tool_response>")],
         ..PLAIN
     },
-    Format {
-        name: "mistral_v11",
-        who: "Mistral Small 3.2, Devstral, Magistral, Ministral 3",
-        call: Marks::maybe(&["[TOOL_CALLS]"], &["[/TOOL_CALLS]"]),
-        shape: Shape::Headed { heads: &["{name}[CALL_ID]{id}[ARGS]", "{name}[ARGS]", "{name}"], text_input: false },
-        thinks: MISTRAL_THINKS,
-        markup: &[Markup::Token("</s>")],
-        ..PLAIN
-    },
+    Format { name: "mistral_v11", who: "Mistral Small 3.2, Devstral, Magistral, Ministral 3", ..MISTRAL },
     Format {
         name: "mistral_v13",
         who: "Mistral, with [ARGS]",
-        call: Marks::maybe(&["[TOOL_CALLS]"], &["[/TOOL_CALLS]"]),
         shape: Shape::Headed { heads: &["{name}[ARGS]", "{name}[CALL_ID]{id}[ARGS]", "{name}"], text_input: false },
-        thinks: MISTRAL_THINKS,
-        markup: &[Markup::Token("</s>")],
-        ..PLAIN
+        ..MISTRAL
     },
-    Format {
-        name: "mistral_v11_callid",
-        who: "Mistral, with [CALL_ID]",
-        call: Marks::maybe(&["[TOOL_CALLS]"], &["[/TOOL_CALLS]"]),
-        shape: Shape::Headed { heads: &["{name}[CALL_ID]{id}[ARGS]", "{name}[ARGS]", "{name}"], text_input: false },
-        thinks: MISTRAL_THINKS,
-        markup: &[Markup::Token("</s>")],
-        ..PLAIN
-    },
-    Format {
-        name: "deepseek_v3",
-        who: "DeepSeek V3/R1, Cogito",
-        section: DEEPSEEK_SECTION,
-        call: DEEPSEEK_CALL,
-        shape: Shape::Headed { heads: &["function<｜tool▁sep｜>{name}\n", "{name}<｜tool▁sep｜>"], text_input: false },
-        markup: DEEPSEEK_TAIL,
-        ..PLAIN
-    },
-    Format {
-        name: "deepseek_v31",
-        who: "DeepSeek V3.1",
-        section: DEEPSEEK_SECTION,
-        call: DEEPSEEK_CALL,
-        shape: Shape::Headed { heads: &["function<｜tool▁sep｜>{name}\n", "{name}<｜tool▁sep｜>"], text_input: false },
-        markup: DEEPSEEK_TAIL,
-        ..PLAIN
-    },
+    Format { name: "mistral_v11_callid", who: "Mistral, with [CALL_ID]", ..MISTRAL },
+    Format { name: "deepseek_v3", who: "DeepSeek V3/R1, Cogito", ..DEEPSEEK },
+    Format { name: "deepseek_v31", who: "DeepSeek V3.1", ..DEEPSEEK },
     Format {
         name: "kimi_k2",
         who: "Kimi K2, K2.5/2.7",

@@ -21,6 +21,14 @@ const DEEPSEEK_TAIL: &[Markup] = &[Markup::Token("<｜end▁of▁sentence｜>")]
 const ANSWER: &[Markup] =
     &[Markup::Token("<answer>"), Markup::Token("</answer>"), Markup::Token("<｜hy_eos｜>"), Markup::Token("<｜hy_eos:opensource｜>")];
 
+const GLM_ROW: Format = Format {
+    call: Marks::around(&["<tool_call>"], &["</tool_call>"]),
+    shape: Shape::Tagged(GLM),
+    thinks: &[("<thought>", "</thought>")],
+    markup: &[Markup::Token("<|observation|>"), Markup::Token("<|user|>")],
+    ..PLAIN
+};
+
 pub(super) static ROWS: [Format; 18] = [
     Format {
         name: "seed_xml_cdata",
@@ -63,24 +71,8 @@ pub(super) static ROWS: [Format; 18] = [
         thinks: &[("<seed:think>", "</seed:think>")],
         ..PLAIN
     },
-    Format {
-        name: "glm45",
-        who: "GLM 4.5/4.6, Poolside Laguna, Ling 3",
-        call: Marks::around(&["<tool_call>"], &["</tool_call>"]),
-        shape: Shape::Tagged(GLM),
-        thinks: &[("<thought>", "</thought>")],
-        markup: &[Markup::Token("<|observation|>"), Markup::Token("<|user|>")],
-        ..PLAIN
-    },
-    Format {
-        name: "glm47",
-        who: "GLM 4.7/5",
-        call: Marks::around(&["<tool_call>"], &["</tool_call>"]),
-        shape: Shape::Tagged(GLM),
-        thinks: &[("<thought>", "</thought>")],
-        markup: &[Markup::Token("<|observation|>"), Markup::Token("<|user|>")],
-        ..PLAIN
-    },
+    Format { name: "glm45", who: "GLM 4.5/4.6, Poolside Laguna, Ling 3", ..GLM_ROW },
+    Format { name: "glm47", who: "GLM 4.7/5", ..GLM_ROW },
     Format {
         name: "minicpm5",
         who: "MiniCPM 5",

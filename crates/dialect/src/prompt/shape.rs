@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::types::type_of;
+
 /// References are followed this far.
 const MAX_STEPS: usize = 16;
 /// More alternatives than these are not told apart.
@@ -152,18 +154,6 @@ fn add(types: &mut Vec<&'static str>, name: &'static str) {
 
 fn known(name: &str) -> Option<&'static str> {
     ["string", "integer", "number", "boolean", "array", "object", "null"].into_iter().find(|known| *known == name)
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 #[cfg(test)]
