@@ -69,13 +69,23 @@ impl Dialect {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::{Content, Item, Mode, ToolTable, parse};
 
     #[test]
     fn every_format_of_a_profile_is_there() {
         for format in MODELS.iter().flat_map(|(_, formats)| *formats) {
             assert!(Dialect::named(format).is_some(), "{format}");
         }
+    }
+
+    #[test]
+    fn native_text_is_text() {
+        let tools = Arc::new(ToolTable::unknown());
+        let items = parse("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", &Dialect::native(), Mode::Lenient, &tools);
+        assert!(matches!(items.as_slice(), [Item { content: Content::Text(_), .. }]), "{items:?}");
     }
 
     #[test]

@@ -353,6 +353,35 @@ mod tests {
     }
 
     #[test]
+    fn a_call_in_text_is_announced_once_and_ends_with_its_index() {
+        let mut reader = Reader::scanning(Dialect::auto(), Mode::Lenient, Arc::new(ToolTable::unknown()));
+        let mut told = Vec::new();
+        let mut sink = |event: Event<'_>| match event.said {
+            Said::CallOpened { index, name } => told.push(format!("{index} opens {name}")),
+            Said::ArgsDelta { index, .. } => told.push(format!("{index} goes on")),
+            Said::Call(call) => told.push(format!("{} is {}", call.index, call.name)),
+            other => told.push(format!("{other:?}")),
+        };
+        for text in ["[TOOL_CALLS]f[ARGS]{\"a\": ", "1", "}"] {
+            reader.push(Delta::Text(text), &mut sink);
+        }
+        reader.push(piece(None, Some("n"), Some("g"), "{}"), &mut sink);
+        reader.finish(false, &mut sink);
+        told.dedup();
+        assert_eq!(told, ["0 opens f", "0 goes on", "1 opens g", "1 goes on", "0 is f", "1 is g"]);
+    }
+
+    #[test]
+    fn prefilled_thoughts_are_thoughts() {
+        let reader = Reader::scanning(Dialect::auto(), Mode::Lenient, Arc::new(ToolTable::unknown()));
+        let (mut reader, mut told) = (reader.thinking(), Vec::new());
+        let mut sink = |event: Event<'_>| told.push(format!("{:?}", event.said));
+        reader.push(Delta::Text("hm [TOOL_CALLS]f{}[/THINK]Hi."), &mut sink);
+        reader.finish(false, &mut sink);
+        assert_eq!(told, ["Reasoning(\"hm [TOOL_CALLS]f{}\")", "Markup(\"[/THINK]\")", "Text(\"Hi.\")"]);
+    }
+
+    #[test]
     fn calls_without_number_are_bounded() {
         let ids: Vec<String> = (0..MAX_CALLS + 5).map(|number| format!("c{number}")).collect();
         let deltas: Vec<_> = ids.iter().map(|id| piece(None, Some(id), Some("g"), "{}")).collect();

@@ -168,7 +168,7 @@ impl Scanner {
     }
 
     /// Takes bytes, which may end in the middle of a character. What is not UTF-8 reads as U+FFFD.
-    pub fn push(&mut self, mut bytes: &[u8], sink: &mut dyn FnMut(Event<'_>)) {
+    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Event<'_>)) {
         if !self.partial.is_empty() {
             let mut joined = std::mem::take(&mut self.partial);
             joined.extend_from_slice(bytes);
@@ -179,7 +179,7 @@ impl Scanner {
             self.push_str(text, sink);
             return;
         }
-        self.push_bytes(std::mem::take(&mut bytes), sink);
+        self.push_bytes(bytes, sink);
     }
 
     fn push_bytes(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Event<'_>)) {
@@ -427,8 +427,8 @@ pub(crate) fn made_id(number: usize) -> String {
 /// The first of several literals in a text: where, and which. One pass, whatever is absent.
 fn first_mark<S: AsRef<str>>(text: &str, marks: &[S]) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
-    let mut firsts = [0_u8; 3];
-    let mut count = 0;
+    let mut firsts = [marks.first()?.as_ref().as_bytes()[0]; 3];
+    let mut count = 1;
     for mark in marks {
         let first = mark.as_ref().as_bytes()[0];
         if !firsts[..count].contains(&first) {
@@ -440,17 +440,9 @@ fn first_mark<S: AsRef<str>>(text: &str, marks: &[S]) -> Option<(usize, usize)> 
             count += 1;
         }
     }
-    if count == 0 {
-        return None;
-    }
     let mut at = 0;
     loop {
-        at += memchr::memchr3(
-            firsts[0],
-            if count > 1 { firsts[1] } else { firsts[0] },
-            if count > 2 { firsts[2] } else { firsts[0] },
-            &bytes[at..],
-        )?;
+        at += memchr::memchr3(firsts[0], firsts[1], firsts[2], &bytes[at..])?;
         if let Some(place) = marks.iter().position(|mark| bytes[at..].starts_with(mark.as_ref().as_bytes())) {
             return Some((at, place));
         }

@@ -1,7 +1,7 @@
 //! `helve parse`: what a model's text says, item by item.
 
 use std::fs;
-use std::io::{self, BufRead, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,6 +25,9 @@ pub fn run(parse: &Parse, global: &Global) -> Result<ExitCode, Failure> {
     }
     let tools = parse.tools.as_deref().map_or_else(|| Ok(ToolTable::unknown()), read_tools)?;
     let dialect = find(&parse.dialect)?;
+    if io::stdin().is_terminal() {
+        terminal::note("reading the model's text from here; end it with Ctrl-D");
+    }
     let mut input = Vec::new();
     io::stdin().lock().read_to_end(&mut input).map_err(|error| Failure::new("failed", format_args!("cannot read stdin: {error}")))?;
     let mode = match parse.mode {
