@@ -31,14 +31,15 @@ pub use approval::{Decision, Grant, Question, call_digest};
 pub use call::{CallContext, Caller, ToolCall};
 pub use digest::{Digest, DigestError};
 pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};
-pub use event::{Event, EventData, Observer};
+pub use event::{EndOfRun, Event, EventData, Observer, RunError};
 pub use futures_util::future::BoxFuture;
 pub use helve_macros::tool;
 pub use ids::{ApprovalId, CallId, ConversationId, IdError, RunId};
 pub use layer::{Layer, Next};
-pub use message::{Message, Part};
+pub use message::{Kept, Message, MessageBody, Part, SaidCall, Written, wire_id};
 pub use model::{
-    EndReason, GenerateOptions, LanguageModel, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, ModelTool, ToolChoice, Usage,
+    Deltas, EndReason, Feature, GenerateOptions, LanguageModel, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, ModelTool,
+    ModelTools, PollDeltas, ToolChoice, Usage,
 };
 pub use outcome::{Outcome, Output, Status};
 pub use pattern::Pattern;

@@ -1,16 +1,22 @@
 //! A language model, seen from inside: one question, a stream of pieces, typed errors. What a model can do is data.
 
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+mod delta;
+mod error;
+mod stream;
 
-use futures_util::Stream;
+use std::ops::Deref;
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::message::Message;
+use crate::message::{Message, Written};
 use crate::schema::Schema;
+
+pub use self::delta::{Deltas, EndReason, ModelDelta, Usage};
+pub use self::error::{Feature, ModelError};
+pub use self::stream::{ModelStream, PollDeltas};
 
 /// Something that answers messages.
 pub trait LanguageModel: Send + Sync + 'static {
@@ -20,9 +26,6 @@ pub trait LanguageModel: Send + Sync + 'static {
     /// Asks once. Dropping the stream stops the model.
     fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>>;
 }
-
-/// The pieces of an answer, as they come. After an error or [`ModelDelta::End`] nothing follows.
-pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelDelta, ModelError>> + Send>>;
 
 /// What a model is and what it can do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,13 +50,50 @@ pub struct ModelRequest {
     /// What was said so far.
     pub messages: Vec<Arc<Message>>,
     /// The tools it may call natively.
-    pub tools: Arc<[ModelTool]>,
+    pub tools: Arc<ModelTools>,
     /// Whether it must call one.
     pub tool_choice: ToolChoice,
     /// A schema that the whole answer must fit, where the server can hold it to one.
     pub output: Option<Schema>,
     /// How to answer.
-    pub options: GenerateOptions,
+    pub options: Arc<GenerateOptions>,
+    /// Whether the answer should come in pieces, as it is made.
+    pub stream: bool,
+}
+
+/// The tools that a model is told about. They never change, so they are written once for its wire.
+#[derive(Clone, Default)]
+pub struct ModelTools {
+    list: Vec<ModelTool>,
+    written: Written,
+}
+
+impl ModelTools {
+    /// A list, in order.
+    #[must_use]
+    pub fn new(list: Vec<ModelTool>) -> Self {
+        Self { list, written: Written::default() }
+    }
+
+    /// The list in the form of a wire.
+    #[must_use]
+    pub fn written(&self) -> &Written {
+        &self.written
+    }
+}
+
+impl Deref for ModelTools {
+    type Target = [ModelTool];
+
+    fn deref(&self) -> &[ModelTool] {
+        &self.list
+    }
+}
+
+impl std::fmt::Debug for ModelTools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.list.fmt(f)
+    }
 }
 
 /// What a model is told about one tool.
@@ -98,104 +138,18 @@ pub struct GenerateOptions {
     pub extra: Map<String, Value>,
 }
 
-/// One piece of an answer. Calls may come in pieces, without ids, all at once, or interleaved by index.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum ModelDelta {
-    /// Words.
-    Text(String),
-    /// Thoughts that are shown.
-    Reasoning(String),
-    /// A piece of a call.
-    Call {
-        /// Which call of the answer, where the provider says.
-        index: Option<u32>,
-        /// The provider's id.
-        id: Option<String>,
-        /// The tool's name, or a piece of it.
-        name: Option<String>,
-        /// A piece of the arguments, as JSON text.
-        arguments: String,
-    },
-    /// What it cost.
-    Usage(Usage),
-    /// The answer is over.
-    End(EndReason),
-}
+impl<M: LanguageModel + ?Sized> LanguageModel for Arc<M> {
+    fn info(&self) -> &ModelInfo {
+        (**self).info()
+    }
 
-/// Why an answer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum EndReason {
-    /// It said what it had to say.
-    Stop,
-    /// It waits for its calls.
-    Calls,
-    /// It ran into its limit.
-    Length,
-    /// The provider cut it off.
-    Filter,
-}
-
-/// What an answer cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Usage {
-    /// Tokens read.
-    pub input_tokens: u64,
-    /// Tokens read from the provider's cache; part of those read.
-    pub cached_tokens: u64,
-    /// Tokens written, thoughts included.
-    pub output_tokens: u64,
-    /// Money in US dollars, where known.
-    pub cost: Option<f64>,
-}
-
-/// Why a model did not answer, and so what can be done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModelError {
-    /// The key is missing or wrong.
-    #[error("the model's provider refused the key: {0}")]
-    Auth(String),
-    /// The account is used up.
-    #[error("the account has no credit or quota left: {0}")]
-    Quota(String),
-    /// The conversation does not fit.
-    #[error("the conversation is longer than the model can read: {0}")]
-    ContextLength(String),
-    /// The provider refuses the content.
-    #[error("the provider refused the content: {0}")]
-    Filter(String),
-    /// The provider is busy.
-    #[error("the model is overloaded: {message}")]
-    Overloaded {
-        /// What it said.
-        message: String,
-        /// When to try again, where it said so.
-        retry_after: Option<Duration>,
-    },
-    /// No connection, or one that broke.
-    #[error("the model cannot be reached: {0}")]
-    Network(String),
-    /// An answer that is none.
-    #[error("the model's answer makes no sense: {0}")]
-    Protocol(String),
-}
-
-impl ModelError {
-    /// Whether asking again may help.
-    #[must_use]
-    pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Overloaded { .. } | Self::Network(_))
+    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
+        (**self).ask(request)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use futures_util::{StreamExt, stream};
-
     use super::*;
 
     struct Parrot(ModelInfo);
@@ -208,8 +162,10 @@ mod tests {
         fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
             Box::pin(async move {
                 let Some(last) = request.messages.last() else { return Err(ModelError::Protocol("nothing was said".into())) };
-                let said = ModelDelta::Text(format!("{last:?}"));
-                Ok(stream::iter([Ok(said), Ok(ModelDelta::End(EndReason::Stop))]).boxed())
+                let mut said = Deltas::default();
+                said.push(ModelDelta::Text(&format!("{last:?}")));
+                said.push(ModelDelta::End(EndReason::Stop));
+                Ok(ModelStream::whole(said))
             })
         }
     }
@@ -218,8 +174,11 @@ mod tests {
     async fn a_model_behind_the_trait_is_asked_and_streams() {
         let model: Arc<dyn LanguageModel> = Arc::new(Parrot(ModelInfo { name: "parrot".into(), ..ModelInfo::default() }));
         let request = ModelRequest { messages: vec![Arc::new(Message::user("hello"))], ..ModelRequest::default() };
-        let said: Vec<_> = model.ask(request).await.expect("a stream").collect().await;
-        assert!(matches!(&said[..], [Ok(ModelDelta::Text(text)), Ok(ModelDelta::End(EndReason::Stop))] if text.contains("hello")));
+        let (mut stream, mut said) = (model.ask(request).await.expect("a stream"), Deltas::default());
+        assert!(stream.next(&mut said).await.expect("pieces"));
+        let told: Vec<_> = said.iter().collect();
+        assert!(matches!(&told[..], [ModelDelta::Text(text), ModelDelta::End(EndReason::Stop)] if text.contains("hello")));
+        assert!(!stream.next(&mut said).await.expect("the end"));
         let error = model.ask(ModelRequest::default()).await.map(|_| ()).expect_err("nothing to say");
         assert!(!error.is_retryable());
     }

@@ -16,6 +16,8 @@ pub enum Reach {
     /// Only the public internet: the address comes from a model or a stranger.
     #[default]
     Public,
+    /// Only this machine.
+    Local,
 }
 
 /// Why an address was refused before anything was sent to it.
@@ -34,6 +36,9 @@ pub enum Refusal {
     /// An address that is not public, or a name that leads to one.
     #[error("`{0}` leads to an address that is not public")]
     NotPublic(String),
+    /// An address off this machine, or a name that leads to one.
+    #[error("`{0}` is not on this machine, and nothing else may be reached")]
+    NotLocal(String),
     /// A redirect from `https` to `http`.
     #[error("a redirect from https to http is not followed")]
     Downgrade,
@@ -75,13 +80,13 @@ pub(crate) fn check_form(url: &Url) -> Result<(), Refusal> {
 
 /// Refuses what this reach does not allow, as far as the address itself tells.
 pub(crate) fn check_reach(url: &Url, reach: Reach) -> Result<(), Refusal> {
-    let (Reach::Public, Some(host)) = (reach, url.host_str()) else { return Ok(()) };
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    match bare.parse::<IpAddr>() {
-        Ok(address) if is_public(address) => Ok(()),
-        Ok(_) => Err(Refusal::NotPublic(host.to_owned())),
-        Err(_) if is_local_name(host) => Err(Refusal::LocalName(host.to_owned())),
-        Err(_) => Ok(()),
+    let Some(host) = url.host_str() else { return Ok(()) };
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    match (reach, address) {
+        (Reach::Public, Ok(address)) if !is_public(address) => Err(Refusal::NotPublic(host.to_owned())),
+        (Reach::Public, Err(_)) if is_local_name(host) => Err(Refusal::LocalName(host.to_owned())),
+        (Reach::Local, Ok(address)) if !address.is_loopback() => Err(Refusal::NotLocal(host.to_owned())),
+        _ => Ok(()),
     }
 }
 
@@ -171,6 +176,14 @@ mod tests {
         for text in ["http://127.0.0.1:1", "http://localhost", "https://10.0.0.1"] {
             let url = read_url(text).expect("an address");
             assert_eq!(check_reach(&url, Reach::Any), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn this_machine_is_this_machine() {
+        for (text, open) in [("http://127.0.0.1:1", true), ("http://[::1]", true), ("http://10.0.0.1", false), ("https://8.8.8.8", false)] {
+            let url = read_url(text).expect("an address");
+            assert_eq!(check_reach(&url, Reach::Local).is_ok(), open, "{text}");
         }
     }
 

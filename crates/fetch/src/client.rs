@@ -16,6 +16,7 @@ const IDLE_CONNECTIONS: usize = 8;
 pub(crate) struct Clients {
     any: Client,
     public: Client,
+    local: Client,
 }
 
 impl Clients {
@@ -36,20 +37,21 @@ impl Clients {
                 .user_agent(&options.user_agent);
             builder.build().map_err(|error| error.to_string())
         };
-        Ok(Self { any: client(Reach::Any)?, public: client(Reach::Public)? })
+        Ok(Self { any: client(Reach::Any)?, public: client(Reach::Public)?, local: client(Reach::Local)? })
     }
 
     pub(crate) fn get(&self, reach: Reach) -> &Client {
         match reach {
             Reach::Any => &self.any,
             Reach::Public => &self.public,
+            Reach::Local => &self.local,
         }
     }
 }
 
 /// TLS with the certificates of this machine. The provider is given here and not installed for the whole process,
 /// which belongs to the program that uses Helve.
-fn tls() -> Result<ClientConfig, rustls::Error> {
+pub(crate) fn tls() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = || ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
     match builder()?.with_platform_verifier() {

@@ -96,6 +96,17 @@ impl FetchError {
     }
 }
 
+impl FetchError {
+    /// What a failure of a connection to this origin means.
+    pub(crate) fn of_hyper(error: &hyper::Error, origin: String) -> Self {
+        let chain = || std::iter::successors(Some(error as &(dyn Error + 'static)), |cause| (*cause).source());
+        if error.is_canceled() || error.is_closed() || chain().any(hung_up) {
+            return Self::Closed { origin };
+        }
+        Self::Protocol { origin, reason: chain().last().map_or_else(String::new, ToString::to_string) }
+    }
+}
+
 fn hung_up(cause: &(dyn Error + 'static)) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
     let by_http = cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message);

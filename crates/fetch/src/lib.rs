@@ -7,14 +7,17 @@ mod address;
 mod client;
 mod error;
 mod fetch;
+mod line;
 mod lookup;
 mod networks;
 mod redirect;
 mod request;
 
 pub use address::{Reach, Refusal, read_url};
+pub use bytes::Bytes;
 pub use error::FetchError;
 pub use fetch::{Fetch, FetchOptions};
+pub use line::{Answer, Lines, Patience};
 pub use lookup::{Lookup, SystemLookup};
 pub use networks::is_public;
 pub use request::{Limits, Request, Response};

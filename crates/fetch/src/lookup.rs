@@ -1,6 +1,7 @@
 //! What names lead to. A connection is made only to the very addresses that were checked here, so a name that
 //! answers differently the next time gains nothing.
 
+use std::error::Error;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -46,21 +47,29 @@ impl Resolve for Checked {
     fn resolve(&self, name: Name) -> Resolving {
         let (lookup, reach) = (self.lookup.clone(), self.reach);
         Box::pin(async move {
-            let host = name.as_str();
-            if reach == Reach::Public && is_local_name(host) {
-                return Err(Refusal::LocalName(host.to_owned()).into());
-            }
-            let addresses = lookup.lookup(host).await?;
-            // One private address among public ones is how a guard that picks the first is led astray.
-            if reach == Reach::Public && !addresses.iter().all(|address| is_public(*address)) {
-                return Err(Refusal::NotPublic(host.to_owned()).into());
-            }
-            if addresses.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no addresses").into());
-            }
+            let addresses = resolve(&*lookup, name.as_str(), reach).await?;
             Ok(Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0))) as Addrs)
         })
     }
+}
+
+/// The addresses of a name, if all of them may be reached. A refusal is a [`Refusal`].
+pub(crate) async fn resolve(lookup: &dyn Lookup, host: &str, reach: Reach) -> Result<Vec<IpAddr>, Box<dyn Error + Send + Sync>> {
+    if reach == Reach::Public && is_local_name(host) {
+        return Err(Refusal::LocalName(host.to_owned()).into());
+    }
+    let addresses = lookup.lookup(host).await?;
+    // One private address among public ones is how a guard that picks the first is led astray.
+    if reach == Reach::Public && !addresses.iter().all(|address| is_public(*address)) {
+        return Err(Refusal::NotPublic(host.to_owned()).into());
+    }
+    if reach == Reach::Local && !addresses.iter().all(IpAddr::is_loopback) {
+        return Err(Refusal::NotLocal(host.to_owned()).into());
+    }
+    if addresses.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no addresses").into());
+    }
+    Ok(addresses)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use helve_core::mention::Mentions;
-use helve_core::{CallContext, ModelTool, Outcome, Pattern, Permission, ToolCall};
+use helve_core::{CallContext, ModelTool, ModelTools, Outcome, Pattern, Permission, ToolCall};
 use serde_json::{Value, json};
 
 use crate::catalogue::{Entry, Snapshot, unknown};
@@ -219,7 +219,7 @@ impl Draft<'_> {
 /// What a model is told about its tools.
 #[derive(Debug, Clone, Default)]
 pub struct ModelList {
-    tools: Arc<[ModelTool]>,
+    tools: Arc<ModelTools>,
     json: OnceLock<Arc<str>>,
 }
 
@@ -237,12 +237,12 @@ impl ModelList {
             let description = rewritten.map_or_else(|| description.clone(), Arc::from);
             ModelTool { name: entry.model_name().clone(), description, parameters: entry.spec().input().clone() }
         });
-        Self { tools: tools.collect(), json: OnceLock::new() }
+        Self { tools: Arc::new(ModelTools::new(tools.collect())), json: OnceLock::new() }
     }
 
     /// The tools in order.
     #[must_use]
-    pub fn tools(&self) -> &Arc<[ModelTool]> {
+    pub fn tools(&self) -> &Arc<ModelTools> {
         &self.tools
     }
 

@@ -1,0 +1,76 @@
+//! An answer under way.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+use futures_util::Stream;
+
+use super::{Deltas, ModelDelta, ModelError};
+
+/// Where the pieces of an answer come from.
+pub trait PollDeltas: Send {
+    /// Adds what has come to `into`. `false` says that the answer is over and nothing was added.
+    ///
+    /// # Errors
+    /// Why the answer breaks off. Nothing follows.
+    fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>>;
+}
+
+/// An answer under way. Dropping it stops the model.
+pub struct ModelStream(Box<dyn PollDeltas>);
+
+impl ModelStream {
+    /// An answer that comes from there.
+    pub fn new(source: impl PollDeltas + 'static) -> Self {
+        Self(Box::new(source))
+    }
+
+    /// An answer that is all there.
+    #[must_use]
+    pub fn whole(deltas: Deltas) -> Self {
+        Self::new(Whole(Some(deltas)))
+    }
+
+    /// An answer from a stream of groups of pieces.
+    pub fn of(stream: impl Stream<Item = Result<Deltas, ModelError>> + Send + Unpin + 'static) -> Self {
+        Self::new(Streamed(stream))
+    }
+
+    /// Waits for more and puts it in the place of what `deltas` holds. `false` says that the answer is over.
+    ///
+    /// # Errors
+    /// Why the answer breaks off. Nothing follows.
+    pub async fn next(&mut self, deltas: &mut Deltas) -> Result<bool, ModelError> {
+        deltas.clear();
+        poll_fn(|cx| self.0.poll_deltas(cx, deltas)).await
+    }
+}
+
+struct Whole(Option<Deltas>);
+
+impl PollDeltas for Whole {
+    fn poll_deltas(&mut self, _: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
+        let all = self.0.take();
+        let more = all.is_some();
+        if let Some(all) = all {
+            *into = all;
+        }
+        Poll::Ready(Ok(more))
+    }
+}
+
+struct Streamed<S>(S);
+
+impl<S: Stream<Item = Result<Deltas, ModelError>> + Send + Unpin> PollDeltas for Streamed<S> {
+    fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
+        pin!(&mut self.0).poll_next(cx).map(|next| match next {
+            Some(Ok(deltas)) => {
+                deltas.iter().for_each(|delta: ModelDelta<'_>| into.push(delta));
+                Ok(true)
+            }
+            Some(Err(error)) => Err(error),
+            None => Ok(false),
+        })
+    }
+}

@@ -1,0 +1,298 @@
+//! Exchanges whose answers are read as they come.
+//!
+//! A long answer comes in thousands of small pieces. Each piece goes from the socket to its reader within one task,
+//! because whoever reads an answer also drives its connection; a connection that nobody reads from lies idle.
+
+use std::future::poll_fn;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper_util::rt::TokioIo;
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::{StatusCode, Url};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
+
+use crate::address::{self, Reach};
+use crate::error::FetchError;
+use crate::fetch::FetchOptions;
+use crate::lookup::resolve;
+
+const MAX_HEADERS: usize = 100;
+const IDLE_LINES: usize = 32;
+/// Servers hang up on idle connections after a minute or so.
+const IDLE_FOR: Duration = Duration::from_secs(45);
+
+/// Keeps connections for exchanges whose answers are read as they come. Cheap to clone; clones share them.
+#[derive(Clone, Default)]
+pub struct Lines(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    options: FetchOptions,
+    tls: OnceLock<Result<Arc<ClientConfig>, String>>,
+    idle: Mutex<Vec<(Instant, Line)>>,
+}
+
+/// How long is waited for what, and how much is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// From the request's last byte to the answer's first.
+    pub first_byte: Duration,
+    /// Between two pieces of an answer.
+    pub idle: Duration,
+    /// The bytes of an answer.
+    pub bytes: u64,
+}
+
+struct Line {
+    origin: String,
+    reach: Reach,
+    send: SendRequest<Full<Bytes>>,
+    connection: Connection<TokioIo<Io>, Full<Bytes>>,
+}
+
+type Io = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+impl Lines {
+    /// Connections with options.
+    #[must_use]
+    pub fn new(options: FetchOptions) -> Self {
+        Self(Arc::new(Inner { options, ..Inner::default() }))
+    }
+
+    /// Posts a body and gives back the answer once its head is there. No redirect is followed.
+    ///
+    /// Dropping the future or the answer closes the connection.
+    ///
+    /// # Errors
+    /// [`FetchError`] says by variant why there is no answer.
+    pub async fn post(&self, url: &Url, headers: &HeaderMap, body: Bytes, reach: Reach, patience: Patience) -> Result<Answer, FetchError> {
+        address::check_form(url)?;
+        address::check_reach(url, reach)?;
+        let origin = address::origin(url);
+        let exchange = async {
+            if let Some(mut line) = self.take(&origin, reach) {
+                // The other side may have hung up on an idle line at any moment; nothing is lost by dialling again.
+                if let Ok(answer) = line.exchange(self.request(url, headers, &body)?).await {
+                    return Ok::<_, FetchError>((line, answer));
+                }
+            }
+            let mut line = self.dial(url, origin.clone(), reach).await?;
+            let answer =
+                line.exchange(self.request(url, headers, &body)?).await.map_err(|error| FetchError::of_hyper(&error, origin.clone()))?;
+            Ok((line, answer))
+        };
+        let (line, answer) = tokio::time::timeout(patience.first_byte, exchange)
+            .await
+            .map_err(|_| FetchError::Timeout { origin: origin.clone(), after: patience.first_byte })??;
+        let (head, body) = answer.into_parts();
+        let clock = Clock { last: Instant::now(), limit: patience.idle, sleep: Box::pin(tokio::time::sleep(patience.idle)) };
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            body,
+            line: Some(line),
+            lines: self.clone(),
+            clock,
+            room: patience.bytes,
+            limit: patience.bytes,
+        })
+    }
+
+    fn request(&self, url: &Url, headers: &HeaderMap, body: &Bytes) -> Result<hyper::Request<Full<Bytes>>, FetchError> {
+        let bad = |reason: &dyn std::fmt::Display| FetchError::BadUrl { reason: reason.to_string() };
+        let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+        let host = url.host_str().unwrap_or_default();
+        let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let mut request = hyper::Request::post(path).body(Full::new(body.clone())).map_err(|error| bad(&error))?;
+        let own = request.headers_mut();
+        own.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        own.insert(HOST, HeaderValue::from_str(&host).map_err(|error| bad(&error))?);
+        own.insert(USER_AGENT, HeaderValue::from_str(&self.0.options.user_agent).map_err(|error| bad(&error))?);
+        // Nothing is unpacked, so a small answer cannot become a large one.
+        own.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        own.insert(CONTENT_LENGTH, body.len().into());
+        Ok(request)
+    }
+
+    async fn dial(&self, url: &Url, origin: String, reach: Reach) -> Result<Line, FetchError> {
+        let unreachable = |reason: String| FetchError::Unreachable { origin: origin.clone(), reason };
+        let connect = async {
+            let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+            let port = url.port_or_known_default().unwrap_or(80);
+            let addresses: Vec<IpAddr> = match host.parse() {
+                Ok(address) => vec![address],
+                Err(_) => resolve(&*self.0.options.lookup, host, reach).await.map_err(|error| match error.downcast() {
+                    Ok(refusal) => FetchError::Refused(*refusal),
+                    Err(error) => unreachable(error.to_string()),
+                })?,
+            };
+            let socket = dial_any(&addresses, port).await.map_err(|error| unreachable(error.to_string()))?;
+            // An answer's pieces are small; waiting for more of them would only delay.
+            let _ = socket.set_nodelay(true);
+            if url.scheme() != "https" {
+                return Ok::<Io, FetchError>(Either::Left(socket));
+            }
+            let tls = self.0.tls.get_or_init(|| crate::client::tls().map(Arc::new).map_err(|error| error.to_string()));
+            let tls = tls.as_ref().map_err(|reason| FetchError::Setup { reason: reason.clone() })?;
+            let name = ServerName::try_from(host.to_owned()).map_err(|error| FetchError::BadUrl { reason: error.to_string() })?;
+            let secured = TlsConnector::from(tls.clone()).connect(name, socket).await.map_err(|error| unreachable(error.to_string()))?;
+            Ok(Either::Right(Box::new(secured)))
+        };
+        let io: Io = tokio::time::timeout(self.0.options.connect_timeout, connect)
+            .await
+            .map_err(|_| unreachable("nobody answers there".to_owned()))??;
+        let mut builder = http1::Builder::new();
+        builder.max_headers(MAX_HEADERS);
+        let (send, connection) = builder.handshake(TokioIo::new(io)).await.map_err(|error| FetchError::of_hyper(&error, origin.clone()))?;
+        Ok(Line { origin, reach, send, connection })
+    }
+
+    fn take(&self, origin: &str, reach: Reach) -> Option<Line> {
+        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(since, _)| since.elapsed() < IDLE_FOR);
+        let place = idle.iter().rposition(|(_, line)| line.origin == origin && line.reach == reach)?;
+        Some(idle.swap_remove(place).1)
+    }
+
+    fn put_back(&self, line: Line) {
+        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_LINES {
+            idle.push((Instant::now(), line));
+        }
+    }
+}
+
+/// The first of these addresses that answers.
+async fn dial_any(addresses: &[IpAddr], port: u16) -> std::io::Result<TcpStream> {
+    let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the name has no addresses");
+    for address in addresses {
+        match TcpStream::connect(SocketAddr::new(*address, port)).await {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+impl Line {
+    async fn exchange(&mut self, request: hyper::Request<Full<Bytes>>) -> hyper::Result<hyper::Response<Incoming>> {
+        let Self { send, connection, .. } = self;
+        drive(connection, send.ready()).await?;
+        drive(connection, send.send_request(request)).await
+    }
+}
+
+/// Polls some work and the connection it needs within one task.
+async fn drive<T>(connection: &mut Connection<TokioIo<Io>, Full<Bytes>>, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(done);
+        }
+        // A connection that breaks shows in the work.
+        let _ = Pin::new(&mut *connection).poll(cx);
+        work.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// An answer whose head is there. Dropping it before its end closes the connection.
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    body: Incoming,
+    line: Option<Line>,
+    lines: Lines,
+    clock: Clock,
+    room: u64,
+    limit: u64,
+}
+
+/// Says when nothing came for too long. Its timer is set again only when it goes off, not for every piece.
+struct Clock {
+    last: Instant,
+    limit: Duration,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Clock {
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.sleep.as_mut().poll(cx));
+            let quiet = self.last.elapsed();
+            if quiet >= self.limit {
+                return Poll::Ready(());
+            }
+            self.sleep.as_mut().reset(tokio::time::Instant::now() + (self.limit - quiet));
+        }
+    }
+}
+
+impl Answer {
+    /// The next piece of the body; nothing at its end.
+    ///
+    /// # Errors
+    /// Where the answer breaks off, stalls or is too large.
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, FetchError>> {
+        let Some(line) = &mut self.line else { return Poll::Ready(Ok(None)) };
+        let mut driven = false;
+        loop {
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    self.clock.last = Instant::now();
+                    let Some(room) = self.room.checked_sub(data.len() as u64) else {
+                        return Poll::Ready(Err(FetchError::TooLarge { origin: line.origin.clone(), limit: self.limit }));
+                    };
+                    self.room = room;
+                    return Poll::Ready(Ok(Some(data)));
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(FetchError::of_hyper(&error, line.origin.clone()))),
+                Poll::Ready(None) => {
+                    if let Some(line) = self.line.take() {
+                        self.lines.put_back(line);
+                    }
+                    return Poll::Ready(Ok(None));
+                }
+                Poll::Pending if !driven => {
+                    driven = true;
+                    let _ = Pin::new(&mut line.connection).poll(cx);
+                }
+                Poll::Pending => {
+                    ready!(self.clock.poll_late(cx));
+                    return Poll::Ready(Err(FetchError::Timeout { origin: line.origin.clone(), after: self.clock.limit }));
+                }
+            }
+        }
+    }
+
+    /// The next piece of the body; nothing at its end.
+    ///
+    /// # Errors
+    /// Where the answer breaks off, stalls or is too large.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
+        poll_fn(|cx| self.poll_chunk(cx)).await
+    }
+
+    /// A header as text, where it is there and is text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}

@@ -1,0 +1,251 @@
+//! The client: one request, its repetitions where that may help, and the reading of its answer as it comes.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use helve_core::{Deltas, LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream, PollDeltas, Usage};
+use helve_fetch::{Answer, Bytes, HeaderMap, Lines, Patience, Reach, Url, header};
+use secrecy::SecretString;
+
+use crate::failure;
+use crate::sse::Events;
+use crate::wire::{EventReader, Wire};
+
+/// Of an answer that is no success, only this much is read.
+const ERROR_BYTES: usize = 64 << 10;
+/// A group of pieces is given away when it holds this much text.
+const GROUP_BYTES: usize = 64 << 10;
+/// Nobody waits longer than this for a provider that asks for patience.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// How a model is reached.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ModelOptions {
+    /// Its key.
+    pub key: Option<SecretString>,
+    /// Who may be reached.
+    pub reach: Reach,
+    /// How long is waited for what.
+    pub patience: Patience,
+    /// How often a request is repeated that failed before anything came of it.
+    pub retries: u32,
+    /// What it costs, where the provider does not say.
+    pub price: Option<Price>,
+    /// Headers that go with every request.
+    pub headers: HeaderMap,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self {
+            key: None,
+            reach: Reach::Any,
+            patience: Patience { first_byte: Duration::from_secs(300), idle: Duration::from_secs(120), bytes: 256 << 20 },
+            retries: 3,
+            price: None,
+            headers: HeaderMap::new(),
+        }
+    }
+}
+
+/// What a model costs, in US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Price {
+    /// Tokens read.
+    pub input: f64,
+    /// Tokens written.
+    pub output: f64,
+}
+
+impl Price {
+    #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^52 tokens")]
+    fn of(self, usage: &Usage) -> f64 {
+        (usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output) / 1e6
+    }
+}
+
+/// A model behind HTTP. Cheap to clone; clones share connections.
+#[derive(Clone)]
+pub struct HttpModel(Arc<Inner>);
+
+struct Inner {
+    info: ModelInfo,
+    wire: Box<dyn Wire>,
+    base: Url,
+    headers: HeaderMap,
+    options: ModelOptions,
+    lines: Lines,
+}
+
+impl HttpModel {
+    /// A model at a base address, spoken to over a wire.
+    #[must_use]
+    pub fn new(info: ModelInfo, wire: impl Wire, base: Url, options: ModelOptions, lines: Lines) -> Self {
+        let mut headers = options.headers.clone();
+        headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+        wire.headers(options.key.as_ref(), &mut headers);
+        Self(Arc::new(Inner { info, wire: Box::new(wire), base, headers, options, lines }))
+    }
+}
+
+impl LanguageModel for HttpModel {
+    fn info(&self) -> &ModelInfo {
+        &self.0.info
+    }
+
+    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
+        Box::pin(self.0.ask(request))
+    }
+}
+
+impl Inner {
+    async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let mut url = self.base.clone();
+        let path = format!("{}{}", self.base.path().trim_end_matches('/'), self.wire.path(&self.info.name, request.stream));
+        let (path, query) = path.split_once('?').map_or((&*path, None), |(path, query)| (path, Some(query)));
+        url.set_path(path);
+        url.set_query(query);
+        let body = Bytes::from(self.wire.to_wire(&self.info.name, &request));
+        let mut failed = 0;
+        loop {
+            let error = match self.exchange(&url, body.clone()).await {
+                Ok(answer) => return self.read(answer).await,
+                Err(error) => error,
+            };
+            failed += 1;
+            match wait(&error, failed) {
+                Some(wait) if failed <= self.options.retries => {
+                    tracing::warn!(model = %self.info.name, %error, ?wait, "the model did not answer; asking again");
+                    tokio::time::sleep(wait).await;
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+
+    async fn exchange(&self, url: &Url, body: Bytes) -> Result<Answer, ModelError> {
+        let sent = self.lines.post(url, &self.headers, body, self.options.reach, self.options.patience);
+        let mut answer = sent.await.map_err(|error| failure::of_fetch(&error))?;
+        if answer.status.is_success() {
+            return Ok(answer);
+        }
+        let mut body = Vec::new();
+        // What the provider said is worth more than that it hung up while saying it.
+        while let Ok(Some(chunk)) = answer.chunk().await {
+            body.extend_from_slice(&chunk);
+            if body.len() > ERROR_BYTES {
+                break;
+            }
+        }
+        Err(failure::of_answer(answer.status.as_u16(), &answer.headers, &body))
+    }
+
+    async fn read(&self, mut answer: Answer) -> Result<ModelStream, ModelError> {
+        let price = self.options.price;
+        if answer.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("text/event-stream")) {
+            let source = Source { answer, events: Events::default(), reader: self.wire.events(), over: false };
+            return Ok(match price {
+                Some(price) => ModelStream::new(Priced { source, price, raw: Deltas::default() }),
+                None => ModelStream::new(source),
+            });
+        }
+        let next = |answer: Result<Option<Bytes>, _>| answer.map_err(|error| failure::of_fetch(&error));
+        let first = next(answer.chunk().await)?.unwrap_or_default();
+        let mut body = Vec::new();
+        while let Some(chunk) = next(answer.chunk().await)? {
+            if body.is_empty() {
+                body.extend_from_slice(&first);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let mut deltas = Deltas::default();
+        self.wire.from_wire(if body.is_empty() { &first } else { &body }, &mut deltas)?;
+        Ok(ModelStream::whole(match price {
+            Some(price) => priced(&deltas, price),
+            None => deltas,
+        }))
+    }
+}
+
+/// How long to wait before asking again; nothing where that would not help.
+fn wait(error: &ModelError, failed: u32) -> Option<Duration> {
+    match error {
+        ModelError::Overloaded { retry_after: Some(after), .. } => (*after <= LONGEST_WAIT).then_some(*after),
+        error if error.is_retryable() && !matches!(error, ModelError::Timeout(_)) => {
+            let back_off = Duration::from_millis(500) * 2u32.saturating_pow(failed.saturating_sub(1).min(6));
+            Some(back_off.mul_f64(0.75 + 0.5 * fastrand::f64()))
+        }
+        _ => None,
+    }
+}
+
+/// The pieces of an answer, out of the events of a stream.
+struct Source {
+    answer: Answer,
+    events: Events,
+    reader: Box<dyn EventReader>,
+    over: bool,
+}
+
+impl PollDeltas for Source {
+    fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
+        if self.over {
+            return Poll::Ready(Ok(false));
+        }
+        loop {
+            let (reader, mut sink_into) = (&mut self.reader, &mut *into);
+            let mut sink = |name: &str, data: &[u8]| reader.event(name, data, &mut sink_into);
+            match self.answer.poll_chunk(cx) {
+                Poll::Ready(Ok(Some(chunk))) => {
+                    self.events.feed(&chunk, &mut sink)?;
+                    if into.bytes() >= GROUP_BYTES {
+                        return Poll::Ready(Ok(true));
+                    }
+                }
+                Poll::Ready(Ok(None)) => {
+                    self.over = true;
+                    self.events.finish(&mut sink)?;
+                    self.reader.finish(into)?;
+                    return Poll::Ready(Ok(!into.is_empty()));
+                }
+                Poll::Ready(Err(error)) => {
+                    self.over = true;
+                    return Poll::Ready(Err(failure::of_fetch(&error)));
+                }
+                Poll::Pending if into.is_empty() => return Poll::Pending,
+                Poll::Pending => return Poll::Ready(Ok(true)),
+            }
+        }
+    }
+}
+
+/// The pieces of an answer, with a price on what it used.
+struct Priced {
+    source: Source,
+    price: Price,
+    raw: Deltas,
+}
+
+impl PollDeltas for Priced {
+    fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
+        self.raw.clear();
+        let polled = self.source.poll_deltas(cx, &mut self.raw);
+        *into = priced(&self.raw, self.price);
+        polled
+    }
+}
+
+fn priced(raw: &Deltas, price: Price) -> Deltas {
+    use helve_core::ModelDelta;
+    let mut deltas = Deltas::default();
+    for delta in raw.iter() {
+        deltas.push(match delta {
+            ModelDelta::Usage(usage) if usage.cost.is_none() => ModelDelta::Usage(Usage { cost: Some(price.of(&usage)), ..usage }),
+            other => other,
+        });
+    }
+    deltas
+}

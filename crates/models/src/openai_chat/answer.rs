@@ -1,0 +1,248 @@
+//! What is read, whole or in events, with all the liberties that those who speak this wire take.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use helve_core::{Deltas, EndReason, ModelDelta, ModelError, Usage};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, de};
+use serde_json::Value;
+
+use crate::failure;
+use crate::wire::{EventReader, broken_off, nonsense};
+
+pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
+    let reply: Chunk<'_> = serde_json::from_slice(body).map_err(|error| nonsense("the answer", &error, body))?;
+    let mut reader = Reader { done: true, ..Reader::default() };
+    reader.take(reply, body, into)?;
+    if !reader.spoke {
+        return Err(nonsense("the answer", &"it has no message", body));
+    }
+    reader.finish(into)
+}
+
+/// Reads an answer that comes in events.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    end: Option<EndReason>,
+    /// Whether the provider said that the answer is over.
+    done: bool,
+    spoke: bool,
+    called: bool,
+}
+
+impl EventReader for Reader {
+    fn event(&mut self, _: &str, data: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
+        if data.trim_ascii() == b"[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        let chunk = serde_json::from_slice(data).map_err(|error| nonsense("a piece of the answer", &error, data))?;
+        self.take(chunk, data, into)
+    }
+
+    fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError> {
+        let end = match self.end {
+            None if !self.done => return Err(broken_off()),
+            // Some say `stop` when they wait for calls, and some say nothing.
+            None | Some(EndReason::Stop) if self.called => EndReason::Calls,
+            end => end.unwrap_or(EndReason::Stop),
+        };
+        into.push(ModelDelta::End(end));
+        Ok(())
+    }
+}
+
+impl Reader {
+    fn take(&mut self, chunk: Chunk<'_>, data: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(failure::of_object(&error));
+        }
+        if let Some(usage) = chunk.usage {
+            into.push(ModelDelta::Usage(usage.into()));
+        }
+        let Some(choice) = chunk.choices.0 else { return Ok(()) };
+        if let Some(error) = choice.error.filter(|error| !error.is_null()) {
+            return Err(failure::of_object(&error));
+        }
+        let end = choice.finish_reason.as_deref().map(|reason| match reason {
+            "length" | "max_tokens" => EndReason::Length,
+            "content_filter" | "safety" => EndReason::Filter,
+            "tool_calls" | "function_call" => EndReason::Calls,
+            _ => EndReason::Stop,
+        });
+        self.end = end.or(self.end);
+        let Some(said) = choice.delta.or(choice.message) else { return Ok(()) };
+        self.spoke = true;
+        let thoughts = said.reasoning_content.filter(|text| !text.0.is_empty()).or(said.reasoning);
+        if let Some(text) = thoughts.filter(|text| !text.0.is_empty()) {
+            into.push(ModelDelta::Reasoning(&text.0));
+        }
+        for detail in said.reasoning_details.unwrap_or_default() {
+            into.push(ModelDelta::Kept(&detail));
+        }
+        if let Some(text) = said.content.or(said.refusal).filter(|text| !text.0.is_empty()) {
+            into.push(ModelDelta::Text(&text.0));
+        }
+        for call in said.tool_calls.unwrap_or_default() {
+            self.called = true;
+            let Some(function) = call.function else { return Err(nonsense("a call", &"it has no `function`", data)) };
+            into.push(ModelDelta::Call {
+                index: call.index.and_then(|index| u32::try_from(index).ok()),
+                id: call.id.as_ref().map(|id| &*id.0),
+                name: function.name.as_ref().map(|name| &*name.0),
+                arguments: function.arguments.as_ref().map_or("", |arguments| &*arguments.0),
+            });
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    choices: First<Choice<'a>>,
+    usage: Option<UsageWire>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    delta: Option<Said<'a>>,
+    #[serde(borrow)]
+    message: Option<Said<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<Cow<'a, str>>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Said<'a> {
+    #[serde(borrow)]
+    content: Option<Text<'a>>,
+    #[serde(borrow)]
+    refusal: Option<Text<'a>>,
+    #[serde(borrow)]
+    reasoning_content: Option<Text<'a>>,
+    #[serde(borrow)]
+    reasoning: Option<Text<'a>>,
+    reasoning_details: Option<Vec<Value>>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<Call<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    index: Option<i64>,
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    arguments: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct UsageWire {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+    prompt_tokens_details: Option<Details>,
+    cost: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+}
+
+impl From<UsageWire> for Usage {
+    fn from(wire: UsageWire) -> Self {
+        let cached_tokens = wire.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or_default();
+        Self { input_tokens: wire.prompt_tokens, cached_tokens, output_tokens: wire.completion_tokens, cost: wire.cost }
+    }
+}
+
+/// The first of a list. The others, which nobody asked for, are stepped over.
+struct First<T>(Option<T>);
+
+impl<T> Default for First<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
+            type Value = First<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_unit<E>(self) -> Result<First<T>, E> {
+                Ok(First(None))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First<T>, A::Error> {
+                let first = list.next_element()?;
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(First(first))
+            }
+        }
+        deserializer.deserialize_any(List(PhantomData))
+    }
+}
+
+/// A text, borrowed where it stands. Some send numbers, a list of parts, or an object where a text belongs.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(number.to_string())))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Text<'de>, A::Error> {
+                let mut whole = String::new();
+                while let Some(part) = parts.next_element::<Value>()? {
+                    whole.push_str(part.get("text").unwrap_or(&part).as_str().unwrap_or_default());
+                }
+                Ok(Text(Cow::Owned(whole)))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Text<'de>, A::Error> {
+                let value = Value::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(Text(Cow::Owned(value.to_string())))
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}
