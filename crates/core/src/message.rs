@@ -109,6 +109,9 @@ pub enum MessageBody {
         text: Arc<str>,
         /// Whether the call ended well.
         success: bool,
+        /// Whether the text comes from outside, such as a web page or a stranger's server.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        untrusted: bool,
     },
 }
 

@@ -35,6 +35,8 @@ pub struct ModelInfo {
     pub name: Arc<str>,
     /// Who runs it.
     pub provider: Arc<str>,
+    /// How it is spoken to, such as `openai_chat`.
+    pub wire: Arc<str>,
     /// Whether it calls functions natively; nothing where nobody has tried.
     pub calls_natively: Option<bool>,
     /// Whether the server can hold its output to a JSON Schema.

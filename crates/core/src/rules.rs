@@ -26,6 +26,8 @@ pub struct Rules {
     pub exclusive: bool,
     /// How many calls of this tool may run at once.
     pub concurrency: Option<NonZeroU32>,
+    /// Whether a call that ends well also ends the agent's run, with its text as the answer.
+    pub ends_run: bool,
 }
 
 impl Rules {

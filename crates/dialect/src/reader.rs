@@ -200,9 +200,10 @@ impl Reader {
         }
         let result = if bare { Err(Fault::cut()) } else { read(slot, self.mode, &self.tools) };
         let said = match result {
-            Ok(parts) => {
+            Ok((parts, as_written)) => {
                 let id = parts.id.unwrap_or_else(|| made_id(slot.index + 1));
-                Said::Call(Call { index: slot.index, id, name: parts.name, arguments: parts.arguments, repairs: parts.repairs })
+                let written = as_written.then(|| std::mem::take(&mut slot.arguments));
+                Said::Call(Call { index: slot.index, id, name: parts.name, arguments: parts.arguments, repairs: parts.repairs, written })
             }
             Err(fault) => {
                 let raw = format!("{} {}", slot.name, slot.arguments);
@@ -213,7 +214,8 @@ impl Reader {
     }
 }
 
-fn read(slot: &Slot, mode: Mode, tools: &ToolTable) -> Result<Parts, Fault> {
+/// The call, and whether its arguments are one JSON object as they were written.
+fn read(slot: &Slot, mode: Mode, tools: &ToolTable) -> Result<(Parts, bool), Fault> {
     if slot.name.trim().is_empty() {
         return Err(call::no_name());
     }
@@ -221,12 +223,13 @@ fn read(slot: &Slot, mode: Mode, tools: &ToolTable) -> Result<Parts, Fault> {
     let written = slot.arguments.trim();
     // No arguments at all are how some providers write that there are none.
     if written.is_empty() {
-        return call::finish(&slot.name, id, serde_json::Map::new(), mode, tools, Repairs::default());
+        return call::finish(&slot.name, id, serde_json::Map::new(), mode, tools, Repairs::default()).map(|parts| (parts, false));
     }
     let reading = json::read(written, Syntax::Json, mode, 0)?;
     let (value, mut repairs) = (reading.value, reading.repairs);
+    let as_written = value.is_object() && repairs.is_empty();
     let arguments = call::arguments(value, &slot.name, mode, &mut repairs)?;
-    call::finish(&slot.name, id, arguments, mode, tools, repairs)
+    call::finish(&slot.name, id, arguments, mode, tools, repairs).map(|parts| (parts, as_written))
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ pub struct Call {
     pub arguments: Map<String, Value>,
     /// What was mended.
     pub repairs: Repairs,
+    /// The arguments as the model wrote them, where it made a native call with one proper JSON object.
+    pub written: Option<String>,
 }
 
 /// Something that was meant as a call, and is none.

@@ -303,7 +303,7 @@ impl Scanner {
     fn say_call(&mut self, length: usize, parts: Parts, announced: Option<usize>, sink: &mut dyn FnMut(Event<'_>)) {
         let index = announced.unwrap_or_else(|| self.next_index());
         let id = parts.id.filter(|id| !id.is_empty()).unwrap_or_else(|| made_id(index + 1));
-        let call = Call { index, id, name: parts.name, arguments: parts.arguments, repairs: parts.repairs };
+        let call = Call { index, id, name: parts.name, arguments: parts.arguments, repairs: parts.repairs, written: None };
         self.say(length, Said::Call(call), sink);
         self.at_start = false;
         self.after_call = true;

@@ -132,6 +132,12 @@ impl Toolkit {
         Self::of(Inner { agent, members, restrictions, missing, ..Inner::default() })
     }
 
+    /// Whether both are one and the same.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The agent it belongs to.
     #[must_use]
     pub fn agent(&self) -> Option<&Arc<str>> {

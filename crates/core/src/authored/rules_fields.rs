@@ -45,6 +45,7 @@ impl RulesFields {
             idempotent: self.idempotent,
             exclusive: self.exclusive,
             concurrency: self.concurrency,
+            ends_run: false,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use helve_core::{DynTool, Pattern, SourceId, ToolSpec};
+use helve_core::{Digest, DynTool, Pattern, SourceId, ToolSpec};
 use serde::Serialize;
 
 use super::SourceKey;
@@ -77,6 +77,14 @@ impl Entry {
     /// Where it comes from, and for whom.
     pub(crate) fn source_key(&self) -> &SourceKey {
         &self.source
+    }
+
+    /// What it is: where it comes from, how it is defined and what stands behind it. What a person allowed once and
+    /// for all is bound to it.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let (spec, behind) = (self.spec().hash(), self.spec().implementation());
+        Digest::of([self.source().as_str().as_bytes(), spec.as_bytes(), behind.as_ref().map_or(&[][..], |behind| behind.as_bytes())])
     }
 
     /// Tools of the same name that came later.

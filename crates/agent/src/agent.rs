@@ -1,0 +1,324 @@
+//! An agent: a model, tools, and what was said so far.
+
+use std::sync::Arc;
+
+use helve_core::source::ListSource;
+use helve_core::{DynTool, GenerateOptions, Grant, IntoTool, LanguageModel, Message, MessageBody, ModelTools, Part, RunId, SourceState};
+use helve_dialect::ToolTable;
+use helve_tools::{Catalogue, Executor, Selection, Snapshot, Toolkit, View};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use crate::approver::Approver;
+use crate::context::{Context, Contexts, ToolCallContext};
+use crate::conversation::Conversation;
+use crate::driver::Driver;
+use crate::error::{AgentError, Paused};
+use crate::options::AgentOptions;
+use crate::run::{Answer, Run, RunSettings};
+use crate::strategy::Strategy;
+use crate::stream::{Outbox, RunStream};
+
+/// A model with tools, and what was said so far.
+///
+/// ```
+/// use helve_agent::{Agent, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), helve_agent::AgentError> {
+/// let mut agent = Agent::new(ScriptedModel::new().says("Hello!"));
+/// assert_eq!(agent.run("Hi").await?.text, "Hello!");
+/// # Ok(()) }
+/// ```
+pub struct Agent(Parts);
+
+/// What a run is driven with.
+pub(crate) struct Parts {
+    pub(crate) model: Arc<dyn LanguageModel>,
+    pub(crate) options: AgentOptions,
+    pub(crate) generate: Arc<GenerateOptions>,
+    pub(crate) executor: Executor,
+    catalogue: Catalogue,
+    selection: Option<Selection>,
+    view: View,
+    resolved: Option<(Snapshot, Toolkit)>,
+    pub(crate) tables: Tables,
+    pub(crate) system: Option<Arc<Message>>,
+    pub(crate) contexts: Contexts,
+    pub(crate) tool_calls: ToolCallContext,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) conversation: Conversation,
+    /// The strategy that worked last.
+    pub(crate) learned: Option<Strategy>,
+}
+
+/// What readers must know of tools, made once for each list.
+#[derive(Default)]
+pub(crate) struct Tables(Option<(Arc<ModelTools>, Arc<ToolTable>)>);
+
+impl Tables {
+    pub(crate) fn of(&mut self, tools: &Arc<ModelTools>) -> Arc<ToolTable> {
+        if let Some((known, table)) = &self.0
+            && Arc::ptr_eq(known, tools)
+        {
+            return table.clone();
+        }
+        let table = Arc::new(ToolTable::new(tools.iter().map(|tool| (&*tool.name, tool.parameters.value().clone()))));
+        self.0 = Some((tools.clone(), table.clone()));
+        table
+    }
+}
+
+impl Parts {
+    /// The tools of the next turn. They are resolved again only when something changed.
+    pub(crate) fn toolkit(&mut self) -> Result<Toolkit, AgentError> {
+        let snapshot = self.catalogue.snapshot(&self.view);
+        if let Some((known, toolkit)) = &self.resolved
+            && known.is_same(&snapshot)
+        {
+            return Ok(toolkit.clone());
+        }
+        let toolkit = match &self.selection {
+            Some(selection) => self.catalogue.toolkit(selection, &self.view)?,
+            None => Toolkit::everything(&snapshot),
+        };
+        self.resolved = Some((snapshot, toolkit.clone()));
+        Ok(toolkit)
+    }
+}
+
+impl Agent {
+    /// An agent without tools.
+    #[must_use]
+    pub fn new(model: impl LanguageModel) -> Self {
+        Self::with_tools(model, Catalogue::new(), Executor::default(), None)
+    }
+
+    /// An agent with the tools of a catalogue: those it selects, or all.
+    #[must_use]
+    pub fn with_tools(model: impl LanguageModel, catalogue: Catalogue, executor: Executor, selection: Option<Selection>) -> Self {
+        let tool_calls = ToolCallContext::default();
+        let mut contexts = Contexts::default();
+        contexts.push(Box::new(tool_calls.clone()));
+        Self(Parts {
+            model: Arc::new(model),
+            options: AgentOptions::default(),
+            generate: Arc::default(),
+            executor,
+            catalogue,
+            selection,
+            view: View::default(),
+            resolved: None,
+            tables: Tables::default(),
+            system: None,
+            contexts,
+            tool_calls,
+            approver: None,
+            conversation: Conversation::new(),
+            learned: None,
+        })
+    }
+
+    /// The same agent, set up like this.
+    #[must_use]
+    pub fn with_options(mut self, options: AgentOptions) -> Self {
+        self.0.generate = Arc::new(options.generate_options.clone());
+        self.0.options = options;
+        self
+    }
+
+    /// The same agent, which goes on with a conversation.
+    #[must_use]
+    pub fn with_conversation(mut self, conversation: Conversation) -> Self {
+        self.0.conversation = conversation;
+        self
+    }
+
+    /// The same agent, whose calls that must be confirmed are shown to this person.
+    #[must_use]
+    pub fn with_approver(mut self, approver: impl Approver) -> Self {
+        self.0.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// The same agent, with one more part of its prompt.
+    #[must_use]
+    pub fn with_context(mut self, context: impl Context) -> Self {
+        self.0.contexts.push(Box::new(context));
+        self
+    }
+
+    /// The same agent, which begins with this strategy, because an earlier run found that it works.
+    #[must_use]
+    pub fn with_strategy(mut self, strategy: Strategy) -> Self {
+        self.0.learned = Some(strategy);
+        self
+    }
+
+    /// Adds a tool, for the next turn on.
+    ///
+    /// # Errors
+    /// Where its name or schema cannot be used.
+    pub fn register_tool(&mut self, tool: impl IntoTool) -> Result<(), AgentError> {
+        Ok(self.0.catalogue.register(tool)?)
+    }
+
+    /// Puts these tools in the place of those that came from a source before, for the next turn on.
+    pub fn update_tools(&mut self, source: &str, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) {
+        let list = ListSource::new(source, []);
+        list.set(SourceState::Ready(tools.into_iter().collect()));
+        self.0.catalogue.remove_source(&helve_core::Scope::Global, &source.into());
+        self.0.catalogue.add_source(Arc::new(list));
+    }
+
+    /// What was said so far.
+    #[must_use]
+    pub fn conversation(&self) -> &Conversation {
+        &self.0.conversation
+    }
+
+    /// Begins another conversation, and gives back the last.
+    pub fn reset(&mut self) -> Conversation {
+        std::mem::take(&mut self.0.conversation)
+    }
+
+    /// The model.
+    #[must_use]
+    pub fn model(&self) -> &Arc<dyn LanguageModel> {
+        &self.0.model
+    }
+
+    /// Puts another model in its place; the conversation goes on.
+    pub fn set_model(&mut self, model: impl LanguageModel) {
+        self.0.model = Arc::new(model);
+        self.0.learned = None;
+    }
+
+    /// All tools it could use.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.0.catalogue
+    }
+
+    /// The tools it may use now.
+    ///
+    /// # Errors
+    /// Where it names a tool or set that is not there.
+    pub fn toolkit(&mut self) -> Result<Toolkit, AgentError> {
+        self.0.toolkit()
+    }
+
+    /// The calls it made and what came of them.
+    #[must_use]
+    pub fn tool_calls(&self) -> &ToolCallContext {
+        &self.0.tool_calls
+    }
+
+    /// How calls were carried last.
+    #[must_use]
+    pub fn strategy(&self) -> Option<Strategy> {
+        self.0.learned
+    }
+
+    /// Answers one request.
+    ///
+    /// # Errors
+    /// Why there is no answer. What was said so far stays in the conversation.
+    pub async fn run(&mut self, input: impl Into<UserInput>) -> Result<Answer, AgentError> {
+        let run = self.begin(input.into())?;
+        let answer = Driver::new(&mut self.0, run, None, CancellationToken::new()).begin().await;
+        self.note_usage(&answer);
+        answer
+    }
+
+    /// Answers one request, and tells what happens as it happens.
+    ///
+    /// # Errors
+    /// Where the run cannot begin.
+    #[expect(clippy::unused_async, reason = "beginning a run waits for its store")]
+    pub async fn run_stream(&mut self, input: impl Into<UserInput>) -> Result<RunStream<'_>, AgentError> {
+        let run = self.begin(input.into())?;
+        let (outbox, cancel) = (Outbox::default(), CancellationToken::new());
+        let driver = Driver::new(&mut self.0, run, Some(outbox.clone()), cancel.clone());
+        Ok(RunStream::new(Box::pin(driver.begin()), outbox, cancel))
+    }
+
+    /// Answers one request with a value of a type. The model is told its schema, and once what is wrong with its answer.
+    ///
+    /// # Errors
+    /// Why there is no such answer.
+    pub async fn run_as<T: DeserializeOwned + JsonSchema>(&mut self, input: impl Into<UserInput>) -> Result<T, AgentError> {
+        crate::typed::run_as(self, input.into()).await
+    }
+
+    /// Goes on with a run that waited for people.
+    ///
+    /// # Errors
+    /// Why there is no answer; [`AgentError::Waiting`] again where questions are left.
+    pub async fn resume(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<Answer, AgentError> {
+        let answer = Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.questions, answers).await;
+        self.note_usage(&answer);
+        answer
+    }
+
+    fn note_usage(&mut self, answer: &Result<Answer, AgentError>) {
+        if let Ok(answer) = answer {
+            self.0.conversation.usage += answer.usage;
+        }
+    }
+
+    fn begin(&mut self, input: UserInput) -> Result<Run, AgentError> {
+        let (options, info) = (&self.0.options, self.0.model.info());
+        let strategy = Strategy::first(options.output_strategy, info, self.0.learned)?;
+        let settings = RunSettings {
+            agent: options.name.clone(),
+            model: info.name.clone(),
+            max_iterations: options.max_iterations,
+            limits: options.limits.clone(),
+            tool_choice: options.tool_choice.clone(),
+            output_strategy: options.output_strategy,
+            strategy,
+            constrains_output: info.constrains_output,
+            language: options.language,
+        };
+        let mut messages = self.0.conversation.messages.clone();
+        messages.push(Arc::new(Message::new(MessageBody::User { parts: input.0 })));
+        Ok(Run::new(RunId::mint(), self.0.conversation.id, messages, settings))
+    }
+}
+
+/// What a user says: words, pictures, or both.
+#[derive(Debug, Clone)]
+pub struct UserInput(Vec<Part>);
+
+impl UserInput {
+    /// The same, with a paragraph behind it.
+    pub(crate) fn with_text(mut self, text: &str) -> Self {
+        self.0.push(Part::Text { text: text.into() });
+        self
+    }
+}
+
+impl From<&str> for UserInput {
+    fn from(text: &str) -> Self {
+        Self(vec![Part::Text { text: text.into() }])
+    }
+}
+
+impl From<String> for UserInput {
+    fn from(text: String) -> Self {
+        Self(vec![Part::Text { text: text.into() }])
+    }
+}
+
+impl From<&String> for UserInput {
+    fn from(text: &String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<Vec<Part>> for UserInput {
+    fn from(parts: Vec<Part>) -> Self {
+        Self(parts)
+    }
+}

@@ -1,0 +1,128 @@
+//! The built-in context: which tools there are, what was called, what came of it, and what is still running.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use helve_core::{CallId, Mode, Outcome, Status};
+use helve_dialect::Language;
+use helve_tools::Toolkit;
+
+use super::{Context, ContextError};
+
+/// How many calls are remembered.
+const REMEMBERED: usize = 200;
+
+/// One call and what came of it.
+#[derive(Debug, Clone)]
+pub struct ToolCallRecord {
+    /// The call; for a background call also its task.
+    pub call_id: CallId,
+    /// The tool's name.
+    pub tool: Arc<str>,
+    /// What came of it so far.
+    pub outcome: Outcome,
+}
+
+/// Tells the model how background tools are used and which calls are still running. What a native model knows
+/// already, the definitions and the results in its history, is kept for programs and not said twice.
+#[derive(Clone, Default)]
+pub struct ToolCallContext(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    language: Language,
+    background: Vec<Arc<str>>,
+    definitions: Vec<Arc<str>>,
+    calls: Vec<ToolCallRecord>,
+}
+
+impl ToolCallContext {
+    /// A context that speaks this language.
+    #[must_use]
+    pub fn new(language: Language) -> Self {
+        Self(Arc::new(Mutex::new(State { language, ..State::default() })))
+    }
+
+    /// The tools that may be called now.
+    pub fn set_definitions(&self, toolkit: &Toolkit) {
+        let mut state = self.state();
+        state.definitions = toolkit.list().map(|entry| entry.model_name().clone()).collect();
+        state.background =
+            toolkit.list().filter(|entry| entry.spec().rules().mode == Mode::Background).map(|entry| entry.model_name().clone()).collect();
+    }
+
+    /// The names of the tools that may be called.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<Arc<str>> {
+        self.state().definitions.clone()
+    }
+
+    /// The latest calls with what came of them so far, oldest first.
+    #[must_use]
+    pub fn calls(&self) -> Vec<ToolCallRecord> {
+        self.state().calls.clone()
+    }
+
+    /// The background calls whose results are still to come.
+    #[must_use]
+    pub fn pending(&self) -> Vec<ToolCallRecord> {
+        self.state().calls.iter().filter(|call| is_pending(call)).cloned().collect()
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_pending(call: &ToolCallRecord) -> bool {
+    matches!(call.outcome.status, Status::Accepted)
+}
+
+impl Context for ToolCallContext {
+    fn id(&self) -> &str {
+        "tool_calls"
+    }
+
+    fn render(&self) -> Result<Option<String>, ContextError> {
+        let state = self.state();
+        let pending: Vec<&ToolCallRecord> = state.calls.iter().filter(|call| is_pending(call)).collect();
+        if state.background.is_empty() && pending.is_empty() {
+            return Ok(None);
+        }
+        let (names, chinese) = (state.background.join(", "), state.language == Language::Chinese);
+        let mut text = String::new();
+        if !names.is_empty() {
+            text = if chinese {
+                format!(
+                    "后台工具：{names}。调用它们会立即返回 accepted 和任务编号，真正的结果稍后才到。不要等待，也不要重复同一个调用；其他工具会直接返回结果。"
+                )
+            } else {
+                format!(
+                    "Background tools: {names}. A call to one of them returns `accepted` and a task id at once; its result comes later. Do not wait for it and do not repeat the call. All other tools return their result directly."
+                )
+            };
+        }
+        for call in pending {
+            let line = if chinese {
+                format!("仍在运行：{}，任务 {}", call.tool, call.call_id)
+            } else {
+                format!("Still running: {}, task {}", call.tool, call.call_id)
+            };
+            text = if text.is_empty() { line } else { format!("{text}\n{line}") };
+        }
+        Ok(Some(text))
+    }
+
+    fn on_tool_call(&mut self, outcome: &Outcome) -> Result<(), ContextError> {
+        let mut state = self.state();
+        let record = ToolCallRecord { call_id: outcome.call_id, tool: outcome.tool.clone(), outcome: outcome.clone() };
+        match state.calls.iter_mut().find(|call| call.call_id == outcome.call_id) {
+            Some(known) => *known = record,
+            None => state.calls.push(record),
+        }
+        if state.calls.len() > REMEMBERED {
+            let oldest = state.calls.iter().position(|call| !is_pending(call)).unwrap_or(0);
+            state.calls.remove(oldest);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! Drives a run: asks the model, runs the calls, asks people, and feeds what happens back into the run.
+
+mod calls;
+mod model;
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use helve_core::{BoxFuture, CallContext, Caller, Deltas, Event, EventData, LanguageModel, Observer, Question};
+use helve_tools::Toolkit;
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::calls::{Around, Calls, Ticket};
+use self::model::Work;
+use crate::agent::Parts;
+use crate::approver::Answered;
+use crate::error::{AgentError, Paused};
+use crate::run::{Answer, Effect, Input, Run};
+use crate::stream::Outbox;
+
+/// Drives one run to its end.
+pub(crate) struct Driver<'a> {
+    parts: &'a mut Parts,
+    run: Run,
+    effects: Vec<Effect>,
+    outbox: Option<Outbox>,
+    calls: Calls,
+    people: FuturesUnordered<BoxFuture<'static, (Question, Answered)>>,
+    /// Questions that nobody answers now.
+    open: Vec<Question>,
+    around: Around,
+    progress: Option<mpsc::UnboundedReceiver<EventData>>,
+    cancel: CancellationToken,
+    ask: bool,
+    paused: bool,
+    done: Option<Result<Answer, AgentError>>,
+}
+
+/// Hears what tools say while they work.
+struct Ear(mpsc::UnboundedSender<EventData>);
+
+impl Observer for Ear {
+    fn observe(&self, event: EventData) {
+        // Whoever stopped listening misses nothing.
+        let _ = self.0.send(event);
+    }
+}
+
+impl<'a> Driver<'a> {
+    pub(crate) fn new(parts: &'a mut Parts, run: Run, outbox: Option<Outbox>, cancel: CancellationToken) -> Self {
+        let caller =
+            Caller { agent: parts.options.name.clone(), conversation: Some(run.conversation()), run: Some(run.id()), device: None };
+        let mut cx = CallContext::new(caller);
+        let mut progress = None;
+        if outbox.is_some() {
+            let (ear, heard) = mpsc::unbounded_channel();
+            cx = cx.with_observer(Arc::new(Ear(ear)));
+            progress = Some(heard);
+        }
+        let around = Around { executor: parts.executor.clone(), toolkit: Toolkit::default(), cx: cx.with_cancel(cancel.clone()) };
+        Self {
+            parts,
+            run,
+            effects: Vec::new(),
+            outbox,
+            calls: Calls::default(),
+            people: FuturesUnordered::new(),
+            open: Vec::new(),
+            around,
+            progress,
+            cancel,
+            ask: false,
+            paused: false,
+            done: None,
+        }
+    }
+
+    /// Begins the run, and drives it to its end.
+    pub(crate) async fn begin(mut self) -> Result<Answer, AgentError> {
+        self.handle(Input::Begin);
+        self.drive().await
+    }
+
+    /// Goes on with a run that was paused.
+    pub(crate) async fn resume(mut self, questions: Vec<Question>, answers: Vec<helve_core::Grant>) -> Result<Answer, AgentError> {
+        self.around.toolkit = self.parts.toolkit()?;
+        for question in questions {
+            match answers.iter().position(|grant| grant.approval_id == question.id) {
+                Some(place) => {
+                    let grant = &answers[place];
+                    let answered = match (grant.decision, &grant.reason) {
+                        (helve_core::Decision::Approve, _) => Answered::Approve,
+                        (_, reason) => Answered::Deny { reason: reason.clone() },
+                    };
+                    let by = grant.by.clone();
+                    self.answered(question, answered, &by);
+                }
+                None => self.open.push(question),
+            }
+        }
+        self.paused = true;
+        self.drive().await
+    }
+
+    async fn drive(mut self) -> Result<Answer, AgentError> {
+        let model: Arc<dyn LanguageModel> = self.parts.model.clone();
+        let deadline = self.parts.options.limits.timeout.map(|limit| tokio::time::Instant::now() + limit);
+        let (mut work, mut deltas) = (Work::Idle, Deltas::default());
+        loop {
+            self.apply();
+            if let Some(outbox) = &self.outbox {
+                outbox.taken().await;
+            }
+            if let Some(done) = self.done.take() {
+                self.calls.let_go();
+                return done;
+            }
+            if std::mem::take(&mut self.ask) {
+                match self.request(&*model) {
+                    Ok((request, reader)) => work = Work::Opening(model.ask(request), reader),
+                    Err(error) => return Err(error),
+                }
+            }
+            if self.paused && self.people.is_empty() && self.calls.is_empty() && matches!(work, Work::Idle) {
+                return Err(AgentError::Waiting(Box::new(Paused { run: self.run, questions: self.open })));
+            }
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => {
+                    work = Work::Idle;
+                    self.handle(Input::Cancel);
+                }
+                () = sleep_until(deadline) => {
+                    work = Work::Idle;
+                    self.handle(Input::TimeUp);
+                }
+                Some(event) = heard(&mut self.progress) => self.emit(event),
+                Some(settled) = self.calls.next() => self.settled(settled),
+                Some((question, answer)) = self.people.next(), if !self.people.is_empty() => self.answered(question, answer, "user"),
+                event = work.next(&mut deltas), if !matches!(work, Work::Idle) => self.model_event(event, &mut work, &deltas),
+            }
+        }
+    }
+
+    fn handle(&mut self, input: Input<'_>) {
+        self.run.handle(input, &mut self.effects);
+    }
+
+    /// Does what can be done at once.
+    fn apply(&mut self) {
+        while !self.effects.is_empty() {
+            for effect in std::mem::take(&mut self.effects) {
+                match effect {
+                    Effect::AskModel => self.ask = true,
+                    Effect::StartCall(call) => self.calls.start(&self.around, call, Ticket::Plain),
+                    Effect::CancelCall(call) => self.calls.cancel(call),
+                    Effect::AskPerson(question) => self.ask_person(*question),
+                    Effect::Emit(event) => self.emit(event),
+                    Effect::Persist => self.persist(),
+                    Effect::Pause => self.paused = true,
+                    Effect::Done(result) => self.done = Some(result),
+                }
+            }
+        }
+    }
+
+    fn persist(&mut self) {
+        let conversation = &mut self.parts.conversation;
+        let known = conversation.messages.len();
+        conversation.messages.extend_from_slice(self.run.messages().get(known..).unwrap_or_default());
+        self.parts.learned = Some(self.run.strategy());
+    }
+
+    fn emit(&mut self, data: EventData) {
+        let Some(outbox) = &self.outbox else { return };
+        let seq = self.run.place(&data);
+        let (run_id, conversation_id) = (self.run.id(), Some(self.run.conversation()));
+        outbox.push(Event { run_id, conversation_id, parent_run_id: None, seq, time: Timestamp::now(), data });
+    }
+
+    fn ask_person(&mut self, question: Question) {
+        let allowed =
+            self.around.toolkit.get(&question.call.tool).is_some_and(|entry| self.parts.conversation.allowed.contains(&entry.digest()));
+        if allowed {
+            return self.answered(question, Answered::Approve, "always");
+        }
+        match &self.parts.approver {
+            Some(approver) => {
+                let approver = approver.clone();
+                self.people.push(Box::pin(async move {
+                    let answer = approver.ask(&question).await;
+                    (question, answer)
+                }));
+            }
+            None => self.open.push(question),
+        }
+    }
+
+    fn answered(&mut self, question: Question, answer: Answered, by: &str) {
+        use helve_core::Decision::{Approve, Deny};
+        let (decision, ticket) = match answer {
+            Answered::Later => return self.open.push(question),
+            Answered::Approve => (Approve, Ticket::Granted(question.answer(Approve, by))),
+            Answered::Always => {
+                if let Some(entry) = self.around.toolkit.get(&question.call.tool) {
+                    self.parts.conversation.allowed.insert(entry.digest());
+                }
+                (Approve, Ticket::Granted(question.answer(Approve, by)))
+            }
+            Answered::Deny { reason } => {
+                let grant = question.answer(Deny, by);
+                (Deny, Ticket::Granted(if let Some(reason) = reason { grant.because(reason) } else { grant }))
+            }
+            Answered::Edit(arguments) => (Approve, Ticket::Edited { arguments, by: by.to_owned() }),
+        };
+        self.paused = false;
+        self.handle(Input::Answered { approval: question.id, decision, by: by.to_owned() });
+        self.calls.start(&self.around, question.call, ticket);
+    }
+}
+
+async fn sleep_until(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn heard(progress: &mut Option<mpsc::UnboundedReceiver<EventData>>) -> Option<EventData> {
+    match progress {
+        Some(progress) => progress.recv().await,
+        None => std::future::pending().await,
+    }
+}

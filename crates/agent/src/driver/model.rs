@@ -1,0 +1,202 @@
+//! The model's side of a run: the request of a turn, and the reading of its answer.
+
+use helve_core::{
+    BoxFuture, Deltas, EndReason, EventData, LanguageModel, Message, ModelDelta, ModelError, ModelRequest, ModelStream, ToolKind,
+};
+use helve_dialect::{CallDelta, Delta, Event, Reader, Said, answer_text};
+use std::sync::Arc;
+
+use super::Driver;
+use crate::context::paragraph;
+use crate::error::AgentError;
+use crate::fit;
+use crate::run::{Effect, Input, ToolFacts};
+use crate::strategy::{Carrier, Strategy};
+
+/// What the model is doing.
+pub(super) enum Work<'m> {
+    Idle,
+    Opening(BoxFuture<'m, Result<ModelStream, ModelError>>, Reader),
+    Speaking(ModelStream, Reader),
+}
+
+/// What the model did.
+pub(super) enum ModelEvent {
+    Opened(ModelStream),
+    Said,
+    Over,
+    Failed(ModelError),
+}
+
+impl Work<'_> {
+    /// Waits for the model. What it says is in `deltas`.
+    pub(super) async fn next(&mut self, deltas: &mut Deltas) -> ModelEvent {
+        match self {
+            Self::Idle => std::future::pending().await,
+            Self::Opening(opening, _) => match opening.await {
+                Ok(stream) => ModelEvent::Opened(stream),
+                Err(error) => ModelEvent::Failed(error),
+            },
+            Self::Speaking(stream, _) => match stream.next(deltas).await {
+                Ok(true) => ModelEvent::Said,
+                Ok(false) => ModelEvent::Over,
+                Err(error) => ModelEvent::Failed(error),
+            },
+        }
+    }
+}
+
+impl Driver<'_> {
+    /// The request of this turn, and who reads its answer.
+    pub(super) fn request(&mut self, model: &dyn LanguageModel) -> Result<(ModelRequest, Reader), AgentError> {
+        let toolkit = self.parts.toolkit()?;
+        if self.run.turns() > 1 {
+            self.tell_changes(&toolkit);
+        }
+        self.around.toolkit = toolkit;
+        self.parts.tool_calls.set_definitions(&self.around.toolkit);
+        let (tools, info) = (self.around.toolkit.model_list().tools(), model.info());
+        let carrier =
+            Carrier { strategy: self.run.strategy(), info, tools, choice: self.run.choice(), language: self.parts.options.language };
+        let mut system = self.parts.options.system_prompt.clone().unwrap_or_default();
+        self.parts.contexts.render(&mut system);
+        paragraph(&mut system, &carrier.instructions());
+        let options = self.parts.generate.clone();
+        let mut request = ModelRequest::default();
+        (request.options, request.stream) = (options, self.outbox.is_some());
+        let known = self.parts.system.as_ref().filter(|known| is_system(known, &system)).cloned();
+        if !system.is_empty() {
+            let message = known.unwrap_or_else(|| Arc::new(Message::system(system)));
+            request.messages.push(message.clone());
+            self.parts.system = Some(message);
+        }
+        let limit = self.parts.options.limits.context_tokens.or(info.context_tokens);
+        let said = fit::fit(self.run.messages(), limit);
+        carrier.fill(&said, &mut request);
+        let reader = carrier.reader(&self.parts.tables.of(tools));
+        let (turn, messages, tools, strategy) = (self.run.turns(), request.messages.len(), tools.len(), self.run.strategy().name().into());
+        self.emit(EventData::ModelRequested { turn, messages, tools, strategy });
+        Ok((request, reader))
+    }
+
+    fn tell_changes(&mut self, now: &helve_tools::Toolkit) {
+        if now.is_same(&self.around.toolkit) {
+            return;
+        }
+        let missing_in = |one: &helve_tools::Toolkit, other: &helve_tools::Toolkit| -> Vec<Arc<str>> {
+            one.list().filter(|entry| other.get(entry.name()).is_none()).map(|entry| entry.name().clone()).collect()
+        };
+        let (added, removed) = (missing_in(now, &self.around.toolkit), missing_in(&self.around.toolkit, now));
+        if !(added.is_empty() && removed.is_empty()) {
+            self.emit(EventData::ToolsChanged { added, removed });
+        }
+    }
+
+    /// Takes what the model did.
+    pub(super) fn model_event(&mut self, event: ModelEvent, work: &mut Work<'_>, deltas: &Deltas) {
+        match (event, std::mem::replace(work, Work::Idle)) {
+            (ModelEvent::Opened(stream), Work::Opening(_, reader)) => *work = Work::Speaking(stream, reader),
+            (ModelEvent::Said, Work::Speaking(stream, mut reader)) => match self.hear(deltas, &mut reader) {
+                None => *work = Work::Speaking(stream, reader),
+                Some(end) => self.over(end, reader),
+            },
+            (ModelEvent::Over, Work::Speaking(_, reader)) => self.over(EndReason::Stop, reader),
+            (ModelEvent::Failed(error), _) => self.handle(Input::ModelFailed(error)),
+            _ => {}
+        }
+    }
+
+    /// Hears a group of pieces; says whether the answer is over.
+    fn hear(&mut self, deltas: &Deltas, reader: &mut Reader) -> Option<EndReason> {
+        let mut end = None;
+        for delta in deltas.iter() {
+            let piece = match delta {
+                ModelDelta::Text(text) => Delta::Text(text),
+                ModelDelta::Reasoning(text) => Delta::Reasoning(text),
+                ModelDelta::Call { index, id, name, arguments } => Delta::Call(CallDelta { index, id, name, arguments }),
+                ModelDelta::Kept(part) => {
+                    let format = self.parts.model.info().wire.clone();
+                    self.handle(Input::Kept(&format, part));
+                    continue;
+                }
+                ModelDelta::Usage(usage) => {
+                    self.handle(Input::Usage(usage));
+                    continue;
+                }
+                ModelDelta::End(reason) => {
+                    end = Some(reason);
+                    continue;
+                }
+                _ => continue,
+            };
+            reader.push(piece, &mut |event| self.said(event));
+        }
+        end
+    }
+
+    /// The answer is over.
+    fn over(&mut self, end: EndReason, reader: Reader) {
+        reader.finish(end == EndReason::Length, &mut |event| self.said(event));
+        if self.run.strategy() == Strategy::Structured && !self.run.words().is_empty() {
+            let words = self.run.words();
+            let text = answer_text(words).unwrap_or_else(|| words.to_owned());
+            self.emit(EventData::TextDelta { text });
+        }
+        self.handle(Input::ModelEnded(end));
+    }
+
+    fn said(&mut self, event: Event<'_>) {
+        let listening = self.outbox.is_some();
+        match event.said {
+            Said::Text(text) => {
+                self.handle(Input::Text(text));
+                // Held to a schema, the model writes JSON; people are shown the answer in it, when it is there.
+                if listening && self.run.strategy() != Strategy::Structured {
+                    self.emit(EventData::TextDelta { text: text.to_owned() });
+                }
+            }
+            Said::Reasoning(text) => {
+                self.handle(Input::Reasoning(text));
+                if listening {
+                    self.emit(EventData::ReasoningDelta { text: text.to_owned() });
+                }
+            }
+            Said::CallOpened { index, name } if listening => {
+                self.emit(EventData::CallDelta { index, tool: Some(name.to_owned()), arguments: String::new() });
+            }
+            Said::ArgsDelta { index, text } if listening => {
+                self.emit(EventData::CallDelta { index, tool: None, arguments: text.to_owned() })
+            }
+            Said::Call(call) => {
+                let rescued = !event.span.is_empty() && self.run.strategy() == Strategy::Native;
+                let tool = self.facts(&call.name);
+                self.handle(Input::Call { call, tool, rescued });
+                // A call may begin while the model still speaks.
+                self.apply_starts();
+            }
+            Said::Malformed(malformed) => self.handle(Input::Malformed(malformed)),
+            _ => {}
+        }
+    }
+
+    fn apply_starts(&mut self) {
+        if self.effects.iter().any(|effect| matches!(effect, Effect::StartCall(_))) {
+            self.apply();
+        }
+    }
+
+    fn facts(&self, tool: &str) -> ToolFacts {
+        let Some(entry) = self.around.toolkit.get(tool) else { return ToolFacts::default() };
+        let rules = entry.spec().rules();
+        ToolFacts {
+            early: rules.idempotent && !rules.exclusive && self.outbox.is_some(),
+            exclusive: rules.exclusive,
+            ends_run: rules.ends_run,
+            untrusted: entry.spec().origin().kind != ToolKind::Builtin,
+        }
+    }
+}
+
+fn is_system(message: &Message, text: &str) -> bool {
+    matches!(message.body(), helve_core::MessageBody::System { text: known } if **known == *text)
+}

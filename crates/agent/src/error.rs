@@ -1,0 +1,107 @@
+//! What ends a run without an answer.
+
+use helve_core::{EndOfRun, ModelError, Question, RunError, SpecError};
+use helve_tools::ToolkitError;
+
+use crate::run::Run;
+
+/// Why an agent gave no answer. A failed call is never the reason: the model is told, and goes on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The model did not answer.
+    #[error(transparent)]
+    Provider(#[from] ModelError),
+    /// The agent names a tool or set that is not there.
+    #[error("{0}")]
+    ToolNotFound(String),
+    /// A tool cannot be registered.
+    #[error("{0}")]
+    InvalidTool(#[from] SpecError),
+    /// What the model wrote could not be read as a call or an answer, also after it was told.
+    #[error("{0}")]
+    ParseError(String),
+    /// The answer does not have the form that was asked for, also after the model was told.
+    #[error("{0}")]
+    InvalidParameters(String),
+    /// A tool that was called by name, not by a model, failed.
+    #[error("{0}")]
+    ToolExecutionFailed(String),
+    /// The options contradict each other.
+    #[error("{0}")]
+    InvalidOptions(String),
+    /// The run stopped before the model answered.
+    #[error("{}", stopped(*reason))]
+    Stopped {
+        /// Why.
+        reason: EndOfRun,
+        /// What the model had said.
+        text: String,
+    },
+    /// The run waits for people. It goes on with `Agent::resume`.
+    #[error("the run waits for a person to approve {} call(s)", .0.questions.len())]
+    Waiting(Box<Paused>),
+}
+
+/// A run that waits for people. It can be stored, and resumed by another process.
+#[derive(Debug)]
+pub struct Paused {
+    /// The run.
+    pub run: Run,
+    /// What must be answered.
+    pub questions: Vec<Question>,
+}
+
+fn stopped(reason: EndOfRun) -> &'static str {
+    match reason {
+        EndOfRun::Answered | EndOfRun::Stopped => "the run is over",
+        EndOfRun::Cancelled => "the run was cancelled",
+        EndOfRun::MaxIterations => "the run stopped: the model was asked as often as it may be without giving an answer (max_iterations)",
+        EndOfRun::MaxCalls => "the run stopped: the model made as many calls as it may (max_calls)",
+        EndOfRun::TokenBudget => "the run stopped: its tokens are used up (max_tokens)",
+        EndOfRun::CostBudget => "the run stopped: its money is used up (max_cost)",
+        EndOfRun::TimeBudget => "the run stopped: its time is up (timeout)",
+        _ => "the run stopped: the model made the same call again and again and learned nothing new",
+    }
+}
+
+impl AgentError {
+    /// The kind as programs see it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Provider(error) => error.kind(),
+            Self::ToolNotFound(_) => "unknown_tool",
+            Self::InvalidTool(_) | Self::InvalidOptions(_) => "bad_request",
+            Self::ParseError(_) => "parse_error",
+            Self::InvalidParameters(_) => "invalid_parameters",
+            Self::ToolExecutionFailed(_) => "failed",
+            Self::Stopped { reason, .. } => reason.name(),
+            Self::Waiting(_) => "waiting",
+        }
+    }
+
+    /// What a person can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Provider(error) => Some(error.hint()),
+            Self::ParseError(_) => {
+                Some("try a larger model, or let the agent fall back: `output_strategy: {fallback_to_structured_output: true}`")
+            }
+            Self::Stopped { reason: EndOfRun::Cancelled, .. } => None,
+            Self::Stopped { .. } => Some("raise the limit in the agent's `limits`, or make the task smaller"),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn for_event(&self) -> RunError {
+        RunError { kind: self.kind().into(), message: self.to_string(), hint: self.hint().map(Into::into) }
+    }
+}
+
+impl From<ToolkitError> for AgentError {
+    fn from(error: ToolkitError) -> Self {
+        Self::ToolNotFound(error.to_string())
+    }
+}

@@ -1,0 +1,26 @@
+//! Helve's agents: a run that asks a model and answers its calls, without input or output of its own.
+
+mod agent;
+mod approver;
+mod context;
+mod conversation;
+mod driver;
+mod error;
+mod fit;
+mod options;
+mod run;
+mod scripted;
+mod strategy;
+mod stream;
+mod typed;
+
+pub use agent::{Agent, UserInput};
+pub use approver::{Answered, Approver};
+pub use context::{Context, ContextError, ToolCallContext, ToolCallRecord};
+pub use conversation::Conversation;
+pub use error::{AgentError, Paused};
+pub use options::{AgentOptions, OutputStrategy, RunLimits};
+pub use run::{Answer, Effect, Input, Run, RunSettings, ToolFacts};
+pub use scripted::ScriptedModel;
+pub use strategy::Strategy;
+pub use stream::RunStream;

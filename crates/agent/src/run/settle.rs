@@ -1,0 +1,325 @@
+//! The calls of a turn: announced, held to the limits, ended, and told to the model in their order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::{
+    CallId, Denial, EndOfRun, EndReason, EventData, Feature, Message, MessageBody, ModelError, Outcome, Question, SaidCall, Status,
+    ToolCall, ToolChoice, ToolError,
+};
+use helve_dialect::{Call, Language, Malformed, answer_text};
+use serde_json::Value;
+
+use super::turn::{Slot, State};
+use super::{Effect, Phase, Run, ToolFacts};
+use crate::error::AgentError;
+use crate::strategy::Strategy;
+
+/// Names that a model made up are shortened to what every wire allows.
+const MAX_NAME: usize = 64;
+
+impl Run {
+    pub(super) fn called(&mut self, call: Call, facts: ToolFacts, rescued: bool, effects: &mut Vec<Effect>) {
+        let model_id: Arc<str> = call.id.into();
+        // An id that was used before would make two results look like one.
+        let model_id = self.model_ids.insert(model_id.clone()).then_some(model_id);
+        let arguments = call.written.unwrap_or_else(|| Value::Object(call.arguments.clone()).to_string());
+        let said = SaidCall { id: CallId::mint(), model_id, tool: wire_name(&call.name), arguments: arguments.into() };
+        let wanted =
+            ToolCall { id: said.id, tool: call.name.into(), arguments: Value::Object(call.arguments), model_id: said.model_id.clone() };
+        self.turn.rescued |= rescued;
+        self.turn.slots.push(Slot { said, facts, state: State::Held(wanted) });
+        // Found in text, the call may still be refused as a whole when the answer is over.
+        if facts.early && !rescued {
+            self.start_calls(true, effects);
+        }
+    }
+
+    /// Starts the calls that may begin now.
+    fn start_calls(&mut self, early: bool, effects: &mut Vec<Effect>) {
+        while let Some(place) = self.turn.next_to_start() {
+            if early && !self.turn.slots[place].facts.early {
+                return;
+            }
+            self.start(place, effects);
+        }
+    }
+
+    fn start(&mut self, place: usize, effects: &mut Vec<Effect>) {
+        let choice = self.choice();
+        let slot = &mut self.turn.slots[place];
+        let State::Held(call) = std::mem::replace(&mut slot.state, State::Running) else { return };
+        self.calls += 1;
+        let (call_id, tool, arguments) = (call.id, call.tool.clone(), call.arguments.clone());
+        effects.push(Effect::Emit(EventData::ToolRequested { call_id, tool, arguments }));
+        let refusal = match &choice {
+            ToolChoice::None => Some("tools must not be called now; answer without them".to_owned()),
+            ToolChoice::Specific(only) if **only != *call.tool => Some(format!("only `{only}` may be called now")),
+            _ if self.calls > self.settings.limits.max_calls => Some("the run has made as many calls as it may".to_owned()),
+            _ => None,
+        };
+        match refusal {
+            None => effects.push(Effect::StartCall(call)),
+            Some(reason) => {
+                let outcome = failed(&call.tool, call.id, ToolError::denied(Denial::Policy, reason));
+                self.settle(outcome, effects);
+            }
+        }
+    }
+
+    /// The model ended its answer.
+    pub(super) fn answered(&mut self, end: EndReason, effects: &mut Vec<Effect>) {
+        self.turn.complete = true;
+        self.usage += self.turn.usage;
+        if self.strategy == Strategy::Structured
+            && let Some(answer) = answer_text(&self.turn.text)
+        {
+            self.turn.text = answer;
+        }
+        let calls = self.turn.slots.iter().map(|slot| slot.said.clone()).collect();
+        let text = self.turn.text.as_str().into();
+        effects.push(Effect::Emit(EventData::ModelResponded { turn: self.turns, text, calls, end, usage: self.turn.usage }));
+        if self.turn.rescued && self.strategy == Strategy::Native && !self.fall_back("the model wrote its call as text", effects) {
+            let message = "the model wrote its call as text instead of calling the function".to_owned();
+            return self.fail(ModelError::Unsupported { feature: Feature::Tools, message }.into(), effects);
+        }
+        if !self.turn.slots.is_empty() {
+            self.phase = Phase::Calling;
+            self.start_calls(false, effects);
+            return self.go_on(effects);
+        }
+        if !self.turn.malformed.is_empty() {
+            return self.correct(effects);
+        }
+        if end == EndReason::Filter && self.turn.text.is_empty() {
+            return self.fail(ModelError::Filter("the answer was cut off".into()).into(), effects);
+        }
+        let must_call = matches!(self.choice(), ToolChoice::Required | ToolChoice::Specific(_));
+        if must_call {
+            return self.insist(effects);
+        }
+        if self.turn.text.trim().is_empty() && self.turn.reasoning.is_empty() && self.corrections == 0 {
+            let ask = self.in_words("You said nothing. Answer, or call a tool.", "你没有给出任何内容。请回答，或者调用工具。");
+            return self.ask_again(ask, effects);
+        }
+        self.close_turn();
+        self.end(EndOfRun::Answered, effects);
+    }
+
+    /// Nothing but calls that could not be read: the model is told once, then another way is tried.
+    fn correct(&mut self, effects: &mut Vec<Effect>) {
+        let broken = self.turn.malformed[0].clone();
+        let native = self.strategy == Strategy::Native;
+        self.corrections += 1;
+        if (native || self.corrections > 1) && !self.fall_back("the model's call could not be read", effects) && self.corrections > 1 {
+            let error = format!("the model's calls could not be read, also after it was told: {}", broken.error);
+            self.close_turn();
+            return self.fail(AgentError::ParseError(error), effects);
+        }
+        let told = self.corrections_for_model();
+        self.close_turn();
+        self.messages.push(Arc::new(Message::user(told)));
+        effects.push(Effect::Persist);
+        self.ask(effects);
+    }
+
+    /// The model must call a tool and did not.
+    fn insist(&mut self, effects: &mut Vec<Effect>) {
+        if self.corrections > 0 && !self.fall_back("the model did not call a tool although it must", effects) {
+            self.close_turn();
+            return self
+                .fail(AgentError::ParseError("the model did not call a tool although it must, also after it was told".into()), effects);
+        }
+        let ask = match self.choice() {
+            ToolChoice::Specific(name) => self.in_words(&format!("You must call `{name}` now."), &format!("你现在必须调用 `{name}`。")),
+            _ => self.in_words("You must call a tool now.", "你现在必须调用一个工具。"),
+        };
+        self.ask_again(ask, effects);
+    }
+
+    fn ask_again(&mut self, words: String, effects: &mut Vec<Effect>) {
+        self.corrections += 1;
+        self.close_turn();
+        self.messages.push(Arc::new(Message::user(words)));
+        effects.push(Effect::Persist);
+        self.ask(effects);
+    }
+
+    fn in_words(&self, english: &str, chinese: &str) -> String {
+        if self.settings.language == Language::Chinese { chinese.to_owned() } else { english.to_owned() }
+    }
+
+    /// What the model is told about what it wrote.
+    fn corrections_for_model(&self) -> String {
+        let told = self.turn.malformed.iter().enumerate().map(|(index, broken)| {
+            let kind = broken.kind.unwrap_or(helve_dialect::Kind::Syntax);
+            let malformed = Malformed { index, kind, error: broken.error.clone(), raw: broken.raw.clone() };
+            self.strategy.correction(&malformed, self.settings.language)
+        });
+        told.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The model did not answer, or its answer broke off.
+    pub(super) fn broke_off(&mut self, error: ModelError, effects: &mut Vec<Effect>) {
+        self.usage += self.turn.usage;
+        if let ModelError::Unsupported { .. } = &error
+            && self.fall_back(&error.to_string(), effects)
+        {
+            // It never got to speak, so this was no turn.
+            self.turns -= 1;
+            return self.ask(effects);
+        }
+        let untouched = self.turn.slots.iter().all(|slot| matches!(slot.state, State::Held(_)));
+        if error.is_retryable() && untouched && self.has_spoken() && !std::mem::replace(&mut self.asked_again, true) {
+            effects.push(Effect::Emit(EventData::Notification { message: format!("{error}; asking again") }));
+            self.turns -= 1;
+            return self.ask(effects);
+        }
+        self.abandon(&ToolError::cancelled(), effects);
+        self.close_turn();
+        self.fail(error.into(), effects);
+    }
+
+    /// Whether anything of the answer came.
+    fn has_spoken(&self) -> bool {
+        !(self.turn.text.is_empty() && self.turn.reasoning.is_empty() && self.turn.slots.is_empty())
+    }
+
+    pub(super) fn finished(&mut self, outcome: Outcome, effects: &mut Vec<Effect>) {
+        self.settle(outcome, effects);
+        if self.phase == Phase::Calling {
+            self.start_calls(false, effects);
+            self.go_on(effects);
+        }
+    }
+
+    /// Records the outcome of a call; only the first counts.
+    fn settle(&mut self, outcome: Outcome, effects: &mut Vec<Effect>) {
+        let most = self.settings.limits.result_bytes;
+        let Some(slot) = self.slot(outcome.call_id).filter(|slot| !slot.is_done()) else { return };
+        slot.settle(&outcome, most);
+        effects.push(Effect::Emit(EventData::ToolComplete { call_id: outcome.call_id, outcome }));
+    }
+
+    pub(super) fn waits(&mut self, question: Box<Question>, effects: &mut Vec<Effect>) {
+        let Some(slot) = self.slot(question.call.id).filter(|slot| !slot.is_done()) else { return };
+        slot.state = State::Waiting(question.id);
+        effects.push(Effect::Emit(EventData::PermissionRequest {
+            approval_id: question.id,
+            call_id: question.call.id,
+            tool: question.tool.clone(),
+            arguments: question.call.arguments.clone(),
+            digest: question.digest,
+            reason: question.reason.clone(),
+        }));
+        effects.push(Effect::AskPerson(question));
+        if self.phase == Phase::Calling {
+            self.go_on(effects);
+        }
+    }
+
+    /// Ends the turn once every call has its outcome.
+    fn go_on(&mut self, effects: &mut Vec<Effect>) {
+        if !self.turn.complete || self.turn.is_running() {
+            return;
+        }
+        let approvals = self.turn.open_questions();
+        if !approvals.is_empty() {
+            if !std::mem::replace(&mut self.waiting_told, true) {
+                effects.push(Effect::Emit(EventData::RunWaiting { approvals }));
+                effects.push(Effect::Pause);
+            }
+            return;
+        }
+        let ended = self.turn.slots.iter().find_map(|slot| match &slot.state {
+            State::Done { text, success: true } if slot.facts.ends_run => Some(text.clone()),
+            _ => None,
+        });
+        let times = self.guard.note(&self.turn.slots);
+        let corrections = if self.turn.malformed.is_empty() { String::new() } else { self.corrections_for_model() };
+        self.corrections = 0;
+        self.close_turn();
+        if !corrections.is_empty() {
+            self.messages.push(Arc::new(Message::user(corrections)));
+        }
+        effects.push(Effect::Persist);
+        if let Some(text) = ended {
+            self.turn.text = text.to_string();
+            return self.end(EndOfRun::Stopped, effects);
+        }
+        if times >= self.settings.limits.same_calls {
+            return self.end(EndOfRun::RepeatedCalls, effects);
+        }
+        if self.calls > self.settings.limits.max_calls {
+            return self.end(EndOfRun::MaxCalls, effects);
+        }
+        self.ask(effects);
+    }
+
+    /// Writes the turn into the history: what the model said, then what came of each call, in order.
+    fn close_turn(&mut self) {
+        let turn = std::mem::take(&mut self.turn);
+        let mut text = turn.text;
+        for broken in &turn.malformed {
+            text.push_str(&broken.raw);
+        }
+        let reasoning = Some(turn.reasoning).filter(|thoughts| !thoughts.is_empty()).map(Into::into);
+        let done: Vec<Slot> = turn.slots.into_iter().filter(Slot::is_done).collect();
+        if text.is_empty() && done.is_empty() {
+            return;
+        }
+        let calls = done.iter().map(|slot| slot.said.clone()).collect();
+        self.messages.push(Arc::new(Message::new(MessageBody::Assistant { text: text.into(), reasoning, calls, kept: turn.kept })));
+        for slot in done {
+            let State::Done { text, success } = slot.state else { continue };
+            let SaidCall { id: call_id, model_id, tool, .. } = slot.said;
+            let untrusted = slot.facts.untrusted;
+            self.messages.push(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text, success, untrusted })));
+        }
+    }
+
+    /// Stops everything: calls that were announced get their outcome, and what was said stays said.
+    pub(super) fn stop(&mut self, reason: EndOfRun, effects: &mut Vec<Effect>) {
+        if self.phase == Phase::Asking {
+            self.usage += self.turn.usage;
+        }
+        let error = match reason {
+            EndOfRun::TimeBudget => ToolError::new(helve_core::ErrorKind::Cancelled, "the run's time was up before the call ended"),
+            _ => ToolError::cancelled(),
+        };
+        self.abandon(&error, effects);
+        let said = self.turn.text.clone();
+        self.close_turn();
+        self.turn.text = said;
+        self.end(reason, effects);
+    }
+
+    /// Gives every call that was announced and is not over an outcome; calls that were not are forgotten.
+    fn abandon(&mut self, error: &ToolError, effects: &mut Vec<Effect>) {
+        let most = self.settings.limits.result_bytes;
+        for slot in &mut self.turn.slots {
+            if matches!(slot.state, State::Held(_) | State::Done { .. }) {
+                continue;
+            }
+            let call_id = slot.said.id;
+            let outcome = failed(&slot.said.tool, call_id, error.clone());
+            slot.settle(&outcome, most);
+            effects.push(Effect::CancelCall(call_id));
+            effects.push(Effect::Emit(EventData::ToolComplete { call_id, outcome }));
+        }
+    }
+}
+
+fn failed(tool: &Arc<str>, call_id: CallId, error: ToolError) -> Outcome {
+    Outcome { call_id, tool: tool.clone(), status: Status::Done(Err(error)), duration: Duration::ZERO }
+}
+
+/// A name that every wire allows. A model may make up any.
+fn wire_name(name: &str) -> Arc<str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(allowed) {
+        return name.into();
+    }
+    let cleaned: String = name.chars().map(|c| if allowed(c) { c } else { '_' }).take(MAX_NAME).collect();
+    if cleaned.is_empty() { "unnamed".into() } else { cleaned.into() }
+}

@@ -1,0 +1,192 @@
+//! How calls are carried between the agent and its model: natively, held to a schema, or written in plain text.
+//!
+//! What was said is kept in one form; here it takes the form that the model understands, and comes back from it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use helve_core::{Message, MessageBody, ModelError, ModelInfo, ModelRequest, ModelTools, Part, SaidCall, Schema, ToolChoice};
+use helve_dialect::{Choice, Dialect, Language, Mode, Prompt, PromptResult, PromptTool, Prompted, Reader, ToolTable, WrittenCall};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::AgentError;
+use crate::options::OutputStrategy;
+
+/// How calls are carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// By the model's own function calling.
+    Native,
+    /// As JSON that the server holds to a schema.
+    Structured,
+    /// As JSON in plain text.
+    Json,
+    /// As XML in plain text.
+    Xml,
+}
+
+impl Strategy {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Structured => "structured",
+            Self::Json => "json",
+            Self::Xml => "xml",
+        }
+    }
+
+    /// The strategy to begin with.
+    pub(crate) fn first(wanted: OutputStrategy, info: &ModelInfo, learned: Option<Self>) -> Result<Self, AgentError> {
+        if !wanted.function_calling && !wanted.fallback_to_structured_output {
+            return Err(AgentError::InvalidOptions("an agent with both output strategies off could not call any tool".into()));
+        }
+        if let Some(learned) = learned.filter(|learned| wanted.allows(*learned)) {
+            return Ok(learned);
+        }
+        if wanted.function_calling && info.calls_natively != Some(false) {
+            return Ok(Self::Native);
+        }
+        if wanted.fallback_to_structured_output {
+            return Ok(if info.constrains_output { Self::Structured } else { Self::Json });
+        }
+        let message = format!("`{}` cannot call functions, and the agent must not fall back to structured output", info.name);
+        Err(ModelError::Unsupported { feature: helve_core::Feature::Tools, message }.into())
+    }
+
+    /// The strategy to go on with when this one does not work.
+    pub(crate) fn next(self, wanted: OutputStrategy, constrains_output: bool) -> Option<Self> {
+        if !wanted.fallback_to_structured_output {
+            return None;
+        }
+        match self {
+            Self::Native if constrains_output => Some(Self::Structured),
+            Self::Native | Self::Structured => Some(Self::Json),
+            Self::Json | Self::Xml => None,
+        }
+    }
+
+    /// How what the model writes in this strategy is prompted for.
+    fn prompt(self, language: Language) -> Option<Prompt> {
+        let form = match self {
+            Self::Native => return None,
+            Self::Structured | Self::Json => Prompted::Json,
+            Self::Xml => Prompted::Xml,
+        };
+        Some(Prompt::new(form).language(language).structured(self == Self::Structured))
+    }
+
+    /// The words that tell a model what was wrong with a call.
+    pub(crate) fn correction(self, malformed: &helve_dialect::Malformed, language: Language) -> String {
+        match self.prompt(language) {
+            Some(prompt) => prompt.malformed(malformed),
+            None => match language {
+                Language::Chinese => format!("你的调用无法读取：{}。请改正后重新调用。", malformed.error),
+                Language::English => format!("Your call could not be read: {}. Correct it and call again.", malformed.error),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl OutputStrategy {
+    pub(crate) fn allows(self, strategy: Strategy) -> bool {
+        if strategy == Strategy::Native { self.function_calling } else { self.fallback_to_structured_output }
+    }
+}
+
+/// Carries one turn.
+pub(crate) struct Carrier<'a> {
+    pub(crate) strategy: Strategy,
+    pub(crate) info: &'a ModelInfo,
+    pub(crate) tools: &'a Arc<ModelTools>,
+    pub(crate) choice: ToolChoice,
+    pub(crate) language: Language,
+}
+
+impl Carrier<'_> {
+    /// What the model must be told beside the system prompt.
+    pub(crate) fn instructions(&self) -> String {
+        let Some(prompt) = self.strategy.prompt(self.language) else { return String::new() };
+        prompt.instructions(&self.prompt_tools(), self.prompt_choice())
+    }
+
+    /// Puts tools and what was said into a request.
+    pub(crate) fn fill(&self, said: &[Arc<Message>], request: &mut ModelRequest) {
+        let Some(prompt) = self.strategy.prompt(self.language) else {
+            request.messages.extend_from_slice(said);
+            request.tools = self.tools.clone();
+            request.tool_choice = self.choice.clone();
+            return;
+        };
+        request.messages.extend(said.iter().map(|message| in_text(message, prompt, self.strategy)));
+        if self.strategy == Strategy::Structured && !self.tools.is_empty() {
+            request.output = Schema::new(Prompt::schema(&self.prompt_tools(), self.prompt_choice())).ok();
+        }
+    }
+
+    /// Reads the answer. A model that surely calls natively is never misread when it writes about calls.
+    pub(crate) fn reader(&self, table: &Arc<ToolTable>) -> Reader {
+        let table = table.clone();
+        let surely_native = self.strategy == Strategy::Native && self.info.calls_natively == Some(true);
+        if surely_native || self.tools.is_empty() || self.choice == ToolChoice::None {
+            Reader::native(Mode::Lenient, table)
+        } else {
+            Reader::scanning(Dialect::of_model(&self.info.name), Mode::Lenient, table)
+        }
+    }
+
+    fn prompt_tools(&self) -> Vec<PromptTool<'_>> {
+        self.tools
+            .iter()
+            .map(|tool| PromptTool { name: &tool.name, description: &tool.description, parameters: tool.parameters.value() })
+            .collect()
+    }
+
+    fn prompt_choice(&self) -> Choice<'_> {
+        match &self.choice {
+            ToolChoice::Auto => Choice::Auto,
+            ToolChoice::None => Choice::None,
+            ToolChoice::Required => Choice::Required,
+            ToolChoice::Specific(name) => Choice::Only(name),
+        }
+    }
+}
+
+/// A message for a model that knows calls and results only as text.
+fn in_text(message: &Arc<Message>, prompt: Prompt, strategy: Strategy) -> Arc<Message> {
+    match message.body() {
+        MessageBody::Assistant { text, calls, .. } if !calls.is_empty() => {
+            let written = write_calls(calls, strategy);
+            let text = if text.is_empty() || strategy == Strategy::Structured { written } else { format!("{text}\n{written}") };
+            Arc::new(Message::assistant(text))
+        }
+        MessageBody::Assistant { text, .. } if strategy == Strategy::Structured => {
+            Arc::new(Message::assistant(serde_json::json!({"answer": text}).to_string()))
+        }
+        MessageBody::Tool { call_id, model_id, tool, text, success, untrusted } => {
+            let (id, value) = (helve_core::wire_id(model_id.as_ref(), *call_id), Value::String(text.to_string()));
+            let outcome = if *success { Ok(&value) } else { Err(&**text) };
+            let result = PromptResult { id: &id, name: tool, outcome, untrusted: *untrusted };
+            Arc::new(Message::new(MessageBody::User { parts: vec![Part::Text { text: prompt.result(&result).into() }] }))
+        }
+        _ => message.clone(),
+    }
+}
+
+fn write_calls(calls: &[SaidCall], strategy: Strategy) -> String {
+    let read: Vec<(String, Map<_, _>)> =
+        calls.iter().map(|call| (call.wire_id(), serde_json::from_str(&call.arguments).unwrap_or_default())).collect();
+    let written: Vec<WrittenCall<'_>> =
+        calls.iter().zip(&read).map(|(call, (id, arguments))| WrittenCall { id, name: &call.tool, arguments }).collect();
+    let format = if strategy == Strategy::Xml { "seed_xml_cdata" } else { "seed_json" };
+    Dialect::write(format, &written).unwrap_or_default()
+}

@@ -1,0 +1,118 @@
+//! A run that is watched: everything that happens, as it happens.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_util::{Stream, StreamExt};
+use helve_core::{BoxFuture, Event, EventData};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::AgentError;
+use crate::run::Answer;
+
+/// What happens in a run, as it happens. The last item is the event that ends it, or the error.
+///
+/// The run goes on only while someone listens; dropping the stream stops it.
+pub struct RunStream<'a> {
+    work: Option<BoxFuture<'a, Result<Answer, AgentError>>>,
+    outbox: Outbox,
+    cancel: CancellationToken,
+    answer: Option<Answer>,
+}
+
+/// Events on their way from the run to its listener.
+#[derive(Clone, Default)]
+pub(crate) struct Outbox(Arc<Mutex<VecDeque<Event>>>);
+
+impl Outbox {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Event>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, event: Event) {
+        let mut waiting = self.lock();
+        // Pieces of one call's arguments that nobody has seen yet are one piece.
+        if let EventData::CallDelta { index, tool: None, arguments } = &event.data
+            && let Some(Event { data: EventData::CallDelta { index: last, arguments: before, .. }, .. }) = waiting.back_mut()
+            && last == index
+        {
+            before.push_str(arguments);
+            return;
+        }
+        waiting.push_back(event);
+    }
+
+    /// Waits until the listener has taken everything.
+    pub(crate) async fn taken(&self) {
+        // The listener polls the run again after it took the last event, so no waker is needed.
+        std::future::poll_fn(|_| if self.lock().is_empty() { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+}
+
+impl<'a> RunStream<'a> {
+    pub(crate) fn new(work: BoxFuture<'a, Result<Answer, AgentError>>, outbox: Outbox, cancel: CancellationToken) -> Self {
+        Self { work: Some(work), outbox, cancel, answer: None }
+    }
+
+    /// Cancels the run when it is triggered, from anywhere. The run then ends in good order.
+    #[must_use]
+    pub fn canceller(&self) -> CancellationToken {
+        self.cancel.clone()
+    }
+
+    /// The next piece of the answer's text. Everything else is left out.
+    pub async fn next_text(&mut self) -> Option<Result<String, AgentError>> {
+        loop {
+            match self.next().await? {
+                Ok(Event { data: EventData::TextDelta { text }, .. }) => return Some(Ok(text)),
+                Ok(_) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn finish(mut self) -> Result<Answer, AgentError> {
+        while let Some(event) = self.next().await {
+            event?;
+        }
+        self.answer.ok_or_else(|| AgentError::InvalidOptions("the run was over before".into()))
+    }
+
+    /// The answer, once the stream is over.
+    #[must_use]
+    pub fn answer(&self) -> Option<&Answer> {
+        self.answer.as_ref()
+    }
+}
+
+impl Stream for RunStream<'_> {
+    type Item = Result<Event, AgentError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(event) = self.outbox.lock().pop_front() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            let Some(work) = &mut self.work else { return Poll::Ready(None) };
+            match work.as_mut().poll(cx) {
+                Poll::Ready(ended) => {
+                    self.work = None;
+                    match ended {
+                        Ok(answer) => self.answer = Some(answer),
+                        // What happened before the error is told before it.
+                        Err(error) if self.outbox.lock().is_empty() => return Poll::Ready(Some(Err(error))),
+                        Err(error) => self.work = Some(Box::pin(std::future::ready(Err(error)))),
+                    }
+                }
+                Poll::Pending if self.outbox.lock().is_empty() => return Poll::Pending,
+                Poll::Pending => {}
+            }
+        }
+    }
+}

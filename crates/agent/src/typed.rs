@@ -1,0 +1,45 @@
+//! Answers as values of a type.
+
+use helve_core::{GenerateOptions, Schema};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::agent::{Agent, UserInput};
+use crate::error::AgentError;
+
+/// Asks for an answer that fits a type; a wrong one is answered with what is wrong, once.
+pub(crate) async fn run_as<T: DeserializeOwned + JsonSchema>(agent: &mut Agent, input: UserInput) -> Result<T, AgentError> {
+    let schema = Schema::of::<T>();
+    let _ = GenerateOptions::default();
+    let form = format!("Give your final answer as one JSON value of this JSON Schema and nothing else:\n{}", schema.text());
+    let mut said = input.with_text(&form);
+    let mut last = String::new();
+    for _ in 0..2 {
+        let answer = agent.run(said).await?;
+        match read::<T>(&answer.text, &schema) {
+            Ok(value) => return Ok(value),
+            Err(problem) => {
+                said = format!("Your answer does not fit: {problem}. Give only one JSON value of the schema.").as_str().into();
+                last = problem;
+            }
+        }
+    }
+    Err(AgentError::InvalidParameters(format!("the model's answer does not fit the type, also after it was told: {last}")))
+}
+
+fn read<T: DeserializeOwned>(text: &str, schema: &Schema) -> Result<T, String> {
+    let value: serde_json::Value = serde_json::from_str(json_in(text)).map_err(|error| format!("it is not JSON: {error}"))?;
+    let problems = schema.check(&value);
+    if !problems.is_empty() {
+        return Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+    }
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// The JSON in an answer: all of it, or what stands in its only fence.
+fn json_in(text: &str) -> &str {
+    let text = text.trim();
+    let Some((_, rest)) = text.split_once("```") else { return text };
+    let inside = rest.split_once("```").map_or(rest, |(inside, _)| inside);
+    inside.strip_prefix("json").unwrap_or(inside).trim()
+}

@@ -1,0 +1,114 @@
+//! Runs with a scripted model: what is said, called and told.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
+use futures_util::StreamExt;
+use helve_agent::{Agent, AgentError, AgentOptions, ScriptedModel};
+use helve_core::{EndOfRun, EventData, MessageBody, ToolChoice, tool};
+use serde_json::json;
+
+/// Adds two numbers.
+#[tool(crate = helve_core, idempotent)]
+async fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+fn agent(model: ScriptedModel) -> Agent {
+    let mut agent = Agent::new(model);
+    agent.register_tool(add::tool()).expect("a tool");
+    agent
+}
+
+#[tokio::test]
+async fn a_call_is_run_and_its_result_is_told() {
+    let model = ScriptedModel::new().calls([("add", json!({"a": 2, "b": 3}))]).says("It is 5.");
+    let mut agent = agent(model.clone());
+    let answer = agent.run("2 + 3?").await.expect("an answer");
+    assert_eq!((answer.text.as_str(), answer.turns, answer.calls), ("It is 5.", 2, 1));
+    let asked = model.asked();
+    assert_eq!(asked.len(), 2);
+    let MessageBody::Tool { text, success: true, .. } = asked[1].messages.last().expect("a message").body() else { panic!("a result") };
+    assert_eq!(&**text, "5");
+    assert_eq!(agent.conversation().messages.len(), 4);
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on() {
+    let model = ScriptedModel::new().says("Hello Ada.").says("You are Ada.");
+    let mut agent = agent(model.clone());
+    agent.run("I am Ada.").await.expect("an answer");
+    assert_eq!(agent.run("Who am I?").await.expect("an answer").text, "You are Ada.");
+    assert_eq!(model.asked()[1].messages.len(), 3);
+}
+
+#[tokio::test]
+async fn everything_that_happens_is_told_in_order() {
+    let model = ScriptedModel::new().calls([("add", json!({"a": 2, "b": 3})), ("add", json!({"a": 1, "b": 1}))]).says("5 and 2");
+    let mut agent = agent(model);
+    let mut stream = agent.run_stream("sums").await.expect("a run");
+    let (mut kinds, mut seqs) = (Vec::new(), Vec::new());
+    while let Some(event) = stream.next().await {
+        let event = event.expect("an event");
+        if !event.data.is_piece() {
+            seqs.push(event.seq);
+        }
+        kinds.push(json!(event)["type"].as_str().expect("a type").to_owned());
+    }
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    assert_eq!(kinds.iter().filter(|kind| *kind == "tool_requested").count(), 2);
+    assert_eq!(kinds.iter().filter(|kind| *kind == "tool_complete").count(), 2);
+    assert_eq!(kinds.last().map(String::as_str), Some("run_finished"));
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_told_to_the_model() {
+    let model = ScriptedModel::new().calls([("divide by", json!({}))]).says("I cannot.");
+    let mut agent = agent(model.clone());
+    assert_eq!(agent.run("x").await.expect("an answer").text, "I cannot.");
+    let MessageBody::Tool { text, tool, success: false, .. } = model.asked()[1].messages.last().expect("one").body().clone() else { panic!() };
+    assert!(text.contains("unknown_tool"), "{text}");
+    assert_eq!(&*tool, "divide_by");
+}
+
+#[tokio::test]
+async fn a_loop_ends_with_a_reason() {
+    let mut model = ScriptedModel::new();
+    for _ in 0..30 {
+        model = model.calls([("add", json!({"a": 1, "b": 1}))]);
+    }
+    let error = agent(model).run("loop").await.expect_err("it must stop");
+    assert!(matches!(error, AgentError::Stopped { reason: EndOfRun::RepeatedCalls, .. }), "{error}");
+    let mut model = ScriptedModel::new();
+    for a in 0..30 {
+        model = model.calls([("add", json!({"a": a, "b": 1}))]);
+    }
+    let error = agent(model).run("count").await.expect_err("it must stop");
+    assert!(matches!(error, AgentError::Stopped { reason: EndOfRun::MaxIterations, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_call_written_as_text_is_rescued_and_said() {
+    let fence = "```json\n{\"name\": \"add\", \"arguments\": {\"a\": 2, \"b\": 3}}\n```";
+    let model = ScriptedModel::new().with_info(|info| info.calls_natively = None).says(fence).says("{\"answer\": \"It is 5.\"}");
+    let model = model.with_info(|info| info.constrains_output = true);
+    let mut agent = agent(model.clone());
+    let mut stream = agent.run_stream("2 + 3?").await.expect("a run");
+    let mut changed = Vec::new();
+    while let Some(event) = stream.next().await {
+        if let EventData::StrategyChanged { from, to, .. } = event.expect("an event").data {
+            changed.push(format!("{from} {to}"));
+        }
+    }
+    assert_eq!(stream.answer().map(|answer| answer.text.clone()).as_deref(), Some("It is 5."));
+    drop(stream);
+    assert_eq!(changed, ["native structured"]);
+    assert!(model.asked()[1].output.is_some() && model.asked()[1].tools.is_empty());
+}
+
+#[tokio::test]
+async fn a_call_that_must_be_made_is_asked_for_once_more() {
+    let model = ScriptedModel::new().says("I would rather not.").calls([("add", json!({"a": 1, "b": 1}))]).says("2");
+    let mut agent = agent(model.clone()).with_options(AgentOptions { tool_choice: ToolChoice::Required, ..AgentOptions::default() });
+    assert_eq!(agent.run("1 + 1").await.expect("an answer").text, "2");
+    assert_eq!(model.asked()[2].tool_choice, ToolChoice::Auto);
+}
