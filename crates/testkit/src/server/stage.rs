@@ -1,0 +1,131 @@
+//! Where the script is played: connections are accepted, requests kept, and each is given its reply.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time;
+
+use super::failure::Failure;
+use super::parcel::{self, Body};
+use super::reply::Reply;
+use super::request::Request;
+use super::script::Script;
+use super::wire::{self, Wire};
+
+/// A script, and how far it was played.
+pub(super) struct Stage {
+    script: Script,
+    played: Mutex<Played>,
+}
+
+#[derive(Default)]
+struct Played {
+    /// How many requests the script was asked about.
+    asked: usize,
+    requests: Vec<Request>,
+}
+
+impl Stage {
+    pub fn new(script: Script) -> Self {
+        Self { script, played: Mutex::default() }
+    }
+
+    pub fn requests(&self) -> Vec<Request> {
+        self.played().requests.clone()
+    }
+
+    pub fn replies_left(&self) -> usize {
+        self.script.left(self.played().asked)
+    }
+
+    /// Keeps a request, and gives it its number.
+    fn record(&self, request: &mut Request) {
+        let mut played = self.played();
+        request.number = played.asked;
+        played.asked += usize::from(is_question(request));
+        played.requests.push(request.clone());
+    }
+
+    fn reply(&self, request: &Request) -> Reply {
+        if is_question(request) {
+            // Not under the lock: the function of a script may take its time, or panic.
+            let play = catch_unwind(AssertUnwindSafe(|| self.script.play(request)));
+            return match play {
+                Ok(Some(reply)) => reply,
+                Ok(None) => Reply::failure(Failure::other(500, "script_ended", "the script has no more replies")),
+                Err(panic) => Reply::failure(Failure::other(500, "script_panicked", format!("the script panicked: {}", message(&*panic)))),
+            };
+        }
+        let Request { wire, method, path, .. } = request;
+        if *wire != Wire::Other {
+            Reply::failure(Failure::other(400, "invalid_request_error", "the body of the request is no JSON object"))
+        } else if method == "GET" && path.split('?').next().is_some_and(|path| path.ends_with("/models")) {
+            Reply::raw(200, "application/json", [wire::list_models(request, self.script.models()).to_string()])
+        } else {
+            Reply::failure(Failure::other(404, "not_found", format!("nothing is served at {method} {path}")))
+        }
+    }
+
+    fn played(&self) -> MutexGuard<'_, Played> {
+        self.played.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Serves whoever connects. Dropping the future closes all connections.
+pub(super) async fn serve(listener: TcpListener, stage: Arc<Stage>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection(stream, stage.clone()));
+                }
+                // Too many open files, mostly: some of them will be closed.
+                Err(_) => time::sleep(Duration::from_millis(10)).await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, stage: Arc<Stage>) {
+    // Small pieces are to be seen as they are sent. Where that cannot be, they are still sent.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(|request| answer(request, &stage));
+    // An error here is a client that left, or a connection that the script cut.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+async fn answer(request: hyper::Request<Incoming>, stage: &Stage) -> Result<Response<Body>, Infallible> {
+    let (head, body) = request.into_parts();
+    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let body = match &bytes[..] {
+        b"" => Value::Null,
+        bytes => serde_json::from_slice(bytes).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes))),
+    };
+    let mut request = Request::read(head.method.to_string(), head.uri.to_string(), &head.headers, body);
+    stage.record(&mut request);
+    Ok(parcel::respond(stage.reply(&request), &request).await)
+}
+
+/// Whether the script is asked: the path has a wire, and the body can be read.
+fn is_question(request: &Request) -> bool {
+    request.wire != Wire::Other && request.body.is_object()
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
+}
