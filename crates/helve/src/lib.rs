@@ -27,18 +27,24 @@ mod compose;
 pub use compose::Helve;
 #[cfg(feature = "project")]
 pub use compose::{Diagnostic, ProjectAgent, ProjectReport, Runnable, Severity, StateError, StateFolder, Trust, file_schemas, read_yaml};
+pub use helve_agent::*;
 pub use helve_core::*;
 /// How models speak of calls: finding them in text, and teaching models to write them.
 pub use helve_dialect as dialect;
+/// Language models over HTTP.
+#[cfg(feature = "models")]
+pub use helve_models as models;
 pub use helve_tools::*;
 
 /// What most programs need.
 pub mod prelude {
+    pub use helve_agent::{Agent, AgentError, AgentOptions, Answer, RunStream, ScriptedModel};
     pub use helve_core::{
-        CallContext, ErrorKind, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Tool, ToolCall, ToolError, ToolResult,
-        tool,
+        CallContext, ErrorKind, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Tool, ToolCall, ToolChoice, ToolError, ToolResult, tool,
     };
     pub use helve_tools::{Catalogue, Executor, ExecutorOptions, Selection, ToolSet, Toolkit, View};
 
     pub use crate::Helve;
+    #[cfg(feature = "models")]
+    pub use helve_models::HttpModel;
 }

@@ -83,7 +83,8 @@ struct Inner {
 impl HttpModel {
     /// A model at a base address, spoken to over a wire.
     #[must_use]
-    pub fn new(info: ModelInfo, wire: impl Wire, base: Url, options: ModelOptions, lines: Lines) -> Self {
+    pub fn new(mut info: ModelInfo, wire: impl Wire, base: Url, options: ModelOptions, lines: Lines) -> Self {
+        info.wire = wire.name().into();
         let mut headers = options.headers.clone();
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         wire.headers(options.key.as_ref(), &mut headers);
