@@ -74,8 +74,11 @@ pub fn error(message: &str, hint: Option<&str>) {
 
 /// Rewrites the last line of stderr, to show progress; an empty text takes it away.
 pub fn progress(text: &str) {
-    let mut stderr = anstream::stderr();
-    let _ = write!(stderr, "\r\u{1b}[2K{}", styled(FAINT, &clean(text))).and_then(|()| stderr.flush());
+    // Where colours are unwanted they are taken out here, because with them would go what clears the line.
+    let mut stderr = io::stderr();
+    let plain = anstream::AutoStream::choice(&stderr) == anstream::ColorChoice::Never;
+    let text = if plain { clean(text) } else { styled(FAINT, &clean(text)).into() };
+    let _ = write!(stderr, "\r\u{1b}[2K{text}").and_then(|()| stderr.flush());
 }
 
 /// Whether a person can be asked.
