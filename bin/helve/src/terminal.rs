@@ -40,6 +40,12 @@ pub fn print(line: &str) {
     let _ = writeln!(anstream::stdout(), "{}", clean(line));
 }
 
+/// Prints a piece of text on stdout and ends no line, so that text can appear as it comes.
+pub fn write(text: &str) {
+    let mut stdout = anstream::stdout();
+    let _ = write!(stdout, "{}", clean(text)).and_then(|()| stdout.flush());
+}
+
 /// Prints one line on stderr.
 pub fn note(line: &str) {
     let _ = writeln!(anstream::stderr(), "{}", clean(line));
