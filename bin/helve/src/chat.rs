@@ -2,6 +2,7 @@
 
 #![expect(dead_code, reason = "the conversation itself is not wired yet")]
 
+mod editor;
 mod markdown;
 mod preview;
 mod spinner;
