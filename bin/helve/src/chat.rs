@@ -5,4 +5,5 @@
 mod editor;
 mod markdown;
 mod preview;
+mod question;
 mod spinner;
