@@ -1,5 +1,6 @@
 //! The `helve` command: reads the command line, runs one command, says how it ended.
 
+mod chat;
 mod cli;
 mod commands;
 mod failure;

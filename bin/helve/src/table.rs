@@ -78,8 +78,8 @@ impl Table {
     }
 }
 
-/// Cuts a text to a width, with an ellipsis where something is missing.
-fn cut(text: &str, width: usize) -> String {
+/// Cuts a text without colours to a width, with an ellipsis where something is missing.
+pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

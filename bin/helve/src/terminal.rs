@@ -40,6 +40,12 @@ pub fn print(line: &str) {
     let _ = writeln!(anstream::stdout(), "{}", clean(line));
 }
 
+/// Prints a piece of text on stdout and ends no line, so that text can appear as it comes.
+pub fn write(text: &str) {
+    let mut stdout = anstream::stdout();
+    let _ = write!(stdout, "{}", clean(text)).and_then(|()| stdout.flush());
+}
+
 /// Prints one line on stderr.
 pub fn note(line: &str) {
     let _ = writeln!(anstream::stderr(), "{}", clean(line));
@@ -74,8 +80,11 @@ pub fn error(message: &str, hint: Option<&str>) {
 
 /// Rewrites the last line of stderr, to show progress; an empty text takes it away.
 pub fn progress(text: &str) {
-    let mut stderr = anstream::stderr();
-    let _ = write!(stderr, "\r\u{1b}[2K{}", styled(FAINT, &clean(text))).and_then(|()| stderr.flush());
+    // Where colours are unwanted they are taken out here, because with them would go what clears the line.
+    let mut stderr = io::stderr();
+    let plain = anstream::AutoStream::choice(&stderr) == anstream::ColorChoice::Never;
+    let text = if plain { clean(text) } else { styled(FAINT, &clean(text)).into() };
+    let _ = write!(stderr, "\r\u{1b}[2K{text}").and_then(|()| stderr.flush());
 }
 
 /// Whether a person can be asked.
