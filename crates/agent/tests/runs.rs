@@ -65,7 +65,9 @@ async fn an_unknown_tool_is_told_to_the_model() {
     let model = ScriptedModel::new().calls([("divide by", json!({}))]).says("I cannot.");
     let mut agent = agent(model.clone());
     assert_eq!(agent.run("x").await.expect("an answer").text, "I cannot.");
-    let MessageBody::Tool { text, tool, success: false, .. } = model.asked()[1].messages.last().expect("one").body().clone() else { panic!() };
+    let MessageBody::Tool { text, tool, success: false, .. } = model.asked()[1].messages.last().expect("one").body().clone() else {
+        panic!()
+    };
     assert!(text.contains("unknown_tool"), "{text}");
     assert_eq!(&*tool, "divide_by");
 }

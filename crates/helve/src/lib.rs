@@ -40,7 +40,8 @@ pub use helve_tools::*;
 pub mod prelude {
     pub use helve_agent::{Agent, AgentError, AgentOptions, Answer, RunStream, ScriptedModel};
     pub use helve_core::{
-        CallContext, ErrorKind, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Tool, ToolCall, ToolChoice, ToolError, ToolResult, tool,
+        CallContext, ErrorKind, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Tool, ToolCall, ToolChoice, ToolError,
+        ToolResult, tool,
     };
     pub use helve_tools::{Catalogue, Executor, ExecutorOptions, Selection, ToolSet, Toolkit, View};
 

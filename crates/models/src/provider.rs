@@ -18,6 +18,8 @@ pub struct Provider {
     pub base_url: &'static str,
     /// Variables of the environment that may hold its key, in order.
     pub keys: &'static [&'static str],
+    /// The model that is used where a key is all that is known; empty where there is none to guess.
+    pub default_model: &'static str,
     /// Which wire it speaks.
     pub wire: WireKind,
     /// Whether it runs on this machine.
@@ -37,7 +39,16 @@ pub enum WireKind {
 }
 
 const fn chat(name: &'static str, base_url: &'static str, keys: &'static [&'static str]) -> Provider {
-    Provider { name, base_url, keys, wire: WireKind::OpenAiChat, local: false, constrains_output: true, calls_natively: false }
+    Provider {
+        name,
+        base_url,
+        keys,
+        default_model: "",
+        wire: WireKind::OpenAiChat,
+        local: false,
+        constrains_output: true,
+        calls_natively: false,
+    }
 }
 
 const fn local(name: &'static str, base_url: &'static str) -> Provider {
@@ -46,11 +57,14 @@ const fn local(name: &'static str, base_url: &'static str) -> Provider {
 
 /// All providers, in the order in which their keys are looked for.
 pub const PROVIDERS: &[Provider] = &[
-    chat("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY", "OPEN_ROUTER_API_KEY"]),
-    Provider { calls_natively: true, ..chat("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"]) },
-    chat("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"]),
-    chat("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"]),
-    chat("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"]),
+    Provider {
+        default_model: "openrouter/auto",
+        ..chat("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY", "OPEN_ROUTER_API_KEY"])
+    },
+    Provider { calls_natively: true, default_model: "gpt-5-mini", ..chat("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"]) },
+    Provider { default_model: "deepseek-chat", ..chat("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"]) },
+    Provider { default_model: "openai/gpt-oss-120b", ..chat("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"]) },
+    Provider { default_model: "mistral-large-latest", ..chat("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"]) },
     local("ollama", "http://127.0.0.1:11434/v1"),
     local("lmstudio", "http://127.0.0.1:1234/v1"),
     local("llamacpp", "http://127.0.0.1:8080/v1"),
@@ -146,4 +160,3 @@ impl HttpModel {
         Provider::named("openai_compatible").ok_or_else(|| ModelError::NotFound("openai_compatible".into()))?.model(model, place)
     }
 }
-

@@ -37,6 +37,14 @@ impl ModelStream {
         Self::new(Streamed(stream))
     }
 
+    /// Adds what has come to `deltas`; for streams that stand around this one.
+    ///
+    /// # Errors
+    /// Why the answer breaks off. Nothing follows.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>, deltas: &mut Deltas) -> Poll<Result<bool, ModelError>> {
+        self.0.poll_deltas(cx, deltas)
+    }
+
     /// Waits for more and puts it in the place of what `deltas` holds. `false` says that the answer is over.
     ///
     /// # Errors

@@ -1,0 +1,149 @@
+//! Which model is meant: what a person wrote, a key in the environment, or a server on this machine.
+
+use std::fmt;
+use std::time::Duration;
+
+use helve_fetch::{Fetch, Limits, Method, Reach, Request, read_url};
+use secrecy::SecretString;
+use serde_json::Value;
+
+use crate::provider::{PROVIDERS, Provider};
+
+/// How long a server on this machine may take to say which models it has.
+const LOOK: Duration = Duration::from_millis(400);
+
+/// What a person wrote to name a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelSpec {
+    /// A recording.
+    Replay(String),
+    /// A model of a provider: `openrouter/some-model`.
+    Of(&'static Provider, String),
+    /// Any server that speaks OpenAI's Chat Completions: its address, and `#` and the model where it has several.
+    At(String, Option<String>),
+    /// A name that the project must know.
+    Named(String),
+}
+
+impl ModelSpec {
+    /// Reads what a person wrote.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        let text = text.trim();
+        if let Some(file) = text.strip_prefix("replay:") {
+            return Self::Replay(file.to_owned());
+        }
+        if text.starts_with("http://") || text.starts_with("https://") {
+            let (url, model) = text.split_once('#').map_or((text, None), |(url, model)| (url, Some(model.to_owned())));
+            return Self::At(url.to_owned(), model);
+        }
+        if let Some((provider, model)) = text.split_once('/')
+            && let Some(provider) = Provider::named(provider)
+            && !model.is_empty()
+        {
+            return Self::Of(provider, model.to_owned());
+        }
+        Self::Named(text.to_owned())
+    }
+}
+
+/// A model that was found without being named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Who runs it.
+    pub provider: &'static Provider,
+    /// Its name.
+    pub model: String,
+    /// What led to it.
+    pub because: Because,
+}
+
+/// What led to a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Because {
+    /// A variable of the environment holds a key.
+    Key(&'static str),
+    /// A server on this machine answers there.
+    Server(&'static str),
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider.name, self.model)?;
+        match self.because {
+            Because::Key(name) => write!(f, " (because {name} is set)"),
+            Because::Server(url) => write!(f, " (because a server answers at {url})"),
+        }
+    }
+}
+
+/// The key of a provider in the environment, and the variable that holds it.
+#[must_use]
+pub fn key_in_environment(provider: &Provider) -> Option<(&'static str, SecretString)> {
+    provider.keys.iter().find_map(|name| {
+        let key = std::env::var(name).ok().filter(|key| !key.trim().is_empty())?;
+        Some((*name, key.trim().to_owned().into()))
+    })
+}
+
+/// The first model that can be reached without being named: by a key in the environment, else on this machine.
+pub async fn find(fetch: &Fetch, local_only: bool) -> Option<Found> {
+    if !local_only {
+        for provider in PROVIDERS.iter().filter(|provider| !provider.default_model.is_empty()) {
+            if let Some((name, _)) = key_in_environment(provider) {
+                return Some(Found { provider, model: provider.default_model.to_owned(), because: Because::Key(name) });
+            }
+        }
+    }
+    find_local(fetch).await.into_iter().next()
+}
+
+/// The servers on this machine that answer, each with its first model.
+pub async fn find_local(fetch: &Fetch) -> Vec<Found> {
+    let looks = PROVIDERS.iter().filter(|provider| provider.local).map(|provider| async move {
+        let models = list(fetch, provider.base_url, None, Reach::Local, LOOK).await.ok()?;
+        let model = models.into_iter().next()?;
+        Some(Found { provider, model, because: Because::Server(provider.base_url) })
+    });
+    futures_util::future::join_all(looks).await.into_iter().flatten().collect()
+}
+
+/// The models that a server offers.
+///
+/// # Errors
+/// Why it does not say.
+pub async fn list(fetch: &Fetch, base_url: &str, key: Option<&SecretString>, reach: Reach, time: Duration) -> Result<Vec<String>, String> {
+    let url = read_url(&format!("{}/models", base_url.trim_end_matches('/'))).map_err(|error| error.to_string())?;
+    let mut request = Request::new(Method::GET, url);
+    request.reach = reach;
+    request.limits = Limits { time, bytes: 4 << 20, redirects: 0 };
+    crate::openai_chat::bearer(key, &mut request.headers);
+    let response = fetch.send(request).await.map_err(|error| error.to_string())?;
+    if !response.status.is_success() {
+        return Err(format!("status {}", response.status.as_u16()));
+    }
+    let value: Value = serde_json::from_slice(&response.body).map_err(|error| error.to_string())?;
+    let models = value.get("data").or_else(|| value.get("models")).and_then(Value::as_array).ok_or("it is no list of models")?;
+    let name = |model: &Value| ["id", "name"].iter().find_map(|key| model.get(*key)?.as_str()).map(ToOwned::to_owned);
+    Ok(models.iter().filter_map(name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs_are_read() {
+        let of = |text: &str| match ModelSpec::read(text) {
+            ModelSpec::Of(provider, model) => format!("{} {model}", provider.name),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(of("openrouter/google/gemini-2.5-flash"), "openrouter google/gemini-2.5-flash");
+        assert_eq!(of("llama.cpp/qwen"), "llamacpp qwen");
+        assert_eq!(of("replay:a.jsonl"), "Replay(\"a.jsonl\")");
+        assert_eq!(of("http://127.0.0.1:8080/v1#m"), "At(\"http://127.0.0.1:8080/v1\", Some(\"m\"))");
+        assert_eq!(of("house"), "Named(\"house\")");
+        assert_eq!(of("nobody/model"), "Named(\"nobody/model\")");
+    }
+}

@@ -1,0 +1,247 @@
+//! A recording of what a model was asked and what it said, one exchange a line.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use helve_core::{
+    BoxFuture, Deltas, EndReason, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, Part,
+    PollDeltas, Usage, printable,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// One exchange.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Exchange {
+    model: String,
+    /// What was said before: what a later request must be equal to. Ids and instructions are no part of it.
+    asked: Vec<Value>,
+    said: Vec<Piece>,
+}
+
+/// One piece of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Piece {
+    Text(String),
+    Reasoning(String),
+    Call {
+        index: Option<u32>,
+        id: Option<String>,
+        name: Option<String>,
+        #[serde(default)]
+        arguments: String,
+    },
+    Kept(Value),
+    Usage(Usage),
+    End(EndReason),
+}
+
+impl Piece {
+    fn of(delta: ModelDelta<'_>) -> Option<Self> {
+        Some(match delta {
+            ModelDelta::Text(text) => Self::Text(text.to_owned()),
+            ModelDelta::Reasoning(text) => Self::Reasoning(text.to_owned()),
+            ModelDelta::Call { index, id, name, arguments } => {
+                Self::Call { index, id: id.map(ToOwned::to_owned), name: name.map(ToOwned::to_owned), arguments: arguments.to_owned() }
+            }
+            ModelDelta::Kept(value) => Self::Kept(value.clone()),
+            ModelDelta::Usage(usage) => Self::Usage(usage),
+            ModelDelta::End(reason) => Self::End(reason),
+            _ => return None,
+        })
+    }
+
+    fn delta(&self) -> ModelDelta<'_> {
+        match self {
+            Self::Text(text) => ModelDelta::Text(text),
+            Self::Reasoning(text) => ModelDelta::Reasoning(text),
+            Self::Call { index, id, name, arguments } => {
+                ModelDelta::Call { index: *index, id: id.as_deref(), name: name.as_deref(), arguments }
+            }
+            Self::Kept(value) => ModelDelta::Kept(value),
+            Self::Usage(usage) => ModelDelta::Usage(*usage),
+            Self::End(reason) => ModelDelta::End(*reason),
+        }
+    }
+}
+
+/// What a request says, without what differs from run to run.
+fn content(messages: &[Arc<Message>]) -> Vec<Value> {
+    let said = messages.iter().filter_map(|message| {
+        Some(match message.body() {
+            MessageBody::User { parts } => {
+                let parts = parts.iter().map(|part| match part {
+                    Part::Text { text } => json!(text),
+                    Part::Image { media_type, data } => json!({"image": media_type, "bytes": data.len()}),
+                    _ => Value::Null,
+                });
+                json!({"user": parts.collect::<Vec<_>>()})
+            }
+            MessageBody::Assistant { text, calls, .. } => {
+                let calls = calls.iter().map(|call| {
+                    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+                    json!({"tool": call.tool, "arguments": arguments})
+                });
+                json!({"assistant": text, "calls": calls.collect::<Vec<_>>()})
+            }
+            MessageBody::Tool { tool, text, success, .. } => json!({"result": tool, "text": text, "success": success}),
+            _ => return None,
+        })
+    });
+    said.collect()
+}
+
+/// A model that answers from a recording.
+pub struct Replay {
+    info: ModelInfo,
+    name: String,
+    exchanges: Mutex<Vec<Exchange>>,
+}
+
+impl Replay {
+    /// Opens a recording.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ModelError> {
+        let path = path.as_ref();
+        let text = fs::read_to_string(path)
+            .map_err(|error| ModelError::Refused(format!("the recording {} cannot be read: {error}", path.display())))?;
+        Self::of(&text, &path.display().to_string())
+    }
+
+    /// A recording that is at hand as text.
+    ///
+    /// # Errors
+    /// Where a line is no exchange.
+    pub fn of(text: &str, name: &str) -> Result<Self, ModelError> {
+        let mut exchanges = Vec::new();
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let exchange: Exchange = serde_json::from_str(line)
+                .map_err(|error| ModelError::Refused(format!("line {} of the recording {name} is not an exchange: {error}", number + 1)))?;
+            exchanges.push(exchange);
+        }
+        let mut info = ModelInfo::default();
+        info.name = exchanges.first().map_or("nothing", |exchange| exchange.model.as_str()).into();
+        info.provider = "replay".into();
+        info.constrains_output = true;
+        Ok(Self { info, name: name.to_owned(), exchanges: Mutex::new(exchanges) })
+    }
+
+    /// The next answer to this; the last one is given again.
+    fn take(&self, asked: &[Value]) -> Option<Vec<Piece>> {
+        let mut exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = exchanges.iter().enumerate().filter(|(_, exchange)| exchange.asked == asked).map(|(place, _)| place);
+        let (first, more) = (places.next()?, places.next().is_some());
+        Some(if more { exchanges.remove(first).said } else { exchanges[first].said.clone() })
+    }
+
+    fn off_tape(&self, asked: &[Value]) -> ModelError {
+        let last = asked.last().map(ToString::to_string).unwrap_or_default();
+        let last = printable::shorten(&printable::escape_line(&last), 300);
+        ModelError::Refused(format!(
+            "the recording {} has no answer to this, after {} messages: {last}. Tools may have given other results than when it was made; \
+             `--record FILE` makes another",
+            self.name,
+            asked.len()
+        ))
+    }
+}
+
+impl LanguageModel for Replay {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
+        let asked = content(&request.messages);
+        let answer = self.take(&asked).ok_or_else(|| self.off_tape(&asked));
+        Box::pin(std::future::ready(answer.map(|pieces| ModelStream::new(Playing(pieces.into())))))
+    }
+}
+
+/// An answer that is played, a piece at a time.
+struct Playing(VecDeque<Piece>);
+
+impl PollDeltas for Playing {
+    fn poll_deltas(&mut self, _: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
+        let piece = self.0.pop_front();
+        let more = piece.is_some();
+        if let Some(piece) = piece {
+            into.push(piece.delta());
+        }
+        Poll::Ready(Ok(more))
+    }
+}
+
+/// A model whose answers are recorded.
+pub struct Record<M> {
+    model: M,
+    path: PathBuf,
+}
+
+impl<M: LanguageModel> Record<M> {
+    /// Records what a model says at the end of a file.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn new(model: M, path: impl Into<PathBuf>) -> Result<Self, ModelError> {
+        let path = path.into();
+        fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(|error| ModelError::Refused(format!("the recording {} cannot be written: {error}", path.display())))?;
+        Ok(Self { model, path })
+    }
+}
+
+impl<M: LanguageModel> LanguageModel for Record<M> {
+    fn info(&self) -> &ModelInfo {
+        self.model.info()
+    }
+
+    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
+        Box::pin(async move {
+            let exchange = Exchange { model: self.info().name.to_string(), asked: content(&request.messages), said: Vec::new() };
+            let stream = self.model.ask(request).await?;
+            Ok(ModelStream::new(Recording { stream, exchange, path: self.path.clone() }))
+        })
+    }
+}
+
+struct Recording {
+    stream: ModelStream,
+    exchange: Exchange,
+    path: PathBuf,
+}
+
+impl Recording {
+    fn write(&self) -> std::io::Result<()> {
+        let mut line = serde_json::to_string(&self.exchange)?;
+        line.push('\n');
+        fs::OpenOptions::new().append(true).create(true).open(&self.path)?.write_all(line.as_bytes())
+    }
+}
+
+impl PollDeltas for Recording {
+    fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
+        let polled = self.stream.poll_next(cx, into);
+        if let Poll::Ready(Ok(true)) = polled {
+            let had_end = |piece: &Piece| matches!(piece, Piece::End(_));
+            self.exchange.said.extend(into.iter().filter_map(Piece::of));
+            // Only answers that came to their end are worth playing again.
+            if self.exchange.said.last().is_some_and(had_end)
+                && let Err(error) = self.write()
+            {
+                return Poll::Ready(Err(ModelError::Refused(format!("the recording {} cannot be written: {error}", self.path.display()))));
+            }
+        }
+        polled
+    }
+}
