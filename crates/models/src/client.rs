@@ -106,9 +106,15 @@ impl Inner {
     async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let mut url = self.base.clone();
         let path = format!("{}{}", self.base.path().trim_end_matches('/'), self.wire.path(&self.info.name, request.stream));
-        let (path, query) = path.split_once('?').map_or((&*path, None), |(path, query)| (path, Some(query)));
-        url.set_path(path);
-        url.set_query(query);
+        // An address may have a query of its own, such as a version.
+        match path.split_once('?') {
+            None => url.set_path(&path),
+            Some((path, query)) => {
+                url.set_path(path);
+                let own = self.base.query().map(|own| format!("{own}&")).unwrap_or_default();
+                url.set_query(Some(&format!("{own}{query}")));
+            }
+        }
         let body = Bytes::from(self.wire.to_wire(&self.info.name, &request));
         let mut failed = 0;
         loop {

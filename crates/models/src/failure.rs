@@ -69,9 +69,9 @@ impl Said {
 }
 
 fn judge(status: u16, said: &Said, retry_after: Option<Duration>) -> ModelError {
-    let names = format!("{} {}", said.code, said.kind).to_ascii_lowercase();
+    let codes = format!("{} {}", said.code, said.kind).to_ascii_lowercase();
     let words = said.message.to_ascii_lowercase();
-    let named = |parts: &[&str]| parts.iter().any(|part| names.contains(part));
+    let named = |parts: &[&str]| parts.iter().any(|part| codes.contains(part));
     let speaks_of = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
     let message = if said.message.is_empty() { format!("status {status}") } else { said.message.clone() };
     if named(&["context_length", "string_above_max"])
@@ -121,7 +121,19 @@ fn judge(status: u16, said: &Said, retry_after: Option<Duration>) -> ModelError 
             "cannot",
             "no endpoints found",
         ]);
-        if refused && speaks_of(&["response_format", "json_schema", "responseschema", "response schema", "structured output", "grammar"]) {
+        let of_schema = speaks_of(&[
+            "response_format",
+            "json_schema",
+            "responseschema",
+            "response schema",
+            "response_schema",
+            "response mime type",
+            "text.format",
+            "structured output",
+            "grammar",
+        ]);
+        // Anthropic names the field first, and then what it wants in many words.
+        if refused && of_schema || speaks_of(&["output_config.format", "output_format"]) {
             return ModelError::Unsupported { feature: Feature::Schema, message };
         }
         if refused && speaks_of(&["tool", "function call", "functiondeclarations"]) {
@@ -211,6 +223,11 @@ mod tests {
                 json!({"error": {"message": "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."}}),
                 "unsupported",
             ),
+            (
+                400,
+                json!({"type": "error", "error": {"type": "invalid_request_error", "message": "output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false"}}),
+                "unsupported",
+            ),
             (404, json!({"error": {"message": "No endpoints found that support tool use.", "code": 404}}), "unsupported"),
             (400, json!({"error": {"message": "temperature must be at most 2"}}), "refused"),
             (301, json!({}), "protocol"),
@@ -219,6 +236,13 @@ mod tests {
         for (status, body, kind) in cases {
             assert_eq!(judged(status, &body).kind(), kind, "{body}");
         }
+    }
+
+    #[test]
+    fn what_is_not_supported_is_named() {
+        let message = "Function calling with a response mime type: 'application/json' is unsupported";
+        let error = judged(400, &json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}));
+        assert!(matches!(error, ModelError::Unsupported { feature: Feature::Schema, .. }), "{error}");
     }
 
     #[test]

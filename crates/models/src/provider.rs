@@ -4,8 +4,11 @@ use helve_core::{ModelError, ModelInfo};
 use helve_fetch::{FetchOptions, Lines, Reach, Url, read_url};
 use secrecy::SecretString;
 
+use crate::anthropic::Anthropic;
 use crate::client::{HttpModel, ModelOptions};
+use crate::gemini::Gemini;
 use crate::openai_chat::OpenAiChat;
+use crate::openai_responses::OpenAiResponses;
 use crate::profile;
 
 /// Who runs models, and how they are spoken to.
@@ -36,6 +39,12 @@ pub struct Provider {
 pub enum WireKind {
     /// OpenAI's Chat Completions.
     OpenAiChat,
+    /// OpenAI's Responses.
+    OpenAiResponses,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// Google's Gemini.
+    Gemini,
 }
 
 const fn chat(name: &'static str, base_url: &'static str, keys: &'static [&'static str]) -> Provider {
@@ -65,6 +74,23 @@ pub const PROVIDERS: &[Provider] = &[
     Provider { default_model: "deepseek-chat", ..chat("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"]) },
     Provider { default_model: "openai/gpt-oss-120b", ..chat("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"]) },
     Provider { default_model: "mistral-large-latest", ..chat("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"]) },
+    Provider {
+        wire: WireKind::Anthropic,
+        calls_natively: true,
+        default_model: "claude-sonnet-4-5",
+        ..chat("anthropic", "https://api.anthropic.com/v1", &["ANTHROPIC_API_KEY"])
+    },
+    Provider {
+        wire: WireKind::Gemini,
+        calls_natively: true,
+        default_model: "gemini-2.5-flash",
+        ..chat("gemini", "https://generativelanguage.googleapis.com/v1beta", &["GEMINI_API_KEY", "GOOGLE_API_KEY"])
+    },
+    Provider {
+        wire: WireKind::OpenAiResponses,
+        calls_natively: true,
+        ..chat("openai_responses", "https://api.openai.com/v1", &["OPENAI_API_KEY"])
+    },
     local("ollama", "http://127.0.0.1:11434/v1"),
     local("lmstudio", "http://127.0.0.1:1234/v1"),
     local("llamacpp", "http://127.0.0.1:8080/v1"),
@@ -111,6 +137,9 @@ impl Provider {
                 let wire = OpenAiChat { max_completion_tokens: self.name == "openai", thoughts_back: self.name == "deepseek" };
                 HttpModel::new(info, wire, base, options, lines)
             }
+            WireKind::OpenAiResponses => HttpModel::new(info, OpenAiResponses::default(), base, options, lines),
+            WireKind::Anthropic => HttpModel::new(info, Anthropic, base, options, lines),
+            WireKind::Gemini => HttpModel::new(info, Gemini, base, options, lines),
         }
     }
 }

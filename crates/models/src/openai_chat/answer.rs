@@ -1,20 +1,21 @@
 //! What is read, whole or in events, with all the liberties that those who speak this wire take.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use helve_core::{Deltas, EndReason, ModelDelta, ModelError, Usage};
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, de};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
 
+use crate::ending::{Ending, is_empty, unreadable};
 use crate::failure;
-use crate::wire::{EventReader, broken_off, nonsense};
+use crate::text::Text;
+use crate::wire::{EventReader, nonsense};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     let reply: Chunk<'_> = serde_json::from_slice(body).map_err(|error| nonsense("the answer", &error, body))?;
-    let mut reader = Reader { done: true, ..Reader::default() };
+    let mut reader = Reader { ending: Ending { over: true, ..Ending::default() }, ..Reader::default() };
     reader.take(reply, body, into)?;
     if !reader.spoke {
         return Err(nonsense("the answer", &"it has no message", body));
@@ -25,32 +26,25 @@ pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
 /// Reads an answer that comes in events.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    end: Option<EndReason>,
-    /// Whether the provider said that the answer is over.
-    done: bool,
+    ending: Ending,
     spoke: bool,
-    called: bool,
 }
 
 impl EventReader for Reader {
     fn event(&mut self, _: &str, data: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
         if data.trim_ascii() == b"[DONE]" {
-            self.done = true;
+            self.ending.over = true;
             return Ok(());
         }
-        let chunk = serde_json::from_slice(data).map_err(|error| nonsense("a piece of the answer", &error, data))?;
+        if is_empty(data) {
+            return Ok(());
+        }
+        let chunk = serde_json::from_slice(data).map_err(|error| unreadable(&error, data))?;
         self.take(chunk, data, into)
     }
 
     fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError> {
-        let end = match self.end {
-            None if !self.done => return Err(broken_off()),
-            // Some say `stop` when they wait for calls, and some say nothing.
-            None | Some(EndReason::Stop) if self.called => EndReason::Calls,
-            end => end.unwrap_or(EndReason::Stop),
-        };
-        into.push(ModelDelta::End(end));
-        Ok(())
+        self.ending.tell(into)
     }
 }
 
@@ -66,13 +60,13 @@ impl Reader {
         if let Some(error) = choice.error.filter(|error| !error.is_null()) {
             return Err(failure::of_object(&error));
         }
-        let end = choice.finish_reason.as_deref().map(|reason| match reason {
+        let end = choice.finish_reason.map(|reason| match &*reason.0 {
             "length" | "max_tokens" => EndReason::Length,
             "content_filter" | "safety" => EndReason::Filter,
             "tool_calls" | "function_call" => EndReason::Calls,
             _ => EndReason::Stop,
         });
-        self.end = end.or(self.end);
+        self.ending.reason = end.or(self.ending.reason);
         let Some(said) = choice.delta.or(choice.message) else { return Ok(()) };
         self.spoke = true;
         let thoughts = said.reasoning_content.filter(|text| !text.0.is_empty()).or(said.reasoning);
@@ -82,11 +76,11 @@ impl Reader {
         for detail in said.reasoning_details.unwrap_or_default() {
             into.push(ModelDelta::Kept(&detail));
         }
-        if let Some(text) = said.content.or(said.refusal).filter(|text| !text.0.is_empty()) {
+        if let Some(text) = said.content.filter(|text| !text.0.is_empty()).or(said.refusal).filter(|text| !text.0.is_empty()) {
             into.push(ModelDelta::Text(&text.0));
         }
         for call in said.tool_calls.unwrap_or_default() {
-            self.called = true;
+            self.ending.call();
             let Some(function) = call.function else { return Err(nonsense("a call", &"it has no `function`", data)) };
             into.push(ModelDelta::Call {
                 index: call.index.and_then(|index| u32::try_from(index).ok()),
@@ -114,7 +108,7 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<Said<'a>>,
     #[serde(borrow)]
-    finish_reason: Option<Cow<'a, str>>,
+    finish_reason: Option<Text<'a>>,
     error: Option<Value>,
 }
 
@@ -202,47 +196,5 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
             }
         }
         deserializer.deserialize_any(List(PhantomData))
-    }
-}
-
-/// A text, borrowed where it stands. Some send numbers, a list of parts, or an object where a text belongs.
-struct Text<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Text<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
-            }
-
-            fn visit_u64<E>(self, number: u64) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(number.to_string())))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Text<'de>, A::Error> {
-                let mut whole = String::new();
-                while let Some(part) = parts.next_element::<Value>()? {
-                    whole.push_str(part.get("text").unwrap_or(&part).as_str().unwrap_or_default());
-                }
-                Ok(Text(Cow::Owned(whole)))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Text<'de>, A::Error> {
-                let value = Value::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                Ok(Text(Cow::Owned(value.to_string())))
-            }
-        }
-        deserializer.deserialize_any(Any)
     }
 }

@@ -1,43 +1,47 @@
 //! What is sent. A message is written once; a later turn only appends.
 
-use helve_core::{GenerateOptions, MessageBody, ModelRequest, ModelTools, Part, SaidCall, ToolChoice, wire_id};
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use helve_core::{MessageBody, ModelRequest, ModelTools, Part, SaidCall, ToolChoice, wire_id};
+use serde_json::{Value, json};
 
 use super::OpenAiChat;
+use crate::body::{Body, comma, value_of};
+use crate::schema::is_strict;
 use crate::wire::string;
 
 pub(super) fn write(wire: OpenAiChat, model: &str, request: &ModelRequest) -> Vec<u8> {
-    let mut body = Vec::with_capacity(4096);
-    body.extend_from_slice(b"{\"model\":");
-    string(&mut body, model);
+    let mut body = Body::new();
+    body.field("model", model);
     if request.stream {
-        body.extend_from_slice(b",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
+        body.field("stream", &true);
+        body.field("stream_options", &json!({"include_usage": true}));
     }
-    body.extend_from_slice(b",\"messages\":[");
+    let into = body.open("messages");
+    into.push(b'[');
     let name = if wire.thoughts_back { "openai_chat+thoughts" } else { "openai_chat" };
     for (place, message) in request.messages.iter().enumerate() {
-        if place > 0 {
-            body.push(b',');
-        }
-        message.written().append(name, &mut body, |bytes| write_message(message.body(), wire, bytes));
+        comma(into, place);
+        message.written().append(name, into, |bytes| write_message(message.body(), wire, bytes));
     }
-    body.push(b']');
+    into.push(b']');
     if !request.tools.is_empty() && request.tool_choice != ToolChoice::None {
-        body.extend_from_slice(b",\"tools\":");
-        request.tools.written().append("openai_chat", &mut body, |bytes| write_tools(&request.tools, bytes));
+        request.tools.written().append("openai_chat", body.open("tools"), |bytes| write_tools(&request.tools, bytes));
         if request.tool_choice != ToolChoice::Auto {
-            field(&mut body, "tool_choice", &choice(&request.tool_choice));
+            body.field("tool_choice", &choice(&request.tool_choice));
         }
     }
     if let Some(schema) = &request.output {
-        body.extend_from_slice(b",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\",\"schema\":");
-        body.extend_from_slice(schema.text().as_bytes());
-        body.extend_from_slice(b"}}");
+        let into = body.open("response_format");
+        into.extend_from_slice(b"{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\",\"schema\":");
+        into.extend_from_slice(schema.text().as_bytes());
+        // OpenAI itself holds to it only then; others always do.
+        into.extend_from_slice(if is_strict(schema.value()) { b",\"strict\":true}}" } else { b"}}" });
     }
-    write_options(wire, &request.options, &mut body);
-    body.push(b'}');
-    body
+    let options = &request.options;
+    body.optional("temperature", options.temperature);
+    body.optional("top_p", options.top_p);
+    body.optional(if wire.max_completion_tokens { "max_completion_tokens" } else { "max_tokens" }, options.max_tokens);
+    body.optional("stop", Some(&options.stop).filter(|stop| !stop.is_empty()));
+    body.finish(&options.extra)
 }
 
 fn write_message(message: &MessageBody, wire: OpenAiChat, into: &mut Vec<u8>) {
@@ -47,7 +51,7 @@ fn write_message(message: &MessageBody, wire: OpenAiChat, into: &mut Vec<u8>) {
             [Part::Text { text }] => open(into, "user", text),
             parts => {
                 into.extend_from_slice(b"{\"role\":\"user\",\"content\":");
-                json_value(into, &parts.iter().map(part).collect::<Vec<_>>());
+                value_of(into, &parts.iter().map(part).collect::<Vec<_>>());
             }
         },
         MessageBody::Assistant { text, reasoning, calls, kept } => {
@@ -61,7 +65,8 @@ fn write_message(message: &MessageBody, wire: OpenAiChat, into: &mut Vec<u8>) {
                 string(into, thoughts);
             }
             if let Some(kept) = kept.as_ref().filter(|kept| &*kept.format == "openai_chat") {
-                field(into, "reasoning_details", &kept.parts);
+                into.extend_from_slice(b",\"reasoning_details\":");
+                value_of(into, &kept.parts);
             }
             write_calls(calls, into);
         }
@@ -110,7 +115,7 @@ fn write_calls(calls: &[SaidCall], into: &mut Vec<u8>) {
 fn write_tools(tools: &ModelTools, into: &mut Vec<u8>) {
     into.push(b'[');
     for (place, tool) in tools.iter().enumerate() {
-        into.extend_from_slice(if place == 0 { b"" } else { b"," });
+        comma(into, place);
         into.extend_from_slice(b"{\"type\":\"function\",\"function\":{\"name\":");
         string(into, &tool.name);
         into.extend_from_slice(b",\"description\":");
@@ -129,41 +134,4 @@ fn choice(choice: &ToolChoice) -> Value {
         ToolChoice::Required => json!("required"),
         ToolChoice::Specific(name) => json!({"type": "function", "function": {"name": name}}),
     }
-}
-
-fn write_options(wire: OpenAiChat, options: &GenerateOptions, into: &mut Vec<u8>) {
-    if let Some(temperature) = options.temperature {
-        field(into, "temperature", &temperature);
-    }
-    if let Some(top_p) = options.top_p {
-        field(into, "top_p", &top_p);
-    }
-    if let Some(most) = options.max_tokens {
-        field(into, if wire.max_completion_tokens { "max_completion_tokens" } else { "max_tokens" }, &most);
-    }
-    if !options.stop.is_empty() {
-        field(into, "stop", &options.stop);
-    }
-    write_extra(&options.extra, into);
-}
-
-/// Fields for one provider, as they are. What Helve itself writes cannot be replaced.
-pub(crate) fn write_extra(extra: &Map<String, Value>, into: &mut Vec<u8>) {
-    for (name, value) in
-        extra.iter().filter(|(name, _)| !matches!(name.as_str(), "model" | "messages" | "tools" | "stream" | "input" | "contents"))
-    {
-        field(into, name, value);
-    }
-}
-
-fn field(into: &mut Vec<u8>, name: &str, value: &impl Serialize) {
-    into.push(b',');
-    string(into, name);
-    into.push(b':');
-    json_value(into, value);
-}
-
-fn json_value(into: &mut Vec<u8>, value: &impl Serialize) {
-    // Writing plain values to memory cannot fail.
-    let _ = serde_json::to_writer(into, value);
 }

@@ -1,0 +1,188 @@
+//! What is read: answers whole, or pieces of the same shape.
+
+use helve_core::{Deltas, EndReason, ModelDelta, ModelError, Usage};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::ending::{Ending, is_empty, unreadable};
+use crate::failure;
+use crate::text::Text;
+use crate::wire::{EventReader, nonsense};
+
+pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
+    let chunk: Chunk<'_> = serde_json::from_slice(body).map_err(|error| nonsense("the answer", &error, body))?;
+    let mut reader = Reader { ending: Ending { over: true, ..Ending::default() } };
+    if !reader.take(chunk, into)? {
+        return Err(nonsense("the answer", &"it has no candidate", body));
+    }
+    reader.finish(into)
+}
+
+/// Reads an answer that comes in events.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    ending: Ending,
+}
+
+impl EventReader for Reader {
+    fn event(&mut self, _: &str, data: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
+        if is_empty(data) {
+            return Ok(());
+        }
+        let chunk = serde_json::from_slice(data).map_err(|error| unreadable(&error, data))?;
+        self.take(chunk, into).map(|_| ())
+    }
+
+    fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError> {
+        self.ending.tell(into)
+    }
+}
+
+impl Reader {
+    /// Takes a piece. Gives whether the model said something in it, be it nothing.
+    fn take(&mut self, chunk: Chunk<'_>, into: &mut Deltas) -> Result<bool, ModelError> {
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(failure::of_object(&error));
+        }
+        if let Some(usage) = chunk.usage_metadata {
+            into.push(ModelDelta::Usage(usage.into()));
+        }
+        let Some(candidate) = chunk.candidates.unwrap_or_default().into_iter().next() else {
+            return match chunk.prompt_feedback.and_then(Feedback::told) {
+                Some(told) => Err(ModelError::Filter(told)),
+                None => Ok(false),
+            };
+        };
+        for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
+            self.part(part, into);
+        }
+        if let Some(said) = candidate.finish_reason.filter(|said| !said.0.is_empty()) {
+            self.ending.reason = Some(self.reason(&said.0, candidate.finish_message)?);
+        }
+        Ok(true)
+    }
+
+    fn part(&mut self, part: Part<'_>, into: &mut Deltas) {
+        let thought = part.thought.unwrap_or_default();
+        let mut place = json!(if thought { "thought" } else { "text" });
+        if let Some(text) = part.text.filter(|text| !text.0.is_empty()) {
+            into.push(if thought { ModelDelta::Reasoning(&text.0) } else { ModelDelta::Text(&text.0) });
+        }
+        if let Some(call) = part.function_call {
+            let number = self.ending.call();
+            place = json!(number);
+            let given = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned()).filter(|text| !text.is_empty());
+            let (id, name) = (given(call.id), given(call.name));
+            let arguments = call.args.map_or("", RawValue::get);
+            into.push(ModelDelta::Call { index: Some(number), id: id.as_deref(), name: name.as_deref(), arguments });
+        }
+        if let Some(signature) = part.thought_signature {
+            into.push(ModelDelta::Kept(&json!({"part": place, "signature": signature.0})));
+        }
+    }
+
+    fn reason(&self, said: &str, message: Option<Text<'_>>) -> Result<EndReason, ModelError> {
+        Ok(match said {
+            "MAX_TOKENS" => EndReason::Length,
+            "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => EndReason::Filter,
+            said if said.starts_with("IMAGE_") => EndReason::Filter,
+            "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" if self.ending.calls == 0 => {
+                let message = message.map(|message| message.0.into_owned()).unwrap_or_default();
+                return Err(nonsense("a call", &said, message.as_bytes()));
+            }
+            _ => EndReason::Stop,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    candidates: Option<Vec<Candidate<'a>>>,
+    #[serde(borrow)]
+    prompt_feedback: Option<Feedback<'a>>,
+    usage_metadata: Option<UsageWire>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'a> {
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    finish_message: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow)]
+    parts: Option<Vec<Part<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    thought: Option<bool>,
+    #[serde(borrow)]
+    thought_signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    function_call: Option<Call<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+}
+
+/// What is said of a prompt, above all that it is refused.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feedback<'a> {
+    #[serde(borrow)]
+    block_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    block_reason_message: Option<Text<'a>>,
+}
+
+impl Feedback<'_> {
+    fn told(self) -> Option<String> {
+        let reason = self.block_reason?.0;
+        let message = self.block_reason_message.map(|message| format!(": {}", message.0)).unwrap_or_default();
+        let told = format!("the prompt was blocked ({reason}){message}");
+        Some(helve_core::printable::shorten(&helve_core::printable::escape_line(&told), 400))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(clippy::struct_field_names, reason = "the wire's names")]
+struct UsageWire {
+    prompt_token_count: u64,
+    tool_use_prompt_token_count: u64,
+    cached_content_token_count: u64,
+    candidates_token_count: u64,
+    thoughts_token_count: u64,
+}
+
+impl From<UsageWire> for Usage {
+    fn from(wire: UsageWire) -> Self {
+        Self {
+            input_tokens: wire.prompt_token_count.saturating_add(wire.tool_use_prompt_token_count),
+            cached_tokens: wire.cached_content_token_count,
+            output_tokens: wire.candidates_token_count.saturating_add(wire.thoughts_token_count),
+            cost: None,
+        }
+    }
+}
