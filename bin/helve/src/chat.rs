@@ -1,9 +1,11 @@
-//! The terminal parts of `helve chat`: what is typed, what is shown.
+//! Talking with an agent at a terminal: reading, showing what happens, asking.
 
-#![expect(dead_code, reason = "the conversation itself is not wired yet")]
-
-mod editor;
-mod markdown;
-mod preview;
-mod question;
-mod spinner;
+pub mod approver;
+pub mod editor;
+pub mod markdown;
+pub mod preview;
+pub mod question;
+pub mod session;
+pub mod show;
+pub mod slash;
+pub mod spinner;

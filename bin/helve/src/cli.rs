@@ -7,12 +7,12 @@ use clap_complete::Shell;
 
 /// Tools for LLM agents: one catalogue, one governed call path.
 #[derive(Parser)]
-#[command(name = "helve", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "helve", version, max_term_width = 100)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// Options of every command.
@@ -21,6 +21,15 @@ pub struct Global {
     /// The project's folder
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub folder: PathBuf,
+    /// The model: `provider/model`, an address, a name from helve.yaml, or `replay:FILE`
+    #[arg(long, value_name = "SPEC", global = true)]
+    pub model: Option<String>,
+    /// Reach models on this machine only
+    #[arg(long, global = true)]
+    pub local: bool,
+    /// Record what the model says, to be replayed later
+    #[arg(long, value_name = "FILE", global = true)]
+    pub record: Option<PathBuf>,
     /// Print JSON on stdout, for programs
     #[arg(long, global = true)]
     pub json: bool,
@@ -31,6 +40,11 @@ pub struct Global {
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Talk with an agent (the default)
+    Chat(Chat),
+    /// Answer one request
+    #[command(after_help = RUN_HELP)]
+    Run(Run),
     /// List, describe, call and check tools
     Tools(Tools),
     /// List tool sets and what is in them
@@ -70,6 +84,47 @@ Examples:
 Each item has a `type` (text, reasoning, call, malformed, markup) and its `span` in bytes.
 With --batch, each line of stdin is {\"id\", \"text\", \"dialect\", \"mode\", \"tools\", \"chunk\"}, and each line of
 stdout {\"id\", \"items\"}.";
+
+#[derive(Args, Default)]
+pub struct Chat {
+    /// The agent; left out, the project's own choice, its only agent, or one with all tools
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Go on with the last conversation in this folder
+    #[arg(long)]
+    pub r#continue: bool,
+}
+
+#[derive(Args)]
+pub struct Run {
+    /// What to answer; `-` reads it from stdin
+    #[arg(required = true, value_name = "PROMPT")]
+    pub prompt: Vec<String>,
+    /// The agent; left out, the project's own choice, its only agent, or one with all tools
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// What happens with calls that must be confirmed
+    #[arg(long, value_enum, default_value_t = Approve::Ask)]
+    pub approve: Approve,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Approve {
+    /// Ask at the terminal; without one, wait
+    Ask,
+    /// Approve them all
+    Yes,
+    /// Deny them all
+    No,
+}
+
+const RUN_HELP: &str = "\
+Examples:
+  helve run \"What is 17% of 2340?\"
+  helve run --agent analyst --json \"Look into sales.csv\"
+  cat notes.txt | helve run -
+
+Exit status: 0 answered, 1 failed, 2 wrong usage, 3 waiting for approval";
 
 #[derive(Args)]
 pub struct Parse {

@@ -1,10 +1,12 @@
 //! One file for each command.
 
 pub mod agents;
+pub mod chat;
 pub mod completions;
 pub mod init;
 pub mod parse;
 pub mod prompt;
+pub mod run;
 pub mod schema;
 pub mod sets;
 pub mod tools;

@@ -35,7 +35,10 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli, redactor: &Redactor) -> Result<ExitCode, Failure> {
     let open = || Workspace::open(&cli.global.folder, redactor);
-    match &cli.command {
+    let command = cli.command.as_ref().unwrap_or(&Command::Chat(cli::Chat { agent: None, r#continue: false }));
+    match command {
+        Command::Chat(chat) => commands::chat::run(chat, &cli.global, &open()?),
+        Command::Run(run) => commands::run::run(run, &cli.global, &open()?),
         Command::Tools(tools) => commands::tools::run(tools, &cli.global, &open()?),
         Command::Sets => Ok(commands::sets::run(&cli.global, &open()?)),
         Command::Agents => Ok(commands::agents::run(&cli.global, &open()?)),

@@ -177,6 +177,11 @@ impl Agent {
         &self.0.conversation
     }
 
+    /// Goes on with a conversation.
+    pub fn set_conversation(&mut self, conversation: Conversation) {
+        self.0.conversation = conversation;
+    }
+
     /// Begins another conversation, and gives back the last.
     pub fn reset(&mut self) -> Conversation {
         std::mem::take(&mut self.0.conversation)

@@ -267,6 +267,7 @@ impl Run {
     #[must_use]
     pub fn choice(&self) -> ToolChoice {
         match &self.settings.tool_choice {
+            _ if self.guard.must_answer => ToolChoice::None,
             ToolChoice::Required | ToolChoice::Specific(_) if self.calls > 0 => ToolChoice::Auto,
             choice => choice.clone(),
         }

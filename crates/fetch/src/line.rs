@@ -61,7 +61,20 @@ struct Line {
     origin: String,
     reach: Reach,
     send: SendRequest<Full<Bytes>>,
-    connection: Connection<TokioIo<Io>, Full<Bytes>>,
+    driven: Driven,
+}
+
+/// A connection that is polled by whoever needs it, and gone when it ended: only then do those who wait for it hear of it.
+struct Driven(Option<Connection<TokioIo<Io>, Full<Bytes>>>);
+
+impl Driven {
+    fn poll(&mut self, cx: &mut Context<'_>) {
+        if let Some(connection) = &mut self.0
+            && Pin::new(connection).poll(cx).is_ready()
+        {
+            self.0 = None;
+        }
+    }
 }
 
 type Io = Either<TcpStream, Box<TlsStream<TcpStream>>>;
@@ -158,7 +171,7 @@ impl Lines {
         let mut builder = http1::Builder::new();
         builder.max_headers(MAX_HEADERS);
         let (send, connection) = builder.handshake(TokioIo::new(io)).await.map_err(|error| FetchError::of_hyper(&error, origin.clone()))?;
-        Ok(Line { origin, reach, send, connection })
+        Ok(Line { origin, reach, send, driven: Driven(Some(connection)) })
     }
 
     fn take(&self, origin: &str, reach: Reach) -> Option<Line> {
@@ -190,21 +203,20 @@ async fn dial_any(addresses: &[IpAddr], port: u16) -> std::io::Result<TcpStream>
 
 impl Line {
     async fn exchange(&mut self, request: hyper::Request<Full<Bytes>>) -> hyper::Result<hyper::Response<Incoming>> {
-        let Self { send, connection, .. } = self;
-        drive(connection, send.ready()).await?;
-        drive(connection, send.send_request(request)).await
+        let Self { send, driven, .. } = self;
+        drive(driven, send.ready()).await?;
+        drive(driven, send.send_request(request)).await
     }
 }
 
 /// Polls some work and the connection it needs within one task.
-async fn drive<T>(connection: &mut Connection<TokioIo<Io>, Full<Bytes>>, work: impl Future<Output = T>) -> T {
+async fn drive<T>(driven: &mut Driven, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     poll_fn(|cx| {
         if let Poll::Ready(done) = work.as_mut().poll(cx) {
             return Poll::Ready(done);
         }
-        // A connection that breaks shows in the work.
-        let _ = Pin::new(&mut *connection).poll(cx);
+        driven.poll(cx);
         work.as_mut().poll(cx)
     })
     .await
@@ -272,7 +284,7 @@ impl Answer {
                 }
                 Poll::Pending if !driven => {
                     driven = true;
-                    let _ = Pin::new(&mut line.connection).poll(cx);
+                    line.driven.poll(cx);
                 }
                 Poll::Pending => {
                     ready!(self.clock.poll_late(cx));

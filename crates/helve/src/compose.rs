@@ -1,7 +1,11 @@
 //! Where the parts become a whole: this file and its folder are the only ones that name all concrete types.
 
 #[cfg(feature = "project")]
+mod agents;
+#[cfg(feature = "project")]
 mod load;
+#[cfg(all(feature = "project", feature = "models"))]
+mod models;
 #[cfg(feature = "project")]
 mod project;
 #[cfg(feature = "project")]
@@ -14,6 +18,8 @@ use serde_json::Value;
 #[cfg(feature = "project")]
 pub use helve_project::{Diagnostic, Runnable, Severity, StateError, StateFolder, Trust, read_yaml};
 
+#[cfg(all(feature = "project", feature = "models"))]
+pub use self::models::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]
 pub use self::project::{ProjectReport, file_schemas};
 #[cfg(feature = "project")]

@@ -25,6 +25,8 @@
 mod compose;
 
 pub use compose::Helve;
+#[cfg(all(feature = "project", feature = "models"))]
+pub use compose::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]
 pub use compose::{Diagnostic, ProjectAgent, ProjectReport, Runnable, Severity, StateError, StateFolder, Trust, file_schemas, read_yaml};
 pub use helve_agent::*;

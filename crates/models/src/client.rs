@@ -73,7 +73,7 @@ pub struct HttpModel(Arc<Inner>);
 
 struct Inner {
     info: ModelInfo,
-    wire: Box<dyn Wire>,
+    wire: Arc<dyn Wire>,
     base: Url,
     headers: HeaderMap,
     options: ModelOptions,
@@ -88,7 +88,19 @@ impl HttpModel {
         let mut headers = options.headers.clone();
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         wire.headers(options.key.as_ref(), &mut headers);
-        Self(Arc::new(Inner { info, wire: Box::new(wire), base, headers, options, lines }))
+        Self(Arc::new(Inner { info, wire: Arc::new(wire), base, headers, options, lines }))
+    }
+}
+
+impl HttpModel {
+    /// The same model, of which it is known whether it calls functions natively.
+    #[must_use]
+    pub fn calling_natively(self, native: bool) -> Self {
+        let Inner { info, base, headers, options, lines, .. } = &*self.0;
+        let mut info = info.clone();
+        info.calls_natively = Some(native);
+        let wire = self.0.wire.clone();
+        Self(Arc::new(Inner { info, wire, base: base.clone(), headers: headers.clone(), options: options.clone(), lines: lines.clone() }))
     }
 }
 

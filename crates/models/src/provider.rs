@@ -146,7 +146,6 @@ impl Provider {
 
 /// Where a model is, and how it is reached. What is not given is the provider's own.
 #[derive(Default)]
-#[non_exhaustive]
 pub struct Place {
     /// The address.
     pub base_url: Option<String>,

@@ -49,6 +49,35 @@ pub struct ModelEntry {
     pub api_key: Option<SecretString>,
     /// The name by which the provider knows it.
     pub model: Option<String>,
+    /// How many tokens it can read.
+    pub context_tokens: Option<u32>,
+    /// Whether it calls functions natively, where that is known.
+    pub function_calling: Option<bool>,
+    /// What it costs, in US dollars for a million tokens.
+    pub price: Option<PriceEntry>,
+    /// How long is waited for what.
+    #[serde(default)]
+    pub timeouts: Timeouts,
+}
+
+/// What a model costs, in US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PriceEntry {
+    /// Tokens read.
+    pub input: f64,
+    /// Tokens written.
+    pub output: f64,
+}
+
+/// How long is waited for a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timeouts {
+    /// Until an answer begins, such as `5m`.
+    pub first_byte: Option<HumanDuration>,
+    /// Between two pieces of an answer.
+    pub idle: Option<HumanDuration>,
 }
 
 /// Which agent answers a device.

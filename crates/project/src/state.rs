@@ -45,6 +45,12 @@ impl StateFolder {
         Self(folder.into())
     }
 
+    /// Where a file of this name lies.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
     /// Keeps others from changing the state until what is given back is dropped.
     ///
     /// # Errors

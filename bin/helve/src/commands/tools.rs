@@ -1,6 +1,6 @@
 //! `helve tools`: what there is, what it takes, and what it says.
 
-mod approve;
+pub mod approve;
 mod arguments;
 mod call;
 mod check;

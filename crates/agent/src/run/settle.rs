@@ -235,7 +235,7 @@ impl Run {
             State::Done { text, success: true } if slot.facts.ends_run => Some(text.clone()),
             _ => None,
         });
-        let times = self.guard.note(&self.turn.slots);
+        let times = self.notice_repetition();
         let corrections = if self.turn.malformed.is_empty() { String::new() } else { self.corrections_for_model() };
         self.corrections = 0;
         self.close_turn();
@@ -247,13 +247,33 @@ impl Run {
             self.turn.text = text.to_string();
             return self.end(EndOfRun::Stopped, effects);
         }
-        if times >= self.settings.limits.same_calls {
+        let most = self.settings.limits.same_calls;
+        if times >= most || self.guard.must_answer {
             return self.end(EndOfRun::RepeatedCalls, effects);
         }
+        // The last chance: an answer without tools.
+        self.guard.must_answer = times + 1 >= most;
         if self.calls > self.settings.limits.max_calls {
             return self.end(EndOfRun::MaxCalls, effects);
         }
         self.ask(effects);
+    }
+
+    /// Tells the model where it repeats itself; says how often it did at most.
+    fn notice_repetition(&mut self) -> u32 {
+        let note = self.in_words(
+            "(You made this call before, and it gave the same. Do not repeat it: answer with what you know.)",
+            "（你之前已经做过这个调用，结果相同。不要重复：请用已知的内容回答。）",
+        );
+        let mut most = 0;
+        for slot in &mut self.turn.slots {
+            let times = self.guard.note(slot);
+            if let (2.., State::Done { text, .. }) = (times, &mut slot.state) {
+                *text = format!("{text}\n{note}").into();
+            }
+            most = most.max(times);
+        }
+        most
     }
 
     /// Writes the turn into the history: what the model said, then what came of each call, in order.

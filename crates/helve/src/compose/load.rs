@@ -69,6 +69,7 @@ impl Loaded {
             Kind::Config => {
                 self.config = file.read()?;
                 self.rules_to_trust(&file);
+                self.models_to_trust(&file);
                 self.config_file = Some(file);
             }
             Kind::Command => {
@@ -148,6 +149,20 @@ impl Loaded {
         let digest = Digest::of([file.text().as_bytes()]);
         self.runnables.push(Runnable { name: file.path().to_string(), what, file: file.path().to_string(), digest });
         self.wary.extend(tools);
+    }
+
+    /// Models elsewhere that are sent what the environment holds are part of what a person must trust.
+    fn models_to_trust(&mut self, file: &ProjectFile) {
+        if file.variables().is_empty() {
+            return;
+        }
+        for (name, model) in &self.config.models {
+            if let (Some(url), Some(_)) = (&model.base_url, &model.api_key) {
+                let what = format!("sends a key from {} to {}", file.variables().join(", "), address(url));
+                let digest = Digest::of([what.as_bytes()]);
+                self.runnables.push(Runnable { name: format!("model {name}"), what, file: file.path().to_string(), digest });
+            }
+        }
     }
 
     /// Rules are part of what a person must trust: until then they only tighten.

@@ -1,5 +1,6 @@
 //! Helve with a project: its folder is read, followed and trusted.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use helve_core::{ListSource, Permission, PermissionRule, Policy, Redactor, Schem
 use helve_fetch::{Fetch, FetchOptions};
 use helve_http::RemoteSource;
 use helve_project::{
-    AgentFile, Diagnostic, Fingerprint, HelveFile, Runnable, SetFile, Severity, StateError, StateFolder, Trust, TrustStore,
+    AgentFile, Diagnostic, Fingerprint, HelveFile, ModelEntry, Runnable, SetFile, Severity, StateError, StateFolder, Trust, TrustStore,
 };
 use helve_tools::{ExecutorOptions, View};
 
@@ -53,6 +54,14 @@ pub struct ProjectReport {
     pub agents: Vec<ProjectAgent>,
     /// The name of the agent that answers unless another is asked for, if the settings name one.
     pub default_agent: Option<Arc<str>>,
+    /// The model that agents use unless they say otherwise.
+    pub model: Option<Arc<str>>,
+    /// Models by names of the project's own.
+    pub models: Arc<BTreeMap<String, ModelEntry>>,
+    /// Whether the settings take anything from the environment.
+    pub uses_environment: bool,
+    /// How much of a result a model is told.
+    pub result_bytes: Option<u64>,
     /// What is wrong.
     pub diagnostics: Vec<Diagnostic>,
     /// What the folder would run on this machine.
@@ -180,7 +189,18 @@ impl Helve {
         let agents = resolve::agents(loaded, &self.catalogue, &mut diagnostics);
         let default_agent = loaded.config.agent.as_deref().map(Arc::from);
         let (root, runnables) = (loaded.root.clone(), loaded.runnables.clone());
-        let report = ProjectReport { root, agents, default_agent, diagnostics, runnables, trust };
+        let report = ProjectReport {
+            root,
+            agents,
+            default_agent,
+            model: loaded.config.model.as_deref().map(Arc::from),
+            models: Arc::new(loaded.config.models.clone()),
+            uses_environment: loaded.config_file.as_ref().is_some_and(|file| !file.variables().is_empty()),
+            result_bytes: loaded.config.limits.result_bytes,
+            diagnostics,
+            runnables,
+            trust,
+        };
         *project.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(report);
         let script_files = Fingerprint::of_files(&loaded.scripts);
         let seen = Seen { files: loaded.seen.clone(), scripts: loaded.scripts.clone(), script_files };
@@ -226,6 +246,16 @@ impl Helve {
             }
         }
         wrong
+    }
+
+    /// The folder in which the user's own decisions are kept.
+    pub(super) fn state(&self) -> Option<&StateFolder> {
+        self.project.as_ref()?.state.as_ref()
+    }
+
+    /// The connections that the project's sources share.
+    pub(super) fn fetch(&self) -> Fetch {
+        self.project.as_ref().map(|project| project.fetch.clone()).unwrap_or_default()
     }
 
     /// What the project's files say; nothing where there is no project.

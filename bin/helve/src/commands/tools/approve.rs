@@ -9,18 +9,23 @@ const SHOWN: usize = 4_000;
 
 /// Shows the exact call and reads yes or no. Anything that is not a clear yes is a no.
 pub fn ask(question: &Question, redactor: &Redactor, read: &mut dyn FnMut(&str) -> Option<String>) -> Grant {
-    let show = |most| lines(question, redactor, most).iter().for_each(|line| terminal::note_exactly(line));
-    show(SHOWN);
+    let show_all = || lines(question, redactor, usize::MAX).iter().for_each(|line| terminal::note_exactly(line));
+    show(question, redactor);
     let answer = loop {
         let answer = read(&format!("Run it? {}", styled(FAINT, "[y]es / [n]o / [s]how everything")));
         match answer.as_deref().map(str::to_lowercase).as_deref() {
             Some("y" | "yes" | "是" | "好") => break Decision::Approve,
             None | Some("n" | "no" | "否" | "不" | "") => break Decision::Deny,
-            Some("s" | "show") => show(usize::MAX),
+            Some("s" | "show") => show_all(),
             Some(_) => terminal::note("Please answer y, n or s."),
         }
     };
     question.answer(answer, who())
+}
+
+/// Shows the exact call.
+pub fn show(question: &Question, redactor: &Redactor) {
+    lines(question, redactor, SHOWN).iter().for_each(|line| terminal::note_exactly(line));
 }
 
 /// The grant of a person who said yes beforehand.

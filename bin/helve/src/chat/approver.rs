@@ -1,0 +1,86 @@
+//! Asks the person at the terminal about calls that must be confirmed, one question at a time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use helve::{Answered, Approver, BoxFuture, Question, Redactor};
+use serde_json::Value;
+
+use super::editor::{Editor, Input};
+use super::question::{self, Language, Reply};
+use super::spinner::Spinner;
+use crate::commands::tools::approve;
+use crate::terminal;
+
+/// Asks at the terminal.
+#[derive(Clone)]
+pub struct TerminalApprover {
+    /// Reads the answers.
+    pub editor: Arc<Mutex<Editor>>,
+    /// Steps aside meanwhile.
+    pub spinner: Spinner,
+    /// Knows what must not be shown.
+    pub redactor: Redactor,
+}
+
+impl Approver for TerminalApprover {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answered> {
+        let (me, question) = (self.clone(), question.clone());
+        Box::pin(async move {
+            // The person may think for long, and other calls go on.
+            let asked = tokio::task::spawn_blocking(move || me.ask_now(&question)).await;
+            asked.unwrap_or(Answered::Later)
+        })
+    }
+}
+
+impl TerminalApprover {
+    fn ask_now(&self, asked: &Question) -> Answered {
+        let mut editor = self.editor.lock().unwrap_or_else(PoisonError::into_inner);
+        let language = Language::of_environment();
+        self.spinner.suspend(|| {
+            approve::show(asked, &self.redactor);
+            loop {
+                let Input::Line(line) = editor.ask(&question::prompt(language), "") else { return Answered::Deny { reason: None } };
+                match question::read(&line) {
+                    Reply::Yes => return Answered::Approve,
+                    Reply::Always => return Answered::Always,
+                    Reply::No(reason) => return Answered::Deny { reason },
+                    Reply::Edit => {
+                        if let Some(arguments) = edit(&mut editor, &asked.call.arguments) {
+                            return Answered::Edit(arguments);
+                        }
+                    }
+                    Reply::Unclear => terminal::note(question::again(language)),
+                }
+            }
+        })
+    }
+}
+
+/// Other arguments, as the person writes them in their editor or on one line.
+fn edit(editor: &mut Editor, arguments: &Value) -> Option<Value> {
+    let edited = question::edit_arguments(arguments).unwrap_or_else(|| {
+        let Input::Line(line) = editor.ask("JSON: ", &arguments.to_string()) else { return Err("nothing was changed".to_owned()) };
+        serde_json::from_str(&line).map_err(|error| error.to_string())
+    });
+    match edited {
+        Ok(value) if value.is_object() => Some(value),
+        Ok(_) => {
+            terminal::note("Arguments are one JSON object.");
+            None
+        }
+        Err(error) => {
+            terminal::note(&helve::printable::escape(&error));
+            None
+        }
+    }
+}
+
+/// Answers every question the same way.
+pub struct Always(pub Answered);
+
+impl Approver for Always {
+    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answered> {
+        Box::pin(std::future::ready(self.0.clone()))
+    }
+}

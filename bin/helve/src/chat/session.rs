@@ -1,0 +1,137 @@
+//! One agent at work for a person: its model, its approvals, its runs.
+
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use helve::{Agent, AgentError, Answer, Answered, ChosenModel, EndOfRun, ModelChoice, ProjectAgent};
+use serde_json::json;
+
+use super::approver::{Always, TerminalApprover};
+use super::editor::Editor;
+use super::show::Show;
+use super::spinner::Spinner;
+use crate::cli::{Approve, Global};
+use crate::failure::Failure;
+use crate::terminal::{self, FAINT, styled};
+use crate::workspace::Workspace;
+
+/// How often the status line moves.
+const TICK: Duration = Duration::from_millis(100);
+/// What the shell says of a program that was interrupted.
+const INTERRUPTED: u8 = 130;
+
+/// An agent with its model.
+pub struct Session {
+    /// The agent.
+    pub agent: Agent,
+    /// Its model.
+    pub chosen: ChosenModel,
+    /// What its file says.
+    pub file: Option<ProjectAgent>,
+}
+
+/// How a session is set up.
+pub struct Setup<'a> {
+    pub global: &'a Global,
+    pub workspace: &'a Workspace,
+    pub agent: Option<&'a str>,
+    pub approve: Approve,
+    pub editor: Option<Arc<Mutex<Editor>>>,
+    pub spinner: &'a Spinner,
+}
+
+impl Session {
+    /// Chooses agent and model.
+    pub async fn open(setup: &Setup<'_>) -> Result<Self, Failure> {
+        let helve = setup.workspace.helve();
+        let file = helve.choose_agent(setup.agent).map_err(|error| Failure::new("not_found", error).hint("`helve agents` lists them"))?;
+        let choice = ModelChoice { spec: setup.global.model.clone(), local_only: setup.global.local, record: setup.global.record.clone() };
+        let of_agent = file.as_ref().and_then(|agent| agent.file.model.as_deref());
+        let chosen = helve.model(&choice, of_agent).await.map_err(|error| Failure::new("no_model", &error).hint(&error.hint))?;
+        if let Some(because) = &chosen.because {
+            terminal::note(&styled(FAINT, &format!("model: {because}")));
+        }
+        let mut agent = helve.agent(file.as_ref(), chosen.model.clone());
+        if let Some(strategy) = chosen.strategy {
+            agent = agent.with_strategy(strategy);
+        }
+        agent = match (setup.approve, &setup.editor) {
+            (Approve::Yes, _) => agent.with_approver(Always(Answered::Approve)),
+            (Approve::No, _) => agent.with_approver(Always(Answered::Deny { reason: None })),
+            (Approve::Ask, Some(editor)) => agent.with_approver(TerminalApprover {
+                editor: editor.clone(),
+                spinner: setup.spinner.clone(),
+                redactor: helve.redactor().clone(),
+            }),
+            (Approve::Ask, None) => agent,
+        };
+        Ok(Self { agent, chosen, file })
+    }
+
+    /// Answers one request, and shows what happens. Ctrl-C cancels it.
+    pub async fn answer(&mut self, input: &str, show: &mut Show, json: bool) -> Result<Answer, AgentError> {
+        use futures_util::StreamExt;
+        let mut stream = self.agent.run_stream(input).await?;
+        let cancel = stream.canceller();
+        let mut ticks = tokio::time::interval(TICK);
+        let ended = loop {
+            tokio::select! {
+                biased;
+                event = stream.next() => match event {
+                    Some(Ok(event)) if json => print_event(&event),
+                    Some(Ok(event)) => show.event(&event),
+                    Some(Err(error)) => break Err(error),
+                    None => break Ok(()),
+                },
+                _ = tokio::signal::ctrl_c() => cancel.cancel(),
+                _ = ticks.tick() => show.tick(),
+            }
+        };
+        let answer = stream.answer().cloned();
+        drop(stream);
+        show.end_line();
+        ended?;
+        answer.ok_or_else(|| AgentError::ParseError("the run ended without an answer".into()))
+    }
+}
+
+/// One event as a line of JSON. How the model writes its calls is no part of the contract.
+fn print_event(event: &helve::Event) {
+    if !matches!(event.data, helve::EventData::CallDelta { .. }) {
+        terminal::json(json!(event));
+    }
+}
+
+/// How a run ended, for people and for the shell.
+pub fn ended(result: Result<Answer, AgentError>, json: bool) -> Result<ExitCode, Failure> {
+    match result {
+        Ok(_) => Ok(ExitCode::SUCCESS),
+        Err(AgentError::Waiting(paused)) => {
+            for question in &paused.questions {
+                terminal::note(&format!("waiting: {} must be approved ({})", question.tool, question.id));
+            }
+            terminal::note("Run it at a terminal to be asked, or with `--approve yes`.");
+            Ok(ExitCode::from(3))
+        }
+        Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {
+            terminal::note(&styled(FAINT, "cancelled"));
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        Err(error) => {
+            let failure = Failure::new(error.kind(), &error);
+            let failure = match error.hint() {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            };
+            // Programs have read the event that says so.
+            if json { Ok(failure.show(false)) } else { Err(failure) }
+        }
+    }
+}
+
+/// What a conversation cost, in a few words.
+pub fn cost(usage: &helve::Usage) -> String {
+    let money = usage.cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
+    format!("{} tokens read, {} written{money}", usage.input_tokens, usage.output_tokens)
+}

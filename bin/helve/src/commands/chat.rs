@@ -1,0 +1,209 @@
+//! `helve chat`: a conversation at the terminal.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use helve::{AgentError, Conversation, EndOfRun, StateFolder, printable, suggest};
+use serde_json::json;
+
+use crate::chat::editor::{Editor, Input};
+use crate::chat::session::{self, Session, Setup};
+use crate::chat::show::Show;
+use crate::chat::slash;
+use crate::chat::spinner::Spinner;
+use crate::cli::{self, Approve, Global};
+use crate::failure::Failure;
+use crate::terminal::{self, FAINT, GOOD, STRONG, styled};
+use crate::workspace::Workspace;
+
+/// The last conversation in each folder.
+const LAST: &str = "conversations.json";
+/// How many folders are remembered.
+const REMEMBERED: usize = 50;
+
+/// Talks until the person leaves.
+pub fn run(chat: &cli::Chat, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+    workspace.settle();
+    let spinner = Spinner::new();
+    let history = StateFolder::of_user().ok().map(|state| state.path("history"));
+    let editor = Arc::new(Mutex::new(Editor::new(history.as_deref(), &slash::COMMANDS)));
+    let approve = if terminal::can_ask() { Some(editor.clone()) } else { None };
+    let setup = Setup { global, workspace, agent: chat.agent.as_deref(), approve: Approve::Ask, editor: approve, spinner: &spinner };
+    workspace.block_on(async {
+        let mut talk = Talk { session: Session::open(&setup).await?, setup, show: Show::new(spinner.clone()) };
+        if chat.r#continue {
+            talk.go_on()?;
+        }
+        talk.greet();
+        talk.talk(&editor).await
+    })
+}
+
+/// A conversation at the terminal.
+struct Talk<'a> {
+    session: Session,
+    setup: Setup<'a>,
+    show: Show,
+}
+
+impl Talk<'_> {
+    fn greet(&self) {
+        let info = self.session.agent.model().info();
+        let agent = self.session.file.as_ref().map(|agent| format!("{} with ", agent.file.name)).unwrap_or_default();
+        let line = format!("{agent}{}/{} · /help for help, Ctrl-D to leave", info.provider, info.name);
+        terminal::note(&styled(FAINT, &printable::escape_line(&line)));
+    }
+
+    async fn talk(&mut self, editor: &Arc<Mutex<Editor>>) -> Result<ExitCode, Failure> {
+        loop {
+            let reader = editor.clone();
+            let prompt = styled(GOOD, "› ");
+            let read = tokio::task::spawn_blocking(move || reader.lock().unwrap_or_else(PoisonError::into_inner).read(&prompt));
+            let line = match read.await.map_err(|error| Failure::new("failed", error))? {
+                Input::Line(line) if line.trim().is_empty() => continue,
+                Input::Line(line) => line,
+                Input::Interrupted => {
+                    terminal::note(&styled(FAINT, "Ctrl-C again, Ctrl-D or /quit to leave"));
+                    continue;
+                }
+                Input::End => return Ok(ExitCode::SUCCESS),
+            };
+            match slash::read(&line) {
+                Some(("/quit" | "/exit", _)) => return Ok(ExitCode::SUCCESS),
+                Some((command, rest)) => {
+                    if let Err(failure) = self.command(command, rest).await {
+                        let _ = failure.show(false);
+                    }
+                }
+                None => self.say(&line).await,
+            }
+        }
+    }
+
+    async fn say(&mut self, line: &str) {
+        let json = self.setup.global.json;
+        let ended = self.session.answer(line, &mut self.show, json).await;
+        self.setup.workspace.helve().learn(&self.session.chosen, self.session.agent.strategy());
+        self.keep();
+        match ended {
+            Ok(_) | Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {}
+            other => {
+                if let Err(failure) = session::ended(other, json) {
+                    let _ = failure.show(json);
+                }
+            }
+        }
+    }
+
+    async fn command(&mut self, command: &str, rest: &str) -> Result<(), Failure> {
+        match command {
+            "/help" => slash::COMMANDS
+                .iter()
+                .for_each(|(name, what)| terminal::note(&format!("  {} {what}", styled(STRONG, &format!("{name:8}"))))),
+            "/tools" => self.tools()?,
+            "/cost" => terminal::note(&session::cost(&self.session.agent.conversation().usage)),
+            "/save" => self.save(rest)?,
+            "/new" => {
+                self.session.agent.reset();
+                terminal::note(&styled(FAINT, "a new conversation"));
+            }
+            "/model" if rest.is_empty() => self.greet(),
+            "/model" => self.reopen(Some(rest), None).await?,
+            "/agent" if rest.is_empty() => self.greet(),
+            "/agent" => self.reopen(None, Some(rest)).await?,
+            other => {
+                let near = suggest::did_you_mean(other, slash::COMMANDS.iter().map(|(name, _)| *name));
+                return Err(Failure::usage(format_args!("there is no {other}{near}")).hint("/help lists all"));
+            }
+        }
+        Ok(())
+    }
+
+    fn tools(&mut self) -> Result<(), Failure> {
+        let toolkit = self.session.agent.toolkit().map_err(|error| Failure::new(error.kind(), error))?;
+        for entry in toolkit.list() {
+            let what = entry.spec().description().lines().next().unwrap_or_default();
+            let line = format!(
+                "  {} {}",
+                styled(STRONG, &printable::escape_line(entry.name())),
+                printable::shorten(&printable::escape_line(what), 100)
+            );
+            terminal::note(&line);
+        }
+        Ok(())
+    }
+
+    /// Goes on with another model or agent; what was said stays said.
+    async fn reopen(&mut self, model: Option<&str>, agent: Option<&str>) -> Result<(), Failure> {
+        let global = Global {
+            model: model.map(ToOwned::to_owned).or_else(|| self.setup.global.model.clone()),
+            record: self.setup.global.record.clone(),
+            folder: self.setup.global.folder.clone(),
+            ..*self.setup.global
+        };
+        let name = agent.map(ToOwned::to_owned).or_else(|| self.session.file.as_ref().map(|agent| agent.file.name.clone()));
+        let setup = Setup { global: &global, agent: name.as_deref(), editor: self.setup.editor.clone(), ..self.setup };
+        let opened = Session::open(&setup).await?;
+        let conversation = self.session.agent.reset();
+        self.session = Session { agent: opened.agent.with_conversation(conversation), ..opened };
+        self.greet();
+        Ok(())
+    }
+
+    fn save(&self, name: &str) -> Result<(), Failure> {
+        let name = if name.is_empty() { "conversation.json" } else { name };
+        let path = PathBuf::from(name);
+        let mut document = json!(self.session.agent.conversation());
+        self.setup.workspace.helve().redactor().clean_value(&mut document);
+        let text = serde_json::to_string_pretty(&document).unwrap_or_default();
+        let write = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
+        write.map_err(|error| {
+            Failure::new("failed", format_args!("{name} cannot be written: {error}")).hint("give another name: /save FILE")
+        })?;
+        terminal::note(&format!("saved as {}", printable::escape_line(name)));
+        Ok(())
+    }
+
+    fn folder(&self) -> String {
+        self.setup.workspace.helve().project().map(|report| report.root.display().to_string()).unwrap_or_default()
+    }
+
+    /// Keeps the conversation, so that `--continue` finds it.
+    fn keep(&self) {
+        let Ok(state) = StateFolder::of_user() else { return };
+        let keep = || -> Result<(), helve::StateError> {
+            let _lock = state.lock()?;
+            let mut all = kept(&state);
+            all.retain(|(folder, _)| *folder != self.folder());
+            all.push((self.folder(), self.session.agent.conversation().clone()));
+            let excess = all.len().saturating_sub(REMEMBERED);
+            all.drain(..excess);
+            state.write(LAST, &serde_json::to_string(&all).unwrap_or_default())
+        };
+        if let Err(error) = keep() {
+            tracing::warn!(%error, "the conversation is not kept");
+        }
+    }
+
+    /// Goes on with the last conversation in this folder.
+    fn go_on(&mut self) -> Result<(), Failure> {
+        let state = StateFolder::of_user().map_err(|error| Failure::new("failed", error))?;
+        let last = kept(&state).into_iter().rev().find(|(folder, _)| *folder == self.folder());
+        let Some((_, conversation)) = last else {
+            return Err(Failure::new("not_found", "there is no conversation in this folder to go on with").hint("begin one: `helve chat`"));
+        };
+        terminal::note(&styled(FAINT, &format!("going on after {} messages", conversation.messages.len())));
+        self.session.agent.set_conversation(conversation);
+        Ok(())
+    }
+}
+
+fn kept(state: &StateFolder) -> Vec<(String, Conversation)> {
+    let text = state.read(LAST).ok().flatten().unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}

@@ -1,0 +1,77 @@
+//! Agents of a project: what their files say becomes an agent with its model and tools.
+
+use std::sync::Arc;
+
+use helve_agent::{Agent, AgentError, AgentOptions, OutputStrategy, RunLimits};
+use helve_core::{LanguageModel, suggest};
+use helve_tools::Selection;
+
+use super::{Helve, ProjectAgent};
+
+/// What an agent is told that no file describes.
+const INSTRUCTIONS: &str = "You are a helpful assistant. Use the tools where they help, and answer briefly.";
+/// The name of the agent that no file describes.
+const DEFAULT_NAME: &str = "helve";
+
+impl Helve {
+    /// The agent of this name, the project's own choice, or its only one. Nothing where the project has none.
+    ///
+    /// # Errors
+    /// Where there is no agent of this name, or several to choose from.
+    pub fn choose_agent(&self, name: Option<&str>) -> Result<Option<ProjectAgent>, AgentError> {
+        let report = self.project().unwrap_or_default();
+        let names = || report.agents.iter().map(|agent| agent.file.name.as_str());
+        match (name.or(report.default_agent.as_deref()), &report.agents[..]) {
+            (Some(name), agents) => match agents.iter().find(|agent| agent.file.name == name) {
+                Some(agent) => Ok(Some(agent.clone())),
+                None => {
+                    let near = suggest::did_you_mean(name, names());
+                    Err(AgentError::InvalidOptions(format!("there is no agent `{name}`{near}")))
+                }
+            },
+            (None, []) => Ok(None),
+            (None, [only]) => Ok(Some(only.clone())),
+            (None, _) => {
+                let known = names().collect::<Vec<_>>().join(", ");
+                Err(AgentError::InvalidOptions(format!("there are several agents ({known}), and none of them is the project's own choice")))
+            }
+        }
+    }
+
+    /// An agent of the project, or one with all tools where no file describes any.
+    #[must_use]
+    pub fn agent(&self, agent: Option<&ProjectAgent>, model: impl LanguageModel) -> Agent {
+        let (catalogue, executor) = (self.catalogue.clone(), self.executor.clone());
+        let mut options = AgentOptions { name: Some(DEFAULT_NAME.into()), ..AgentOptions::default() };
+        let mut selection = None;
+        match agent {
+            None => options.system_prompt = Some(INSTRUCTIONS.to_owned()),
+            Some(agent) => {
+                let file = &agent.file;
+                options.name = Some(file.name.as_str().into());
+                options.system_prompt = Some(file.instructions.clone()).filter(|text| !text.trim().is_empty());
+                let strategy = file.output_strategy;
+                options.output_strategy = OutputStrategy {
+                    function_calling: strategy.function_calling,
+                    fallback_to_structured_output: strategy.fallback_to_structured_output,
+                };
+                let (limits, defaults) = (&file.limits, RunLimits::default());
+                options.max_iterations = limits.max_iterations.unwrap_or(options.max_iterations);
+                options.limits = RunLimits {
+                    max_calls: limits.max_calls.unwrap_or(defaults.max_calls),
+                    max_tokens: limits.max_tokens,
+                    max_cost: limits.max_cost,
+                    timeout: limits.timeout.map(|timeout| timeout.0),
+                    ..defaults
+                };
+                selection = Some(agent.selection.clone());
+            }
+        }
+        let bytes = self.project().and_then(|report| report.result_bytes);
+        options.limits.result_bytes = bytes.map_or(options.limits.result_bytes, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let name: Option<Arc<str>> = options.name.clone();
+        // An agent without a file has all tools, but its calls are still those of an agent.
+        let selection = selection.unwrap_or_else(|| Selection { agent: name, tools: vec!["*".into()], ..Selection::default() });
+        Agent::with_tools(model, catalogue, executor, Some(selection)).with_options(options)
+    }
+}

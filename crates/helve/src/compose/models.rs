@@ -1,0 +1,218 @@
+//! Which model answers: what a person wrote, what the project says, or what can be found.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use helve_agent::Strategy;
+use helve_core::{LanguageModel, ModelError, suggest};
+use helve_fetch::{FetchOptions, Lines, read_url};
+use helve_models::{Found, HttpModel, ModelSpec, Place, Price, Provider, Record, Replay, find, key_in_environment};
+use helve_project::{ModelEntry, StateFolder, Trust};
+use serde_json::{Map, Value};
+
+use super::Helve;
+
+/// The file that remembers how calls were carried.
+const LEARNED: &str = "models.json";
+const WAYS: &str = "set OPENROUTER_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY; or start a server on this machine, such as \
+Ollama or llama.cpp; or write `model:` into helve.yaml; or name one with --model, such as `openrouter/some-model` or `http://127.0.0.1:8080/v1`. \
+`helve demo` shows what it looks like without any";
+
+/// What a person wants of a model.
+#[derive(Debug, Clone, Default)]
+pub struct ModelChoice {
+    /// Its name, as it is written after `--model`.
+    pub spec: Option<String>,
+    /// Whether nothing off this machine may be reached.
+    pub local_only: bool,
+    /// Where its answers are recorded.
+    pub record: Option<PathBuf>,
+}
+
+/// The model that answers.
+pub struct ChosenModel {
+    /// The model.
+    pub model: Arc<dyn LanguageModel>,
+    /// A line that says why, where nobody named it.
+    pub because: Option<String>,
+    /// How calls were carried when it was last used.
+    pub strategy: Option<Strategy>,
+    key: String,
+}
+
+/// Why no model can be chosen, and what to do.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct NoModel {
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl NoModel {
+    fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: hint.into() }
+    }
+}
+
+impl From<ModelError> for NoModel {
+    fn from(error: ModelError) -> Self {
+        Self::new(error.to_string(), error.hint())
+    }
+}
+
+impl Helve {
+    /// The model that answers: the one that was named, the agent's, the project's, or one that can be found.
+    ///
+    /// # Errors
+    /// Where there is none; says what to do.
+    pub async fn model(&self, choice: &ModelChoice, of_agent: Option<&str>) -> Result<ChosenModel, NoModel> {
+        let report = self.project().unwrap_or_default();
+        let of_environment = std::env::var("HELVE_MODEL").ok().filter(|spec| !spec.trim().is_empty());
+        let written = choice.spec.as_deref().or(of_agent).or(report.model.as_deref()).map(ToOwned::to_owned).or(of_environment);
+        let (model, because, key): (Arc<dyn LanguageModel>, _, String) = match written {
+            Some(spec) => {
+                let (model, key) = self.open_model(&spec, choice.local_only).await?;
+                (model, None, key)
+            }
+            None => {
+                let found = find(&self.fetch(), choice.local_only).await.ok_or_else(|| NoModel::new("no model is set up", WAYS))?;
+                let model = open_provider(found.provider, &found.model, choice.local_only)?;
+                (Arc::new(model), Some(found.to_string()), key_of(&found))
+            }
+        };
+        let model: Arc<dyn LanguageModel> = match &choice.record {
+            Some(path) => Arc::new(Record::new(model, path)?),
+            None => model,
+        };
+        let strategy =
+            self.state().and_then(|state| learned(state).get(&key).cloned()).and_then(|value| serde_json::from_value(value).ok());
+        Ok(ChosenModel { model, because, strategy, key })
+    }
+
+    async fn open_model(&self, spec: &str, local_only: bool) -> Result<(Arc<dyn LanguageModel>, String), NoModel> {
+        Ok(match ModelSpec::read(spec) {
+            ModelSpec::Replay(file) => (Arc::new(Replay::open(&file)?), format!("replay:{file}")),
+            ModelSpec::Of(provider, model) => {
+                (Arc::new(open_provider(provider, &model, local_only)?), format!("{}/{model}", provider.name))
+            }
+            ModelSpec::At(url, model) => {
+                let model = match model {
+                    Some(model) => model,
+                    None => self.first_model(&url, local_only).await?,
+                };
+                let key = format!("{url}#{model}");
+                let place = Place { base_url: Some(url), local_only, ..Place::default() };
+                (Arc::new(compatible()?.model(&model, place)?), key)
+            }
+            ModelSpec::Named(name) => (Arc::new(self.open_named(&name, local_only).await?), name),
+            _ => return Err(NoModel::new(format!("`{spec}` names no model"), WAYS)),
+        })
+    }
+
+    /// The first model that a server offers.
+    async fn first_model(&self, url: &str, local_only: bool) -> Result<String, NoModel> {
+        let reach = if local_only { helve_fetch::Reach::Local } else { helve_fetch::Reach::Any };
+        let models = helve_models::list(&self.fetch(), url, None, reach, std::time::Duration::from_secs(5)).await;
+        let hint = format!("name the model behind the address: `{url}#some-model`");
+        let models =
+            models.map_err(|error| NoModel::new(format!("the server at {url} does not say which models it has: {error}"), hint))?;
+        models.into_iter().next().ok_or_else(|| NoModel::new(format!("the server at {url} has no models"), "load one there"))
+    }
+
+    /// A model by a name of the project's own.
+    async fn open_named(&self, name: &str, local_only: bool) -> Result<HttpModel, NoModel> {
+        let report = self.project().unwrap_or_default();
+        let Some(entry) = report.models.get(name) else {
+            let near = suggest::did_you_mean(name, report.models.keys().map(String::as_str));
+            return Err(NoModel::new(
+                format!("there is no model `{name}`{near}"),
+                "write `provider/model`, such as `openrouter/some-model`, an address, or a name from `models:` in helve.yaml",
+            ));
+        };
+        let provider = Provider::named(&entry.provider).ok_or_else(|| {
+            let known = helve_models::PROVIDERS.iter().map(|provider| provider.name).collect::<Vec<_>>().join(", ");
+            NoModel::new(format!("the model `{name}` has an unknown provider `{}`", entry.provider), format!("known are: {known}"))
+        })?;
+        if !may_have_key(entry, report.uses_environment, report.trust) {
+            return Err(NoModel::new(
+                format!("the model `{name}` would be sent a key from your environment, and nobody trusts this folder yet"),
+                "look at what it does with `helve trust`",
+            ));
+        }
+        let place = place_of(entry, provider, local_only);
+        let model = match (&entry.model, &entry.base_url) {
+            (Some(model), _) => model.clone(),
+            (None, Some(url)) => self.first_model(url, local_only).await?,
+            (None, None) => name.to_owned(),
+        };
+        let opened = provider.model(&model, place)?;
+        Ok(match entry.function_calling {
+            Some(native) => opened.calling_natively(native),
+            None => opened,
+        })
+    }
+
+    /// Remembers how calls were carried, so that the next run begins with what worked.
+    pub fn learn(&self, chosen: &ChosenModel, strategy: Option<Strategy>) {
+        let (Some(state), Some(strategy)) = (self.state(), strategy) else { return };
+        if chosen.strategy == Some(strategy) || (chosen.strategy.is_none() && strategy == Strategy::Native) {
+            return;
+        }
+        let write = || -> Result<(), helve_project::StateError> {
+            let _lock = state.lock()?;
+            let mut all = learned(state);
+            all.insert(chosen.key.clone(), serde_json::json!(strategy));
+            state.write(LEARNED, &Value::Object(all).to_string())
+        };
+        if let Err(error) = write() {
+            tracing::debug!(%error, "what was learned about the model is not kept");
+        }
+    }
+}
+
+fn learned(state: &StateFolder) -> Map<String, Value> {
+    let text = state.read(LEARNED).ok().flatten().unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn key_of(found: &Found) -> String {
+    format!("{}/{}", found.provider.name, found.model)
+}
+
+fn compatible() -> Result<&'static Provider, NoModel> {
+    Provider::named("openai_compatible").ok_or_else(|| NoModel::new("there is no such provider", WAYS))
+}
+
+fn open_provider(provider: &'static Provider, model: &str, local_only: bool) -> Result<HttpModel, NoModel> {
+    let key = key_in_environment(provider);
+    if key.is_none() && !provider.keys.is_empty() {
+        let names = provider.keys.join(" or ");
+        return Err(NoModel::new(format!("there is no key for {}", provider.name), format!("set {names}")));
+    }
+    let place = Place { key: key.map(|(_, key)| key), local_only, ..Place::default() };
+    Ok(provider.model(model, place)?)
+}
+
+fn place_of(entry: &ModelEntry, provider: &Provider, local_only: bool) -> Place {
+    let mut place = Place { base_url: entry.base_url.clone(), local_only, context_tokens: entry.context_tokens, ..Place::default() };
+    // A key of the environment belongs to the provider's own address only.
+    let own = if entry.base_url.is_none() { key_in_environment(provider).map(|(_, key)| key) } else { None };
+    place.key = entry.api_key.clone().or(own);
+    place.options.price = entry.price.map(|price| Price { input: price.input, output: price.output });
+    let patience = &mut place.options.patience;
+    patience.first_byte = entry.timeouts.first_byte.map_or(patience.first_byte, |time| time.0);
+    patience.idle = entry.timeouts.idle.map_or(patience.idle, |time| time.0);
+    place.lines = Some(Lines::new(FetchOptions::default()));
+    place
+}
+
+/// Whether a model of the folder may be sent a key: its own address could be anybody's.
+fn may_have_key(entry: &ModelEntry, uses_environment: bool, trust: Option<Trust>) -> bool {
+    let (Some(url), Some(_), true) = (&entry.base_url, &entry.api_key, uses_environment) else { return true };
+    let local = read_url(url).ok().and_then(|url| url.host_str().map(ToOwned::to_owned)).is_some_and(|host| {
+        host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    });
+    local || trust.is_some_and(Trust::allows)
+}
