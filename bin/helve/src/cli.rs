@@ -45,6 +45,10 @@ pub enum Command {
     /// Answer one request
     #[command(after_help = RUN_HELP)]
     Run(Run),
+    /// A first look, without a key: a recorded model, real tools
+    Demo,
+    /// List the models that can be used, or find out what one can do
+    Models(Models),
     /// List, describe, call and check tools
     Tools(Tools),
     /// List tool sets and what is in them
@@ -93,6 +97,21 @@ pub struct Chat {
     /// Go on with the last conversation in this folder
     #[arg(long)]
     pub r#continue: bool,
+}
+
+#[derive(Args)]
+pub struct Models {
+    #[command(subcommand)]
+    pub command: Option<ModelsCommand>,
+}
+
+#[derive(Subcommand)]
+pub enum ModelsCommand {
+    /// Ask a model to call a function, and remember how calls are best carried
+    Probe {
+        /// The model; left out, the one that would answer
+        name: Option<String>,
+    },
 }
 
 #[derive(Args)]

@@ -3,7 +3,9 @@
 pub mod agents;
 pub mod chat;
 pub mod completions;
+pub mod demo;
 pub mod init;
+pub mod models;
 pub mod parse;
 pub mod prompt;
 pub mod run;

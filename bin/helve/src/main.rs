@@ -39,6 +39,8 @@ fn run(cli: &Cli, redactor: &Redactor) -> Result<ExitCode, Failure> {
     match command {
         Command::Chat(chat) => commands::chat::run(chat, &cli.global, &open()?),
         Command::Run(run) => commands::run::run(run, &cli.global, &open()?),
+        Command::Demo => commands::demo::run(&cli.global, redactor),
+        Command::Models(models) => commands::models::run(models, &cli.global, &open()?),
         Command::Tools(tools) => commands::tools::run(tools, &cli.global, &open()?),
         Command::Sets => Ok(commands::sets::run(&cli.global, &open()?)),
         Command::Agents => Ok(commands::agents::run(&cli.global, &open()?)),

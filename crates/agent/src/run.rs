@@ -365,11 +365,11 @@ impl Run {
     /// What the model said last in this run.
     fn last_words(&self) -> String {
         let last = self.messages.iter().rev().take_while(|message| !matches!(message.body(), MessageBody::User { .. }));
-        let words = last.filter_map(|message| match message.body() {
+        let mut words = last.filter_map(|message| match message.body() {
             MessageBody::Assistant { text, .. } if !text.is_empty() => Some(text.to_string()),
             _ => None,
         });
-        words.last().unwrap_or_default()
+        words.next().unwrap_or_default()
     }
 
     fn slot(&mut self, call: CallId) -> Option<&mut Slot> {

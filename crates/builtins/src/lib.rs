@@ -1,6 +1,7 @@
 //! The tools that come with Helve.
 
 mod calculate;
+mod stop;
 mod time;
 
 use std::sync::Arc;
@@ -18,6 +19,6 @@ mod tests {
     #[test]
     fn every_tool_announces_itself() {
         let names: Vec<_> = super::tools().iter().map(|tool| tool.spec().name().to_string()).collect();
-        assert_eq!(names, ["calculate", "get_date", "get_time"]);
+        assert_eq!(names, ["calculate", "get_date", "get_time", "stop_response"]);
     }
 }

@@ -211,6 +211,7 @@ mod tests {
                 tool: "add".into(),
                 text: "2".into(),
                 success: true,
+                untrusted: true,
             }),
             Message::assistant("2"),
         ];

@@ -237,7 +237,8 @@ fn attributes_become_rules() {
         background,
         idempotent,
         exclusive,
-        concurrency = 4,
+        ends_run,
+    concurrency = 4,
         crate = helve_core,
     )]
     async fn every_attribute() {}
@@ -267,6 +268,7 @@ fn attributes_become_rules() {
             idempotent: true,
             exclusive: true,
             concurrency: std::num::NonZeroU32::new(4),
+            ends_run: true,
         }
     );
     assert_eq!(*plain::tool().spec().rules(), Rules::default());

@@ -33,6 +33,8 @@ pub use helve_agent::*;
 pub use helve_core::*;
 /// How models speak of calls: finding them in text, and teaching models to write them.
 pub use helve_dialect as dialect;
+#[cfg(feature = "models")]
+pub use helve_fetch::Fetch;
 /// Language models over HTTP.
 #[cfg(feature = "models")]
 pub use helve_models as models;

@@ -8,7 +8,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, LitInt, LitStr, Path, Result, Token, parse_quote};
 
 /// Every attribute, and how it is written.
-const KNOWN: [(&str, &str); 14] = [
+const KNOWN: [(&str, &str); 15] = [
     ("name", "name = \"get_time\""),
     ("title", "title = \"Clock\""),
     ("description", "description = \"Tells the time.\""),
@@ -20,6 +20,7 @@ const KNOWN: [(&str, &str); 14] = [
     ("cache_per_caller", "cache_per_caller"),
     ("background", "background"),
     ("exclusive", "exclusive"),
+    ("ends_run", "ends_run"),
     ("concurrency", "concurrency = 4"),
     ("output", "output"),
     ("crate", "crate = helve_core"),
@@ -40,6 +41,7 @@ pub(crate) struct Attributes {
     pub(crate) cache_per_caller: Option<Span>,
     pub(crate) background: Option<Span>,
     pub(crate) exclusive: Option<Span>,
+    pub(crate) ends_run: Option<Span>,
     pub(crate) concurrency: Option<u32>,
     pub(crate) output: Option<Span>,
     runtime: Option<Path>,
@@ -71,6 +73,7 @@ impl Attributes {
             "cache_per_caller" => self.cache_per_caller = Some(flag(key, input)?),
             "background" => self.background = Some(flag(key, input)?),
             "exclusive" => self.exclusive = Some(flag(key, input)?),
+            "ends_run" => self.ends_run = Some(flag(key, input)?),
             "output" => self.output = Some(flag(key, input)?),
             _ => return Err(unknown(key)),
         }

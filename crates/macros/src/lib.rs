@@ -79,6 +79,7 @@ use proc_macro::TokenStream;
 /// | `cache_per_caller` | results are kept by caller although the function takes no `CallContext` |
 /// | `background` | the caller does not wait for the end |
 /// | `exclusive` | no other call of the same turn runs beside it |
+/// | `ends_run` | a call that ends well ends the agent's run, with its text as the answer |
 /// | `concurrency = 4` | how many calls may run at once |
 /// | `output` | the return type's schema is promised to callers, and results are checked against it |
 /// | `crate = helve_core` | the path of the runtime, where it is not `::helve` |

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use helve_core::{
     BoxFuture, Deltas, EndReason, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, Part,
@@ -13,6 +15,7 @@ use helve_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::Sleep;
 
 /// One exchange.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -100,6 +103,7 @@ fn content(messages: &[Arc<Message>]) -> Vec<Value> {
 pub struct Replay {
     info: ModelInfo,
     name: String,
+    pace: Duration,
     exchanges: Mutex<Vec<Exchange>>,
 }
 
@@ -130,7 +134,16 @@ impl Replay {
         info.name = exchanges.first().map_or("nothing", |exchange| exchange.model.as_str()).into();
         info.provider = "replay".into();
         info.constrains_output = true;
-        Ok(Self { info, name: name.to_owned(), exchanges: Mutex::new(exchanges) })
+        let native = exchanges.iter().any(|exchange| exchange.said.iter().any(|piece| matches!(piece, Piece::Call { .. })));
+        info.calls_natively = native.then_some(true);
+        Ok(Self { info, name: name.to_owned(), pace: Duration::ZERO, exchanges: Mutex::new(exchanges) })
+    }
+
+    /// The same recording, played with this much time between two pieces.
+    #[must_use]
+    pub fn with_pace(mut self, pace: Duration) -> Self {
+        self.pace = pace;
+        self
     }
 
     /// The next answer to this; the last one is given again.
@@ -161,16 +174,25 @@ impl LanguageModel for Replay {
     fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
         let asked = content(&request.messages);
         let answer = self.take(&asked).ok_or_else(|| self.off_tape(&asked));
-        Box::pin(std::future::ready(answer.map(|pieces| ModelStream::new(Playing(pieces.into())))))
+        Box::pin(std::future::ready(answer.map(|pieces| ModelStream::new(Playing { pieces: pieces.into(), pace: self.pace, pause: None }))))
     }
 }
 
 /// An answer that is played, a piece at a time.
-struct Playing(VecDeque<Piece>);
+struct Playing {
+    pieces: VecDeque<Piece>,
+    pace: Duration,
+    pause: Option<Pin<Box<Sleep>>>,
+}
 
 impl PollDeltas for Playing {
-    fn poll_deltas(&mut self, _: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
-        let piece = self.0.pop_front();
+    fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
+        if !self.pace.is_zero() {
+            let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.pace)));
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+        }
+        let piece = self.pieces.pop_front();
         let more = piece.is_some();
         if let Some(piece) = piece {
             into.push(piece.delta());

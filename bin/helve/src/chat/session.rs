@@ -25,8 +25,8 @@ const INTERRUPTED: u8 = 130;
 pub struct Session {
     /// The agent.
     pub agent: Agent,
-    /// Its model.
-    pub chosen: ChosenModel,
+    /// Its model; nothing where it needs no choice.
+    pub chosen: Option<ChosenModel>,
     /// What its file says.
     pub file: Option<ProjectAgent>,
 }
@@ -66,7 +66,19 @@ impl Session {
             }),
             (Approve::Ask, None) => agent,
         };
-        Ok(Self { agent, chosen, file })
+        Ok(Self { agent, chosen: Some(chosen), file })
+    }
+
+    /// A session with an agent that is at hand.
+    pub fn of(agent: Agent) -> Self {
+        Self { agent, chosen: None, file: None }
+    }
+
+    /// Remembers how calls were carried.
+    pub fn learn(&self, workspace: &Workspace) {
+        if let Some(chosen) = &self.chosen {
+            workspace.helve().learn(chosen, self.agent.strategy());
+        }
     }
 
     /// Answers one request, and shows what happens. Ctrl-C cancels it.

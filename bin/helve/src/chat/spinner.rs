@@ -93,11 +93,6 @@ impl Spinner {
             lock(&self.state).midline = !text.ends_with('\n');
         });
     }
-
-    /// Whether the text that was printed last has not ended its line.
-    pub fn is_midline(&self) -> bool {
-        lock(&self.state).midline
-    }
 }
 
 struct Resume<'a>(&'a Mutex<State>);

@@ -84,7 +84,7 @@ impl Talk<'_> {
     async fn say(&mut self, line: &str) {
         let json = self.setup.global.json;
         let ended = self.session.answer(line, &mut self.show, json).await;
-        self.setup.workspace.helve().learn(&self.session.chosen, self.session.agent.strategy());
+        self.session.learn(self.setup.workspace);
         self.keep();
         match ended {
             Ok(_) | Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {}

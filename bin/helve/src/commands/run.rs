@@ -27,7 +27,7 @@ pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<Exi
         let mut session = Session::open(&setup).await?;
         let mut show = Show::new(spinner.clone());
         let ended = session.answer(&input, &mut show, global.json).await;
-        workspace.helve().learn(&session.chosen, session.agent.strategy());
+        session.learn(workspace);
         session::ended(ended, global.json)
     })
 }

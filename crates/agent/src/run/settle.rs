@@ -244,6 +244,7 @@ impl Run {
         }
         effects.push(Effect::Persist);
         if let Some(text) = ended {
+            // Without last words, what was said so far is the answer.
             self.turn.text = text.to_string();
             return self.end(EndOfRun::Stopped, effects);
         }

@@ -135,6 +135,7 @@ mod tests {
             idempotent: true,
             exclusive: true,
             concurrency: NonZeroU32::new(3),
+            ends_run: false,
         };
         assert_eq!(rules, Ok(expected));
         let cached = read(json!({"cache": {"ttl": 1.5, "per_caller": true}})).expect("rules").cache;

@@ -44,12 +44,13 @@ impl Tool<'_> {
             quote_spanned!(span=> cache: ::core::option::Option::Some(#private::CacheRule { ttl: #ttl, per_caller: #per_caller }),)
         });
         let idempotent = attributes.idempotent.iter().map(|_| quote_spanned!(span=> idempotent: true,));
+        let ends_run = attributes.ends_run.iter().map(|_| quote_spanned!(span=> ends_run: true,));
         let exclusive = attributes.exclusive.iter().map(|_| quote_spanned!(span=> exclusive: true,));
         let concurrency =
             attributes.concurrency.iter().map(|most| quote_spanned!(span=> concurrency: ::core::num::NonZeroU32::new(#most),));
         quote_spanned! {span=>
             #private::Rules {
-                #(#permission)* #(#mode)* #(#timeout)* #(#retries)* #(#cache)* #(#idempotent)* #(#exclusive)* #(#concurrency)*
+                #(#permission)* #(#mode)* #(#timeout)* #(#retries)* #(#cache)* #(#idempotent)* #(#exclusive)* #(#concurrency)* #(#ends_run)*
                 ..#private::Rules::default()
             }
         }
