@@ -184,6 +184,7 @@ impl Agent {
 
     /// Begins another conversation, and gives back the last.
     pub fn reset(&mut self) -> Conversation {
+        self.0.tool_calls.clear();
         std::mem::take(&mut self.0.conversation)
     }
 

@@ -61,6 +61,7 @@ impl<'a> Driver<'a> {
             progress = Some(heard);
         }
         let around = Around { executor: parts.executor.clone(), toolkit: Toolkit::default(), cx: cx.with_cancel(cancel.clone()) };
+        let run = run.watched(outbox.is_some());
         Self {
             parts,
             run,

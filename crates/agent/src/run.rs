@@ -70,6 +70,9 @@ pub struct Run {
     /// Whether an answer that broke off was asked for once more.
     asked_again: bool,
     seq: u64,
+    /// Whether anyone is told what happens.
+    #[serde(skip)]
+    watched: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,7 +207,15 @@ impl Run {
             waiting_told: false,
             asked_again: false,
             seq: 0,
+            watched: false,
         }
+    }
+
+    /// The same run, whose larger events are worth making because someone is told of them.
+    #[must_use]
+    pub fn watched(mut self, watched: bool) -> Self {
+        self.watched = watched;
+        self
     }
 
     /// Names it.

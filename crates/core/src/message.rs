@@ -126,7 +126,7 @@ pub struct SaidCall {
     /// The tool's name as the model wrote it.
     pub tool: Arc<str>,
     /// The arguments: one JSON object, as the model wrote it where that was one.
-    pub arguments: Arc<str>,
+    pub arguments: String,
 }
 
 impl SaidCall {
@@ -173,21 +173,30 @@ pub enum Part {
 
 /// Something that never changes, in the form of a wire: written for the first wire that asks, and kept.
 #[derive(Clone, Default)]
-pub struct Written(OnceLock<(&'static str, Arc<[u8]>)>);
+pub struct Written(OnceLock<(&'static str, Vec<u8>)>);
 
 impl Written {
     /// Appends the form that `wire` knows. `write` must always write the same for the same wire.
     pub fn append(&self, wire: &'static str, into: &mut Vec<u8>, write: impl Fn(&mut Vec<u8>)) {
-        let (known, bytes) = self.0.get_or_init(|| {
-            let mut bytes = Vec::new();
-            write(&mut bytes);
-            (wire, bytes.into())
-        });
+        let (known, bytes) = self.get(wire, &write);
         if *known == wire {
             into.extend_from_slice(bytes);
         } else {
             write(into);
         }
+    }
+
+    /// How much room the form that `wire` knows takes; a guess where another wire came first.
+    pub fn room(&self, wire: &'static str, write: impl Fn(&mut Vec<u8>)) -> usize {
+        self.get(wire, &write).1.len()
+    }
+
+    fn get(&self, wire: &'static str, write: &impl Fn(&mut Vec<u8>)) -> &(&'static str, Vec<u8>) {
+        self.0.get_or_init(|| {
+            let mut bytes = Vec::new();
+            write(&mut bytes);
+            (wire, bytes)
+        })
     }
 }
 

@@ -15,8 +15,10 @@ use crate::wire::{EventReader, Wire};
 
 /// Of an answer that is no success, only this much is read.
 const ERROR_BYTES: usize = 64 << 10;
-/// A group of pieces is given away when it holds this much text.
-const GROUP_BYTES: usize = 64 << 10;
+/// No more room than this is made for an answer on the word of its head.
+const LARGEST_GUESS: usize = 4 << 20;
+/// A group of pieces is given away when there are this many.
+const GROUP: usize = 256;
 /// Nobody waits longer than this for a provider that asks for patience.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -173,7 +175,8 @@ impl Inner {
         }
         let next = |answer: Result<Option<Bytes>, _>| answer.map_err(|error| failure::of_fetch(&error));
         let first = next(answer.chunk().await)?.unwrap_or_default();
-        let mut body = Vec::new();
+        let announced = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let mut body = Vec::with_capacity(if announced > first.len() { announced.min(LARGEST_GUESS) } else { 0 });
         while let Some(chunk) = next(answer.chunk().await)? {
             if body.is_empty() {
                 body.extend_from_slice(&first);
@@ -220,7 +223,7 @@ impl PollDeltas for Source {
             match self.answer.poll_chunk(cx) {
                 Poll::Ready(Ok(Some(chunk))) => {
                     self.events.feed(&chunk, &mut sink)?;
-                    if into.bytes() >= GROUP_BYTES {
+                    if into.len() >= GROUP {
                         return Poll::Ready(Ok(true));
                     }
                 }

@@ -195,9 +195,9 @@ mod tests {
         let inner = spinner.clone();
         assert_eq!(spinner.suspend(|| inner.suspend(|| lock(&inner.state).suspended)), 2);
         assert_eq!(lock(&spinner.state).suspended, 0);
-        assert!(!spinner.is_midline());
+        assert!(!lock(&spinner.state).midline);
         spinner.write("");
         lock(&spinner.state).midline = true;
-        assert!(spinner.is_midline());
+        assert!(lock(&spinner.state).midline);
     }
 }

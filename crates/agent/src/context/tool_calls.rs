@@ -1,5 +1,6 @@
 //! The built-in context: which tools there are, what was called, what came of it, and what is still running.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use helve_core::{CallId, Mode, Outcome, Status};
@@ -9,7 +10,9 @@ use helve_tools::Toolkit;
 use super::{Context, ContextError};
 
 /// How many calls are remembered.
-const REMEMBERED: usize = 200;
+const REMEMBERED: usize = 100;
+/// How much of each result is.
+const KEPT: usize = 1000;
 
 /// One call and what came of it.
 #[derive(Debug, Clone)]
@@ -18,8 +21,12 @@ pub struct ToolCallRecord {
     pub call_id: CallId,
     /// The tool's name.
     pub tool: Arc<str>,
-    /// What came of it so far.
-    pub outcome: Outcome,
+    /// Whether its result is still to come.
+    pub pending: bool,
+    /// Whether it ended well.
+    pub success: bool,
+    /// The beginning of what the model read.
+    pub text: Arc<str>,
 }
 
 /// Tells the model how background tools are used and which calls are still running. What a native model knows
@@ -32,7 +39,7 @@ struct State {
     language: Language,
     background: Vec<Arc<str>>,
     definitions: Vec<Arc<str>>,
-    calls: Vec<ToolCallRecord>,
+    calls: VecDeque<ToolCallRecord>,
 }
 
 impl ToolCallContext {
@@ -59,22 +66,23 @@ impl ToolCallContext {
     /// The latest calls with what came of them so far, oldest first.
     #[must_use]
     pub fn calls(&self) -> Vec<ToolCallRecord> {
-        self.state().calls.clone()
+        self.state().calls.iter().cloned().collect()
     }
 
     /// The background calls whose results are still to come.
     #[must_use]
     pub fn pending(&self) -> Vec<ToolCallRecord> {
-        self.state().calls.iter().filter(|call| is_pending(call)).cloned().collect()
+        self.state().calls.iter().filter(|call| call.pending).cloned().collect()
+    }
+
+    /// Forgets all calls, because another conversation begins.
+    pub(crate) fn clear(&self) {
+        self.state().calls.clear();
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn is_pending(call: &ToolCallRecord) -> bool {
-    matches!(call.outcome.status, Status::Accepted)
 }
 
 impl Context for ToolCallContext {
@@ -84,7 +92,7 @@ impl Context for ToolCallContext {
 
     fn render(&self) -> Result<Option<String>, ContextError> {
         let state = self.state();
-        let pending: Vec<&ToolCallRecord> = state.calls.iter().filter(|call| is_pending(call)).collect();
+        let pending: Vec<&ToolCallRecord> = state.calls.iter().filter(|call| call.pending).collect();
         if state.background.is_empty() && pending.is_empty() {
             return Ok(None);
         }
@@ -114,14 +122,16 @@ impl Context for ToolCallContext {
 
     fn on_tool_call(&mut self, outcome: &Outcome) -> Result<(), ContextError> {
         let mut state = self.state();
-        let record = ToolCallRecord { call_id: outcome.call_id, tool: outcome.tool.clone(), outcome: outcome.clone() };
-        match state.calls.iter_mut().find(|call| call.call_id == outcome.call_id) {
+        let text = outcome.text();
+        let text = text[..text.floor_char_boundary(KEPT)].into();
+        let pending = matches!(outcome.status, Status::Accepted);
+        let record = ToolCallRecord { call_id: outcome.call_id, tool: outcome.tool.clone(), pending, success: outcome.success(), text };
+        match state.calls.iter_mut().rev().find(|call| call.pending && call.call_id == outcome.call_id) {
             Some(known) => *known = record,
-            None => state.calls.push(record),
+            None => state.calls.push_back(record),
         }
         if state.calls.len() > REMEMBERED {
-            let oldest = state.calls.iter().position(|call| !is_pending(call)).unwrap_or(0);
-            state.calls.remove(oldest);
+            state.calls.pop_front();
         }
         Ok(())
     }

@@ -16,8 +16,8 @@ use crate::strategy::{Carrier, Strategy};
 /// What the model is doing.
 pub(super) enum Work<'m> {
     Idle,
-    Opening(BoxFuture<'m, Result<ModelStream, ModelError>>, Reader),
-    Speaking(ModelStream, Reader),
+    Opening(BoxFuture<'m, Result<ModelStream, ModelError>>, Box<Reader>),
+    Speaking(ModelStream, Box<Reader>),
 }
 
 /// What the model did.
@@ -48,7 +48,7 @@ impl Work<'_> {
 
 impl Driver<'_> {
     /// The request of this turn, and who reads its answer.
-    pub(super) fn request(&mut self, model: &dyn LanguageModel) -> Result<(ModelRequest, Reader), AgentError> {
+    pub(super) fn request(&mut self, model: &dyn LanguageModel) -> Result<(ModelRequest, Box<Reader>), AgentError> {
         let toolkit = self.parts.toolkit()?;
         if self.run.turns() > 1 {
             self.tell_changes(&toolkit);
@@ -76,7 +76,7 @@ impl Driver<'_> {
         let reader = carrier.reader(&self.parts.tables.of(tools));
         let (turn, messages, tools, strategy) = (self.run.turns(), request.messages.len(), tools.len(), self.run.strategy().name().into());
         self.emit(EventData::ModelRequested { turn, messages, tools, strategy });
-        Ok((request, reader))
+        Ok((request, Box::new(reader)))
     }
 
     fn tell_changes(&mut self, now: &helve_tools::Toolkit) {
@@ -135,7 +135,7 @@ impl Driver<'_> {
     }
 
     /// The answer is over.
-    fn over(&mut self, end: EndReason, reader: Reader) {
+    fn over(&mut self, end: EndReason, reader: Box<Reader>) {
         reader.finish(end == EndReason::Length, &mut |event| self.said(event));
         if self.run.strategy() == Strategy::Structured && !self.run.words().is_empty() {
             let words = self.run.words();

@@ -24,7 +24,7 @@ impl Run {
         // An id that was used before would make two results look like one.
         let model_id = self.model_ids.insert(model_id.clone()).then_some(model_id);
         let arguments = call.written.unwrap_or_else(|| Value::Object(call.arguments.clone()).to_string());
-        let said = SaidCall { id: CallId::mint(), model_id, tool: wire_name(&call.name), arguments: arguments.into() };
+        let said = SaidCall { id: CallId::mint(), model_id, tool: wire_name(&call.name), arguments };
         let wanted =
             ToolCall { id: said.id, tool: call.name.into(), arguments: Value::Object(call.arguments), model_id: said.model_id.clone() };
         self.turn.rescued |= rescued;
@@ -50,8 +50,10 @@ impl Run {
         let slot = &mut self.turn.slots[place];
         let State::Held(call) = std::mem::replace(&mut slot.state, State::Running) else { return };
         self.calls += 1;
-        let (call_id, tool, arguments) = (call.id, call.tool.clone(), call.arguments.clone());
-        effects.push(Effect::Emit(EventData::ToolRequested { call_id, tool, arguments }));
+        if self.watched {
+            let (call_id, tool, arguments) = (call.id, call.tool.clone(), call.arguments.clone());
+            effects.push(Effect::Emit(EventData::ToolRequested { call_id, tool, arguments }));
+        }
         let refusal = match &choice {
             ToolChoice::None => Some("tools must not be called now; answer without them".to_owned()),
             ToolChoice::Specific(only) if **only != *call.tool => Some(format!("only `{only}` may be called now")),
@@ -76,9 +78,11 @@ impl Run {
         {
             self.turn.text = answer;
         }
-        let calls = self.turn.slots.iter().map(|slot| slot.said.clone()).collect();
-        let text = self.turn.text.as_str().into();
-        effects.push(Effect::Emit(EventData::ModelResponded { turn: self.turns, text, calls, end, usage: self.turn.usage }));
+        if self.watched {
+            let calls = self.turn.slots.iter().map(|slot| slot.said.clone()).collect();
+            let text = self.turn.text.as_str().into();
+            effects.push(Effect::Emit(EventData::ModelResponded { turn: self.turns, text, calls, end, usage: self.turn.usage }));
+        }
         if self.turn.rescued && self.strategy == Strategy::Native && !self.fall_back("the model wrote its call as text", effects) {
             let message = "the model wrote its call as text instead of calling the function".to_owned();
             return self.fail(ModelError::Unsupported { feature: Feature::Tools, message }.into(), effects);
@@ -285,18 +289,21 @@ impl Run {
             text.push_str(&broken.raw);
         }
         let reasoning = Some(turn.reasoning).filter(|thoughts| !thoughts.is_empty()).map(Into::into);
-        let done: Vec<Slot> = turn.slots.into_iter().filter(Slot::is_done).collect();
-        if text.is_empty() && done.is_empty() {
+        let (mut calls, mut results) = (Vec::new(), Vec::new());
+        for slot in turn.slots {
+            let State::Done { text, success } = slot.state else { continue };
+            let (call_id, model_id, tool, untrusted) =
+                (slot.said.id, slot.said.model_id.clone(), slot.said.tool.clone(), slot.facts.untrusted);
+            results.push(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text, success, untrusted })));
+            calls.push(slot.said);
+        }
+        if text.is_empty() && calls.is_empty() {
             return;
         }
-        let calls = done.iter().map(|slot| slot.said.clone()).collect();
-        self.messages.push(Arc::new(Message::new(MessageBody::Assistant { text: text.into(), reasoning, calls, kept: turn.kept })));
-        for slot in done {
-            let State::Done { text, success } = slot.state else { continue };
-            let SaidCall { id: call_id, model_id, tool, .. } = slot.said;
-            let untrusted = slot.facts.untrusted;
-            self.messages.push(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text, success, untrusted })));
-        }
+        // Parts that the provider counts by its calls fit only if all its calls are there.
+        let kept = turn.kept.filter(|_| turn.malformed.is_empty());
+        self.messages.push(Arc::new(Message::new(MessageBody::Assistant { text: text.into(), reasoning, calls, kept })));
+        self.messages.append(&mut results);
     }
 
     /// Stops everything: calls that were announced get their outcome, and what was said stays said.

@@ -142,10 +142,10 @@ impl Deltas {
         self.pieces.is_empty()
     }
 
-    /// How many bytes of text they hold.
+    /// How many there are.
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.text.len()
+    pub fn len(&self) -> usize {
+        self.pieces.len()
     }
 
     /// Takes all pieces out; the room stays.

@@ -18,6 +18,9 @@ pub(super) fn write(wire: OpenAiChat, model: &str, request: &ModelRequest) -> Ve
     let into = body.open("messages");
     into.push(b'[');
     let name = if wire.thoughts_back { "openai_chat+thoughts" } else { "openai_chat" };
+    let room: usize =
+        request.messages.iter().map(|message| message.written().room(name, |bytes| write_message(message.body(), wire, bytes))).sum();
+    into.reserve(room + room / 64 + 2048);
     for (place, message) in request.messages.iter().enumerate() {
         comma(into, place);
         message.written().append(name, into, |bytes| write_message(message.body(), wire, bytes));
