@@ -141,7 +141,13 @@ impl<'a> Driver<'a> {
                 Some(event) = heard(&mut self.progress) => self.emit(event),
                 Some(settled) = self.calls.next() => self.settled(settled),
                 Some((question, answer)) = self.people.next(), if !self.people.is_empty() => self.answered(question, answer, "user"),
-                event = work.next(&mut deltas), if !matches!(work, Work::Idle) => self.model_event(event, &mut work, &deltas),
+                event = work.next(&mut deltas), if !matches!(work, Work::Idle) => {
+                    self.model_event(event, &mut work, &deltas);
+                    if matches!(work, Work::Idle) {
+                        // A whole answer may be large, and is not needed while tools run.
+                        deltas = Deltas::default();
+                    }
+                }
             }
         }
     }

@@ -173,18 +173,13 @@ impl Inner {
                 None => ModelStream::new(source),
             });
         }
-        let next = |answer: Result<Option<Bytes>, _>| answer.map_err(|error| failure::of_fetch(&error));
-        let first = next(answer.chunk().await)?.unwrap_or_default();
         let announced = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-        let mut body = Vec::with_capacity(if announced > first.len() { announced.min(LARGEST_GUESS) } else { 0 });
-        while let Some(chunk) = next(answer.chunk().await)? {
-            if body.is_empty() {
-                body.extend_from_slice(&first);
-            }
+        let mut body = Vec::with_capacity(announced.min(LARGEST_GUESS));
+        while let Some(chunk) = answer.chunk().await.map_err(|error| failure::of_fetch(&error))? {
             body.extend_from_slice(&chunk);
         }
         let mut deltas = Deltas::default();
-        self.wire.from_wire(if body.is_empty() { &first } else { &body }, &mut deltas)?;
+        self.wire.from_wire(&body, &mut deltas)?;
         Ok(ModelStream::whole(match price {
             Some(price) => priced(&deltas, price),
             None => deltas,
