@@ -132,6 +132,7 @@ pub enum Input<'a> {
 
 /// What a run must know of a tool that is called.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 pub struct ToolFacts {
     /// A call may begin while the model still speaks.
     pub early: bool,

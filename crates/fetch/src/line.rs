@@ -251,7 +251,7 @@ impl Clock {
             if quiet >= self.limit {
                 return Poll::Ready(());
             }
-            self.sleep.as_mut().reset(tokio::time::Instant::now() + (self.limit - quiet));
+            self.sleep.as_mut().reset(tokio::time::Instant::now() + self.limit.saturating_sub(quiet));
         }
     }
 }

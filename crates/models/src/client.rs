@@ -20,7 +20,7 @@ const LARGEST_GUESS: usize = 4 << 20;
 /// A group of pieces is given away when there are this many.
 const GROUP: usize = 256;
 /// Nobody waits longer than this for a provider that asks for patience.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// How a model is reached.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl Default for ModelOptions {
         Self {
             key: None,
             reach: Reach::Any,
-            patience: Patience { first_byte: Duration::from_secs(300), idle: Duration::from_secs(120), bytes: 256 << 20 },
+            patience: Patience { first_byte: Duration::from_mins(5), idle: Duration::from_mins(2), bytes: 256 << 20 },
             retries: 3,
             price: None,
             headers: HeaderMap::new(),
@@ -213,8 +213,8 @@ impl PollDeltas for Source {
             return Poll::Ready(Ok(false));
         }
         loop {
-            let (reader, mut sink_into) = (&mut self.reader, &mut *into);
-            let mut sink = |name: &str, data: &[u8]| reader.event(name, data, &mut sink_into);
+            let (reader, sink_into) = (&mut self.reader, &mut *into);
+            let mut sink = |name: &str, data: &[u8]| reader.event(name, data, sink_into);
             match self.answer.poll_chunk(cx) {
                 Poll::Ready(Ok(Some(chunk))) => {
                     self.events.feed(&chunk, &mut sink)?;

@@ -22,6 +22,7 @@ pub trait Wire: Send + Sync + 'static {
     ///
     /// # Errors
     /// Where it is none, or says that something went wrong.
+    #[expect(clippy::wrong_self_convention, reason = "the counterpart of `to_wire`")]
     fn from_wire(&self, body: &[u8], into: &mut Deltas) -> Result<(), ModelError>;
 
     /// Reads an answer that comes in events.

@@ -12,6 +12,7 @@ use super::Driver;
 use crate::run::Input;
 
 /// What came of a call: its outcome, or a question to a person.
+#[expect(clippy::large_enum_variant, reason = "almost every call is over")]
 pub(super) enum Settled {
     Over(Outcome),
     Asks(Box<Question>),
@@ -68,14 +69,12 @@ impl Calls {
         };
         let place = self.running.iter().position(|(id, ..)| *id == task)?;
         let (_, call_id, _, tool) = self.running.swap_remove(place);
-        Some(match ended {
-            Ok((_, settled)) => settled,
+        let Ok((_, settled)) = ended else {
             // It panicked outside the tool, in a layer, and still owes an outcome.
-            Err(_) => {
-                let lost = ToolError::new(ErrorKind::Failed, "the call ended without a result");
-                Settled::Over(Outcome { call_id, tool, status: Status::Done(Err(lost)), duration: Duration::ZERO })
-            }
-        })
+            let lost = ToolError::new(ErrorKind::Failed, "the call ended without a result");
+            return Some(Settled::Over(Outcome { call_id, tool, status: Status::Done(Err(lost)), duration: Duration::ZERO }));
+        };
+        Some(settled)
     }
 
     pub(super) fn is_empty(&self) -> bool {

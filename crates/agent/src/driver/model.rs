@@ -165,7 +165,7 @@ impl Driver<'_> {
                 self.emit(EventData::CallDelta { index, tool: Some(name.to_owned()), arguments: String::new() });
             }
             Said::ArgsDelta { index, text } if listening => {
-                self.emit(EventData::CallDelta { index, tool: None, arguments: text.to_owned() })
+                self.emit(EventData::CallDelta { index, tool: None, arguments: text.to_owned() });
             }
             Said::Call(call) => {
                 let rescued = !event.span.is_empty() && self.run.strategy() == Strategy::Native;

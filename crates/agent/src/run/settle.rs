@@ -113,9 +113,11 @@ impl Run {
     /// Nothing but calls that could not be read: the model is told once, then another way is tried.
     fn correct(&mut self, effects: &mut Vec<Effect>) {
         let broken = self.turn.malformed[0].clone();
-        let native = self.strategy == Strategy::Native;
         self.corrections += 1;
-        if (native || self.corrections > 1) && !self.fall_back("the model's call could not be read", effects) && self.corrections > 1 {
+        // A model that is new to its form gets one more chance in it; one that should know its own wire does not.
+        let again = self.corrections > 1;
+        let tries_another = (again || self.strategy == Strategy::Native) && self.fall_back("the model's call could not be read", effects);
+        if again && !tries_another {
             let error = format!("the model's calls could not be read, also after it was told: {}", broken.error);
             self.close_turn();
             return self.fail(AgentError::ParseError(error), effects);
