@@ -89,7 +89,7 @@ impl Talk<'_> {
         match ended {
             Ok(_) | Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {}
             other => {
-                if let Err(failure) = session::ended(other, json) {
+                if let Err(failure) = self.session.ended(other) {
                     let _ = failure.show(json);
                 }
             }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use crate::chat::editor::Editor;
-use crate::chat::session::{self, Session, Setup};
+use crate::chat::session::{Session, Setup};
 use crate::chat::show::Show;
 use crate::chat::spinner::Spinner;
 use crate::cli::{self, Approve, Global};
@@ -28,7 +28,7 @@ pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<Exi
         let mut show = Show::new(spinner.clone());
         let ended = session.answer(&input, &mut show, global.json).await;
         session.learn(workspace);
-        session::ended(ended, global.json)
+        session.ended(ended)
     })
 }
 
