@@ -241,6 +241,12 @@ impl Run {
         &self.messages
     }
 
+    /// What it may do, and how it began.
+    #[must_use]
+    pub fn settings(&self) -> &RunSettings {
+        &self.settings
+    }
+
     /// How calls are carried now.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
