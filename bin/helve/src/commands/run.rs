@@ -19,7 +19,7 @@ const MAX_INPUT: u64 = 16 << 20;
 /// Answers one request.
 pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let input = input(&run.prompt)?;
-    workspace.settle();
+    super::show_errors(workspace);
     let spinner = Spinner::new();
     let editor = (run.approve == Approve::Ask && terminal::can_ask() && !global.json).then(|| Arc::new(Mutex::new(Editor::new(None, &[]))));
     let setup = Setup { global, workspace, agent: run.agent.as_deref(), approve: run.approve, editor, spinner: &spinner };
