@@ -6,7 +6,7 @@ use helve_testkit::{Reply, Request, Script};
 use serde_json::json;
 
 use crate::folder::echo;
-use crate::scene::Scene;
+use crate::scene::{NAP, Scene, dies};
 
 const CLERK: &str = "name: clerk\ninstructions: You count beans.\ntools: [calculate]\n";
 
@@ -99,12 +99,12 @@ fn limits_end_a_run_with_their_name() {
 
 #[test]
 fn time_ends_a_run_in_the_middle_of_a_call() {
-    let nap = "name: nap\ndescription: Sleeps.\ncommand: [sleep, \"30\"]\n";
-    let scene = Scene::new(Reply::calls([("nap", json!({}))])).with("tools/builtin/nap.yaml", nap);
+    let scene = Scene::new(Reply::calls([("nap", json!({}))])).with(NAP.0, NAP.1);
     let scene = scene.with("agents/a.yaml", "name: a\ntools: [nap]\nlimits: {timeout: 1s}\n");
     let ran = scene.events(&["--approve", "yes", "sleep"]);
     assert_eq!((ran.code, ran.end().0.as_str(), ran.calls()[0].2.as_str()), (Some(1), "time_budget", "cancelled"), "{}", ran.stderr);
     assert!(ran.took < Duration::from_secs(5), "{:?}", ran.took);
+    assert!(dies(&scene.nap()), "what the tool started");
 }
 
 #[test]

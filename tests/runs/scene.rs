@@ -84,6 +84,18 @@ impl Scene {
         alone(self.project.command(arguments), &self.project)
     }
 
+    /// The process of the tool that sleeps, once it does.
+    pub fn nap(&self) -> String {
+        let (file, begun) = (self.project.folder.path().join("nap.pid"), Instant::now());
+        loop {
+            match std::fs::read_to_string(&file) {
+                Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+                _ => assert!(begun.elapsed() < LONGEST, "it does not sleep"),
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// What the model was told of the results of its calls, in its last request.
     pub fn told(&self) -> Vec<String> {
         let last = self.server.requests().last().cloned().expect("a request");
@@ -92,12 +104,28 @@ impl Scene {
     }
 }
 
+/// A tool that sleeps, after it wrote down which process it is.
+pub const NAP: (&str, &str) =
+    ("tools/builtin/nap.yaml", "name: nap\ndescription: Sleeps.\ncommand: [sh, -c, \"echo $$ > nap.pid; exec sleep 30\"]\n");
+
 /// A command without anything of the machine's environment but its programs.
 pub fn alone(mut command: Command, project: &Project) -> Command {
     let kept: Vec<_> = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
     command.env_clear().envs(kept).env("HOME", project.state.path());
     command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     command
+}
+
+/// Whether a process dies, soon if not now.
+pub fn dies(process: &str) -> bool {
+    let lives = || Command::new("kill").args(["-0", process]).stderr(Stdio::null()).status().expect("kill").success();
+    for _ in 0..200 {
+        if !lives() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    false
 }
 
 /// A run under way.

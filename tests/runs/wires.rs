@@ -7,7 +7,7 @@ use helve_testkit::{Call, CallPieces, Reply, Request, Script, Turn};
 use serde_json::{Value, json};
 
 use crate::folder::{Project, echo, stderr};
-use crate::scene::{KEY, Ran, Running, Scene, alone};
+use crate::scene::{KEY, NAP, Ran, Running, Scene, alone, dies};
 
 const PROVIDERS: [&str; 4] = ["openai_compatible", "openai_responses", "anthropic", "gemini"];
 
@@ -165,19 +165,20 @@ fn a_call_that_must_be_confirmed_waits_is_made_or_is_not() {
 #[test]
 fn an_interrupted_run_ends_at_once_and_in_good_order() {
     let slow = || Reply::text("one two three four").with_pause(Duration::from_millis(150));
-    let sleeping = "name: nap\ndescription: Sleeps.\ncommand: [sleep, \"30\"]\n";
     let cases: [(Reply, &str); 3] =
         [(slow(), "text_delta"), (Reply::silence(), "model_requested"), (Reply::calls([("nap", json!({}))]), "\"tool_start\"")];
     for (reply, until) in cases {
-        let scene = Scene::new(reply).with("tools/builtin/nap.yaml", sleeping);
+        let scene = Scene::new(reply).with(NAP.0, NAP.1);
         let mut running = scene.start(&["--json", "--approve", "yes", "go"], "");
         running.wait_for(until);
+        let nap = until.contains("tool_start").then(|| scene.nap());
         running.interrupt();
         let mut ran = running.finish();
         ran.read_events();
         assert_eq!((ran.code, ran.end().0.as_str()), (Some(130), "cancelled"), "{until}: {}", ran.stderr);
         assert!(ran.took < Duration::from_secs(5), "{until}: {:?}", ran.took);
         assert!(ran.calls().iter().all(|(_, _, came)| came == "cancelled"), "{:?}", ran.calls());
+        assert!(nap.is_none_or(|nap| dies(&nap)), "what the tool started");
     }
 }
 
