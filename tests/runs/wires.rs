@@ -114,6 +114,18 @@ fn a_pipe_gets_only_the_answer() {
     assert!(nothing.stderr.contains("nothing to answer") && nothing.stderr.contains("hint:"), "{}", nothing.stderr);
 }
 
+/// A tool that ends the run: its words are the answer, or else what was said so far. The model is not asked again.
+#[test]
+fn a_tool_may_have_the_last_word() {
+    for (arguments, answer) in [(json!({"text": "Good night."}), "Good night."), (json!({}), "That was all.")] {
+        let calls = || Reply::calls([("stop_response", arguments.clone())]).with_text("That was all.");
+        let scene = Scene::new([calls(), calls()]);
+        let ran = scene.events(&["bye"]);
+        assert_eq!((ran.code, ran.end()), (Some(0), ("stopped".into(), answer.into())), "{}", ran.stderr);
+        assert_eq!((scene.run(&["bye"]).stdout, scene.server.requests().len()), (format!("{answer}\n"), 2));
+    }
+}
+
 /// `helve run … | true`: nobody reads the answer, and that is no reason to panic.
 #[test]
 fn a_reader_who_left_is_no_error() {
