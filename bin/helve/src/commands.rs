@@ -19,12 +19,19 @@ use std::fmt::Write;
 use helve::{Diagnostic, Severity, printable};
 
 use crate::terminal::{self, BAD, CAREFUL, FAINT, styled};
+use crate::workspace::Workspace;
 
 /// Shows what is wrong with a project, on stderr.
 fn show_diagnostics(diagnostics: &[Diagnostic]) {
     for diagnostic in diagnostics {
         terminal::note(&in_colour(diagnostic));
     }
+}
+
+/// Shows what could not be read of a project, on stderr: whoever runs it should know that something is missing.
+fn show_errors(workspace: &Workspace) {
+    let errors = workspace.diagnostics().into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+    show_diagnostics(&errors.collect::<Vec<_>>());
 }
 
 /// A diagnostic as a person reads it: what, where, the line, what would be right.

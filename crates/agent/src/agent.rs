@@ -48,7 +48,7 @@ pub(crate) struct Parts {
     pub(crate) tool_calls: ToolCallContext,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) conversation: Conversation,
-    /// The strategy that worked last.
+    /// The strategy that worked after another did not.
     pub(crate) learned: Option<Strategy>,
 }
 
@@ -220,7 +220,7 @@ impl Agent {
         &self.0.tool_calls
     }
 
-    /// How calls were carried last.
+    /// How calls are carried since another way did not work; nothing where that never happened.
     #[must_use]
     pub fn strategy(&self) -> Option<Strategy> {
         self.0.learned

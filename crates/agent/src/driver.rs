@@ -178,7 +178,10 @@ impl<'a> Driver<'a> {
         let conversation = &mut self.parts.conversation;
         let known = conversation.messages.len();
         conversation.messages.extend_from_slice(self.run.messages().get(known..).unwrap_or_default());
-        self.parts.learned = Some(self.run.strategy());
+        // What was chosen is no experience; what had to be changed is.
+        if self.run.strategy() != self.run.settings().strategy {
+            self.parts.learned = Some(self.run.strategy());
+        }
     }
 
     fn emit(&mut self, data: EventData) {

@@ -110,7 +110,12 @@ pub enum Input<'a> {
     /// The model ended its answer.
     ModelEnded(EndReason),
     /// The model did not answer, or its answer broke off.
-    ModelFailed(ModelError),
+    ModelFailed {
+        /// Why.
+        error: ModelError,
+        /// Whether its answer had begun; what failed before was repeated already, where that may help.
+        begun: bool,
+    },
     /// A call ended.
     CallFinished(Outcome),
     /// A call must be confirmed first.
@@ -237,6 +242,12 @@ impl Run {
         &self.messages
     }
 
+    /// What it may do, and how it began.
+    #[must_use]
+    pub fn settings(&self) -> &RunSettings {
+        &self.settings
+    }
+
     /// How calls are carried now.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
@@ -299,7 +310,7 @@ impl Run {
             Input::Malformed(malformed) => self.turn.malformed.push(malformed.into()),
             Input::Usage(usage) => self.turn.usage = usage,
             Input::ModelEnded(end) => self.answered(end, effects),
-            Input::ModelFailed(error) => self.broke_off(error, effects),
+            Input::ModelFailed { error, begun } => self.broke_off(error, begun, effects),
             Input::CallFinished(outcome) => self.finished(outcome, effects),
             Input::CallWaits(question) => self.waits(question, effects),
             Input::Answered { approval, decision, by } => {

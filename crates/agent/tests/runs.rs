@@ -4,7 +4,7 @@
 
 use futures_util::StreamExt;
 use helve_agent::{Agent, AgentError, AgentOptions, ScriptedModel};
-use helve_core::{EndOfRun, EventData, MessageBody, ToolChoice, tool};
+use helve_core::{EndOfRun, EndReason, EventData, MessageBody, ModelDelta, ToolChoice, tool};
 use serde_json::json;
 
 /// Adds two numbers.
@@ -30,6 +30,16 @@ async fn a_call_is_run_and_its_result_is_told() {
     let MessageBody::Tool { text, success: true, .. } = asked[1].messages.last().expect("a message").body() else { panic!("a result") };
     assert_eq!(&**text, "5");
     assert_eq!(agent.conversation().messages.len(), 4);
+}
+
+#[tokio::test]
+async fn the_answer_is_what_was_said_last() {
+    let mut deltas = helve_core::Deltas::default();
+    deltas.push(ModelDelta::Text("Let me see."));
+    deltas.push(ModelDelta::Call { index: Some(0), id: Some("a"), name: Some("add"), arguments: r#"{"a": 2, "b": 3}"# });
+    deltas.push(ModelDelta::End(EndReason::Calls));
+    let mut agent = agent(ScriptedModel::new().gives(deltas).says("It is 5."));
+    assert_eq!(agent.run("2 + 3?").await.expect("an answer").text, "It is 5.");
 }
 
 #[tokio::test]

@@ -167,7 +167,7 @@ impl Inner {
     async fn read(&self, mut answer: Answer) -> Result<ModelStream, ModelError> {
         let price = self.options.price;
         if answer.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("text/event-stream")) {
-            let source = Source { answer, events: Events::default(), reader: self.wire.events(), over: false };
+            let source = Source { answer, events: Events::default(), reader: self.wire.events(), over: false, failed: None };
             return Ok(match price {
                 Some(price) => ModelStream::new(Priced { source, price, raw: Deltas::default() }),
                 None => ModelStream::new(source),
@@ -205,13 +205,33 @@ struct Source {
     events: Events,
     reader: Box<dyn EventReader>,
     over: bool,
+    /// A failure that is told after what came before it.
+    failed: Option<ModelError>,
 }
 
 impl PollDeltas for Source {
     fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Err(error));
+        }
         if self.over {
             return Poll::Ready(Ok(false));
         }
+        let polled = self.poll_answer(cx, into);
+        if let Poll::Ready(Err(error)) = polled {
+            self.over = true;
+            if into.is_empty() {
+                return Poll::Ready(Err(error));
+            }
+            self.failed = Some(error);
+            return Poll::Ready(Ok(true));
+        }
+        polled
+    }
+}
+
+impl Source {
+    fn poll_answer(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
         loop {
             let (reader, sink_into) = (&mut self.reader, &mut *into);
             let mut sink = |name: &str, data: &[u8]| reader.event(name, data, sink_into);
@@ -228,10 +248,7 @@ impl PollDeltas for Source {
                     self.reader.finish(into)?;
                     return Poll::Ready(Ok(!into.is_empty()));
                 }
-                Poll::Ready(Err(error)) => {
-                    self.over = true;
-                    return Poll::Ready(Err(failure::of_fetch(&error)));
-                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(failure::of_fetch(&error))),
                 Poll::Pending if into.is_empty() => return Poll::Pending,
                 Poll::Pending => return Poll::Ready(Ok(true)),
             }

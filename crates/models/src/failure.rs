@@ -103,8 +103,11 @@ fn judge(status: u16, said: &Said, retry_after: Option<Duration>) -> ModelError 
     {
         return ModelError::Auth(message);
     }
+    // Some call every error an `api_error`; where the status blames the request, it is right.
+    let blames_request = (400..500).contains(&status);
     if matches!(status, 408 | 409 | 425 | 429 | 500 | 502..=504 | 520..=529)
-        || named(&["overloaded", "rate_limit", "server_error", "unavailable", "resource_exhausted", "api_error", "internal"])
+        || named(&["overloaded", "rate_limit", "unavailable", "resource_exhausted"])
+        || !blames_request && named(&["server_error", "api_error", "internal"])
     {
         return ModelError::Overloaded { message, retry_after };
     }
@@ -218,6 +221,8 @@ mod tests {
             (503, json!({"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}), "overloaded"),
             (404, json!({"error": {"message": "model 'x' not found", "type": "not_found_error"}}), "model_not_found"),
             (400, json!({"error": {"message": "registry.ollama.ai/library/gemma:2b does not support tools"}}), "unsupported"),
+            (400, json!({"error": {"message": "gemma:2b does not support tools", "type": "api_error", "code": null}}), "unsupported"),
+            (200, json!({"error": {"message": "Internal server error", "type": "api_error"}}), "overloaded"),
             (
                 400,
                 json!({"error": {"message": "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."}}),

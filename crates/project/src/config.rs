@@ -36,6 +36,14 @@ pub struct HelveFile {
     pub limits: Limits,
 }
 
+impl HelveFile {
+    /// The keys and tokens that stand in it.
+    pub fn secrets(&self) -> impl Iterator<Item = SecretString> {
+        let keys = self.models.values().filter_map(|model| model.api_key.clone());
+        keys.chain(self.devices.iter().filter_map(|device| device.token.clone()))
+    }
+}
+
 /// A model by a name of your own.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

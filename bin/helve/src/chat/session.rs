@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use helve::{Agent, AgentError, Answer, Answered, ChosenModel, EndOfRun, ModelChoice, ProjectAgent};
+use helve::{Agent, AgentError, Answer, Answered, ChosenModel, EndOfRun, EventData, ModelChoice, ProjectAgent};
 use serde_json::json;
 
 use super::approver::{Always, TerminalApprover};
@@ -29,6 +29,8 @@ pub struct Session {
     pub chosen: Option<ChosenModel>,
     /// What its file says.
     pub file: Option<ProjectAgent>,
+    /// Whether the last event that was told says how the run ended.
+    pub told: bool,
 }
 
 /// How a session is set up.
@@ -66,12 +68,12 @@ impl Session {
             }),
             (Approve::Ask, None) => agent,
         };
-        Ok(Self { agent, chosen: Some(chosen), file })
+        Ok(Self { agent, chosen: Some(chosen), file, told: false })
     }
 
     /// A session with an agent that is at hand.
     pub fn of(agent: Agent) -> Self {
-        Self { agent, chosen: None, file: None }
+        Self { agent, chosen: None, file: None, told: false }
     }
 
     /// Remembers how calls were carried.
@@ -84,6 +86,7 @@ impl Session {
     /// Answers one request, and shows what happens. Ctrl-C cancels it.
     pub async fn answer(&mut self, input: &str, show: &mut Show, json: bool) -> Result<Answer, AgentError> {
         use futures_util::StreamExt;
+        self.told = false;
         let mut stream = self.agent.run_stream(input).await?;
         let cancel = stream.canceller();
         let mut ticks = tokio::time::interval(TICK);
@@ -91,8 +94,10 @@ impl Session {
             tokio::select! {
                 biased;
                 event = stream.next() => match event {
-                    Some(Ok(event)) if json => print_event(&event),
-                    Some(Ok(event)) => show.event(&event),
+                    Some(Ok(event)) => {
+                        self.told = matches!(event.data, EventData::RunFinished { .. } | EventData::RunFailed { .. });
+                        if json { print_event(&event) } else { show.event(&event) }
+                    }
                     Some(Err(error)) => break Err(error),
                     None => break Ok(()),
                 },
@@ -106,39 +111,39 @@ impl Session {
         ended?;
         answer.ok_or_else(|| AgentError::ParseError("the run ended without an answer".into()))
     }
+
+    /// How a run ended, for people, for programs and for the shell.
+    pub fn ended(&self, result: Result<Answer, AgentError>) -> Result<ExitCode, Failure> {
+        match result {
+            Ok(_) => Ok(ExitCode::SUCCESS),
+            Err(AgentError::Waiting(paused)) => {
+                for question in &paused.questions {
+                    terminal::note(&format!("waiting: {} must be approved ({})", question.tool, question.id));
+                }
+                terminal::note("Run it at a terminal to be asked, or with `--approve yes`.");
+                Ok(ExitCode::from(3))
+            }
+            Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {
+                terminal::note(&styled(FAINT, "cancelled"));
+                Ok(ExitCode::from(INTERRUPTED))
+            }
+            Err(error) => {
+                let failure = Failure::new(error.kind(), &error);
+                let failure = match error.hint() {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                };
+                // Programs have read the event that says so, unless the run did not even begin.
+                if self.told { Ok(failure.show(false)) } else { Err(failure) }
+            }
+        }
+    }
 }
 
 /// One event as a line of JSON. How the model writes its calls is no part of the contract.
 fn print_event(event: &helve::Event) {
-    if !matches!(event.data, helve::EventData::CallDelta { .. }) {
+    if !matches!(event.data, EventData::CallDelta { .. }) {
         terminal::json(json!(event));
-    }
-}
-
-/// How a run ended, for people and for the shell.
-pub fn ended(result: Result<Answer, AgentError>, json: bool) -> Result<ExitCode, Failure> {
-    match result {
-        Ok(_) => Ok(ExitCode::SUCCESS),
-        Err(AgentError::Waiting(paused)) => {
-            for question in &paused.questions {
-                terminal::note(&format!("waiting: {} must be approved ({})", question.tool, question.id));
-            }
-            terminal::note("Run it at a terminal to be asked, or with `--approve yes`.");
-            Ok(ExitCode::from(3))
-        }
-        Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {
-            terminal::note(&styled(FAINT, "cancelled"));
-            Ok(ExitCode::from(INTERRUPTED))
-        }
-        Err(error) => {
-            let failure = Failure::new(error.kind(), &error);
-            let failure = match error.hint() {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            };
-            // Programs have read the event that says so.
-            if json { Ok(failure.show(false)) } else { Err(failure) }
-        }
     }
 }
 

@@ -24,7 +24,7 @@ const REMEMBERED: usize = 50;
 
 /// Talks until the person leaves.
 pub fn run(chat: &cli::Chat, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    workspace.settle();
+    super::show_errors(workspace);
     let spinner = Spinner::new();
     let history = StateFolder::of_user().ok().map(|state| state.path("history"));
     let editor = Arc::new(Mutex::new(Editor::new(history.as_deref(), &slash::COMMANDS)));
@@ -89,7 +89,7 @@ impl Talk<'_> {
         match ended {
             Ok(_) | Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {}
             other => {
-                if let Err(failure) = session::ended(other, json) {
+                if let Err(failure) = self.session.ended(other) {
                     let _ = failure.show(json);
                 }
             }

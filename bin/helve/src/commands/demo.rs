@@ -6,7 +6,7 @@ use std::time::Duration;
 use helve::models::Replay;
 use helve::{Helve, Redactor};
 
-use crate::chat::session::{self, Session};
+use crate::chat::session::Session;
 use crate::chat::show::Show;
 use crate::chat::spinner::Spinner;
 use crate::cli::Global;
@@ -37,7 +37,7 @@ pub fn run(global: &Global, redactor: &Redactor) -> Result<ExitCode, Failure> {
         let mut session = Session::of(helve.agent(None, recording));
         let mut show = Show::new(Spinner::new());
         let ended = session.answer(REQUEST, &mut show, global.json).await;
-        let code = session::ended(ended, global.json)?;
+        let code = session.ended(ended)?;
         if !global.json {
             terminal::note(&styled(
                 FAINT,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use crate::chat::editor::Editor;
-use crate::chat::session::{self, Session, Setup};
+use crate::chat::session::{Session, Setup};
 use crate::chat::show::Show;
 use crate::chat::spinner::Spinner;
 use crate::cli::{self, Approve, Global};
@@ -19,7 +19,7 @@ const MAX_INPUT: u64 = 16 << 20;
 /// Answers one request.
 pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let input = input(&run.prompt)?;
-    workspace.settle();
+    super::show_errors(workspace);
     let spinner = Spinner::new();
     let editor = (run.approve == Approve::Ask && terminal::can_ask() && !global.json).then(|| Arc::new(Mutex::new(Editor::new(None, &[]))));
     let setup = Setup { global, workspace, agent: run.agent.as_deref(), approve: run.approve, editor, spinner: &spinner };
@@ -28,7 +28,7 @@ pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<Exi
         let mut show = Show::new(spinner.clone());
         let ended = session.answer(&input, &mut show, global.json).await;
         session.learn(workspace);
-        session::ended(ended, global.json)
+        session.ended(ended)
     })
 }
 

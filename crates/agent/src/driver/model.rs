@@ -101,7 +101,8 @@ impl Driver<'_> {
                 Some(end) => self.over(end, reader),
             },
             (ModelEvent::Over, Work::Speaking(_, reader)) => self.over(EndReason::Stop, reader),
-            (ModelEvent::Failed(error), _) => self.handle(Input::ModelFailed(error)),
+            (ModelEvent::Failed(error), Work::Speaking(..)) => self.handle(Input::ModelFailed { error, begun: true }),
+            (ModelEvent::Failed(error), _) => self.handle(Input::ModelFailed { error, begun: false }),
             _ => {}
         }
     }

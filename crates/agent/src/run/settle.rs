@@ -166,7 +166,7 @@ impl Run {
     }
 
     /// The model did not answer, or its answer broke off.
-    pub(super) fn broke_off(&mut self, error: ModelError, effects: &mut Vec<Effect>) {
+    pub(super) fn broke_off(&mut self, error: ModelError, begun: bool, effects: &mut Vec<Effect>) {
         self.usage += self.turn.usage;
         if let ModelError::Unsupported { .. } = &error
             && self.fall_back(&error.to_string(), effects)
@@ -176,7 +176,7 @@ impl Run {
             return self.ask(effects);
         }
         let untouched = self.turn.slots.iter().all(|slot| matches!(slot.state, State::Held(_)));
-        if error.is_retryable() && untouched && self.has_spoken() && !std::mem::replace(&mut self.asked_again, true) {
+        if error.is_retryable() && untouched && begun && !std::mem::replace(&mut self.asked_again, true) {
             effects.push(Effect::Emit(EventData::Notification { message: format!("{error}; asking again") }));
             self.turns -= 1;
             return self.ask(effects);
@@ -184,11 +184,6 @@ impl Run {
         self.abandon(&ToolError::cancelled(), effects);
         self.close_turn();
         self.fail(error.into(), effects);
-    }
-
-    /// Whether anything of the answer came.
-    fn has_spoken(&self) -> bool {
-        !(self.turn.text.is_empty() && self.turn.reasoning.is_empty() && self.turn.slots.is_empty())
     }
 
     pub(super) fn finished(&mut self, outcome: Outcome, effects: &mut Vec<Effect>) {

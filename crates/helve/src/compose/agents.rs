@@ -6,7 +6,7 @@ use helve_agent::{Agent, AgentError, AgentOptions, OutputStrategy, RunLimits};
 use helve_core::{LanguageModel, suggest};
 use helve_tools::Selection;
 
-use super::{Helve, ProjectAgent};
+use super::{Diagnostic, Helve, ProjectAgent, Severity};
 
 /// What an agent is told that no file describes.
 const INSTRUCTIONS: &str = "You are a helpful assistant. Use the tools where they help, and answer briefly.";
@@ -17,7 +17,7 @@ impl Helve {
     /// The agent of this name, the project's own choice, or its only one. Nothing where the project has none.
     ///
     /// # Errors
-    /// Where there is no agent of this name, or several to choose from.
+    /// Where there is no agent of this name, several to choose from, or only one that cannot be used.
     pub fn choose_agent(&self, name: Option<&str>) -> Result<Option<ProjectAgent>, AgentError> {
         let report = self.project().unwrap_or_default();
         let names = || report.agents.iter().map(|agent| agent.file.name.as_str());
@@ -29,7 +29,11 @@ impl Helve {
                     Err(AgentError::InvalidOptions(format!("there is no agent `{name}`{near}")))
                 }
             },
-            (None, []) => Ok(None),
+            (None, []) => match report.diagnostics.iter().find(|diagnostic| is_broken_agent(diagnostic)) {
+                // One with all tools in its place could do more than the person meant it to.
+                Some(broken) => Err(AgentError::InvalidOptions(format!("{} cannot be used", broken.file.as_deref().unwrap_or_default()))),
+                None => Ok(None),
+            },
             (None, [only]) => Ok(Some(only.clone())),
             (None, _) => {
                 let known = names().collect::<Vec<_>>().join(", ");
@@ -74,4 +78,8 @@ impl Helve {
         let selection = selection.unwrap_or_else(|| Selection { agent: name, tools: vec!["*".into()], ..Selection::default() });
         Agent::with_tools(model, catalogue, executor, Some(selection)).with_options(options)
     }
+}
+
+fn is_broken_agent(diagnostic: &Diagnostic) -> bool {
+    diagnostic.severity == Severity::Error && diagnostic.file.as_deref().is_some_and(|file| file.starts_with("agents/"))
 }

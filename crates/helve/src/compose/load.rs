@@ -68,6 +68,7 @@ impl Loaded {
         match kind {
             Kind::Config => {
                 self.config = file.read()?;
+                redactor.add_written(self.config.secrets());
                 self.rules_to_trust(&file);
                 self.models_to_trust(&file);
                 self.config_file = Some(file);
