@@ -26,7 +26,8 @@ enum Place {
 
 use Place::{Edge, Face, Inside, Shared, Tests};
 
-const PLACES: [(&str, Place); 13] = [
+const PLACES: [(&str, Place); 16] = [
+    ("helve-agent", Inside),
     ("helve-core", Inside),
     ("helve-dialect", Inside),
     ("helve-macros", Inside),
@@ -34,12 +35,14 @@ const PLACES: [(&str, Place); 13] = [
     ("helve-builtins", Edge),
     ("helve-command", Edge),
     ("helve-http", Edge),
+    ("helve-models", Edge),
     ("helve-project", Edge),
     ("helve-fetch", Shared),
     ("helve", Face),
     ("helve-cli", Face),
     ("helve-testkit", Tests),
     ("helve-bench", Tests),
+    ("helve-agent-loop", Tests),
 ];
 
 /// Crates that do input or output, or start something that does. Inside crates must not use them.

@@ -113,7 +113,7 @@ fn the_sample_teaches_and_has_no_warnings() {
     let checked = in_sample(&["tools", "check"]);
     assert_eq!(
         (checked.status.code(), stdout(&checked).as_str()),
-        (Some(0), "✓ 5 tools, 2 sets, 1 agent; 0 errors, 0 warnings\n"),
+        (Some(0), "✓ 6 tools, 2 sets, 1 agent; 0 errors, 0 warnings\n"),
         "{}",
         stderr(&checked)
     );

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "the last line is the result")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a benchmark that goes wrong should stop")]
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "figures for people")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

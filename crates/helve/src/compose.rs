@@ -5,7 +5,7 @@ mod agents;
 #[cfg(feature = "project")]
 mod load;
 #[cfg(all(feature = "project", feature = "models"))]
-mod models;
+mod model;
 #[cfg(feature = "project")]
 mod project;
 #[cfg(feature = "project")]
@@ -15,11 +15,14 @@ use helve_core::{CallContext, Outcome, Redactor, ToolCall};
 use helve_tools::{Catalogue, Executor, ExecutorOptions, Toolkit, View};
 use serde_json::Value;
 
+/// Language models over HTTP.
+#[cfg(feature = "models")]
+pub use helve_models as models;
 #[cfg(feature = "project")]
 pub use helve_project::{Diagnostic, Runnable, Severity, StateError, StateFolder, Trust, read_yaml};
 
 #[cfg(all(feature = "project", feature = "models"))]
-pub use self::models::{ChosenModel, ModelChoice, NoModel};
+pub use self::model::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]
 pub use self::project::{ProjectReport, file_schemas};
 #[cfg(feature = "project")]

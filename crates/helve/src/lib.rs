@@ -25,6 +25,8 @@
 mod compose;
 
 pub use compose::Helve;
+#[cfg(feature = "models")]
+pub use compose::models;
 #[cfg(all(feature = "project", feature = "models"))]
 pub use compose::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]
@@ -35,9 +37,6 @@ pub use helve_core::*;
 pub use helve_dialect as dialect;
 #[cfg(feature = "models")]
 pub use helve_fetch::Fetch;
-/// Language models over HTTP.
-#[cfg(feature = "models")]
-pub use helve_models as models;
 pub use helve_tools::*;
 
 /// What most programs need.
@@ -51,5 +50,5 @@ pub mod prelude {
 
     pub use crate::Helve;
     #[cfg(feature = "models")]
-    pub use helve_models::HttpModel;
+    pub use crate::models::HttpModel;
 }

@@ -36,7 +36,7 @@ impl Show {
                 let shown = self.markdown.push(text);
                 self.spinner.write(&shown);
             }
-            EventData::ModelResponded { .. } => self.end_line(),
+            EventData::ModelResponded { .. } | EventData::RunFailed { .. } => self.end_line(),
             EventData::ToolRequested { call_id, tool, arguments } => {
                 self.end_line();
                 let line = call_line(tool, arguments, width());
@@ -70,7 +70,6 @@ impl Show {
                 self.note(&styled(FAINT, &printable::escape_line(&text)));
             }
             EventData::RunFinished { text, reason, .. } => self.finished(text, *reason),
-            EventData::RunFailed { .. } => self.end_line(),
             _ => {}
         }
     }

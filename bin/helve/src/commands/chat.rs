@@ -108,9 +108,8 @@ impl Talk<'_> {
                 self.session.agent.reset();
                 terminal::note(&styled(FAINT, "a new conversation"));
             }
-            "/model" if rest.is_empty() => self.greet(),
+            "/model" | "/agent" if rest.is_empty() => self.greet(),
             "/model" => self.reopen(Some(rest), None).await?,
-            "/agent" if rest.is_empty() => self.greet(),
             "/agent" => self.reopen(None, Some(rest)).await?,
             other => {
                 let near = suggest::did_you_mean(other, slash::COMMANDS.iter().map(|(name, _)| *name));

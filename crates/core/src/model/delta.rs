@@ -182,7 +182,9 @@ mod tests {
         ];
         let mut deltas = Deltas::default();
         for _ in 0..2 {
-            pieces.iter().for_each(|piece| deltas.push(*piece));
+            for piece in &pieces {
+                deltas.push(*piece);
+            }
             assert!(deltas.iter().eq(pieces.iter().copied()));
             deltas.clear();
             assert!(deltas.is_empty());

@@ -22,13 +22,11 @@ impl Helve {
         let report = self.project().unwrap_or_default();
         let names = || report.agents.iter().map(|agent| agent.file.name.as_str());
         match (name.or(report.default_agent.as_deref()), &report.agents[..]) {
-            (Some(name), agents) => match agents.iter().find(|agent| agent.file.name == name) {
-                Some(agent) => Ok(Some(agent.clone())),
-                None => {
-                    let near = suggest::did_you_mean(name, names());
-                    Err(AgentError::InvalidOptions(format!("there is no agent `{name}`{near}")))
-                }
-            },
+            (Some(name), agents) => {
+                let found = agents.iter().find(|agent| agent.file.name == name).cloned();
+                let near = || suggest::did_you_mean(name, names());
+                found.map(Some).ok_or_else(|| AgentError::InvalidOptions(format!("there is no agent `{name}`{}", near())))
+            }
             (None, []) => match report.diagnostics.iter().find(|diagnostic| is_broken_agent(diagnostic)) {
                 // One with all tools in its place could do more than the person meant it to.
                 Some(broken) => Err(AgentError::InvalidOptions(format!("{} cannot be used", broken.file.as_deref().unwrap_or_default()))),

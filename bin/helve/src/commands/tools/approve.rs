@@ -25,7 +25,9 @@ pub fn ask(question: &Question, redactor: &Redactor, read: &mut dyn FnMut(&str) 
 
 /// Shows the exact call.
 pub fn show(question: &Question, redactor: &Redactor) {
-    lines(question, redactor, SHOWN).iter().for_each(|line| terminal::note_exactly(line));
+    for line in lines(question, redactor, SHOWN) {
+        terminal::note_exactly(&line);
+    }
 }
 
 /// The grant of a person who said yes beforehand.

@@ -71,16 +71,13 @@ impl Helve {
         let report = self.project().unwrap_or_default();
         let of_environment = std::env::var("HELVE_MODEL").ok().filter(|spec| !spec.trim().is_empty());
         let written = choice.spec.as_deref().or(of_agent).or(report.model.as_deref()).map(ToOwned::to_owned).or(of_environment);
-        let (model, because, key): (Arc<dyn LanguageModel>, _, String) = match written {
-            Some(spec) => {
-                let (model, key) = self.open_model(&spec, choice.local_only).await?;
-                (model, None, key)
-            }
-            None => {
-                let found = find(&self.fetch(), choice.local_only).await.ok_or_else(|| NoModel::new("no model is set up", WAYS))?;
-                let model = open_provider(found.provider, &found.model, choice.local_only)?;
-                (Arc::new(model), Some(found.to_string()), key_of(&found))
-            }
+        let (model, because, key): (Arc<dyn LanguageModel>, _, String) = if let Some(spec) = written {
+            let (model, key) = self.open_model(&spec, choice.local_only).await?;
+            (model, None, key)
+        } else {
+            let found = find(&self.fetch(), choice.local_only).await.ok_or_else(|| NoModel::new("no model is set up", WAYS))?;
+            let model = open_provider(found.provider, &found.model, choice.local_only)?;
+            (Arc::new(model), Some(found.to_string()), key_of(&found))
         };
         let model: Arc<dyn LanguageModel> = match &choice.record {
             Some(path) => Arc::new(Record::new(model, path)?),
