@@ -11,12 +11,16 @@ const REST: usize = 200;
 /// The share of the context that what was said may take; the rest is for instructions, tools and the answer.
 const SHARE: (usize, usize) = (3, 4);
 
-/// The messages as they are, or with results shortened so that they fit.
-pub(crate) fn fit(messages: &[Arc<Message>], context_tokens: Option<u32>) -> Vec<Arc<Message>> {
+/// The messages as they are, or with results shortened so that they fit. A model that said that it was too much is told half
+/// of that, and half of that again.
+pub(crate) fn fit(messages: &[Arc<Message>], context_tokens: Option<u32>, refused: u32) -> Vec<Arc<Message>> {
     let mut fitted = messages.to_vec();
-    let Some(tokens) = context_tokens else { return fitted };
-    let room = tokens as usize * BYTES_PER_TOKEN * SHARE.0 / SHARE.1;
+    if context_tokens.is_none() && refused == 0 {
+        return fitted;
+    }
     let mut size: usize = messages.iter().map(|message| bytes(message)).sum();
+    let known = context_tokens.map_or(usize::MAX, |tokens| tokens as usize * BYTES_PER_TOKEN / SHARE.1 * SHARE.0);
+    let room = known.min(size >> refused);
     // The results of the last turn are what the model waits for: they come last.
     for message in &mut fitted {
         if size <= room {
@@ -46,5 +50,37 @@ fn bytes(message: &Message) -> usize {
         MessageBody::User { parts } => parts.iter().map(|part| if let Part::Text { text } = part { text.len() } else { 1000 }).sum(),
         MessageBody::Assistant { text, calls, .. } => text.len() + calls.iter().map(|call| call.arguments.len() + 64).sum::<usize>(),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use helve_core::CallId;
+
+    use super::*;
+
+    fn result(text: String) -> Arc<Message> {
+        let (call_id, tool) = (CallId::mint(), "read".into());
+        Arc::new(Message::new(MessageBody::Tool { call_id, model_id: None, tool, text: text.into(), success: true, untrusted: false }))
+    }
+
+    fn lengths(messages: &[Arc<Message>]) -> Vec<usize> {
+        messages.iter().map(|message| bytes(message)).collect()
+    }
+
+    #[test]
+    fn the_oldest_results_are_shortened_first_and_only_as_many_as_needed() {
+        let messages =
+            [Arc::new(Message::user("x".repeat(1000))), result("a".repeat(3000)), result("b".repeat(3000)), result("c".repeat(3000))];
+        assert_eq!(fit(&messages, None, 0), messages);
+        assert_eq!(fit(&messages, Some(100_000), 0), messages);
+        // 4,200 tokens are about 9,450 bytes: one result must go.
+        let fitted = lengths(&fit(&messages, Some(4200), 0));
+        assert_eq!((fitted[0], fitted[2], fitted[3]), (1000, 3000, 3000));
+        assert!(fitted[1] < 500, "{fitted:?}");
+        let fitted = lengths(&fit(&messages, None, 1));
+        assert!(fitted[1] < 500 && fitted[2] < 500 && fitted[3] == 3000, "{fitted:?}");
+        let fitted = lengths(&fit(&messages, Some(1), 0));
+        assert!(fitted[1..].iter().all(|length| *length < 500) && fitted[0] == 1000, "{fitted:?}");
     }
 }

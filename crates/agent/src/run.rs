@@ -70,6 +70,8 @@ pub struct Run {
     /// Whether an answer that broke off was asked for once more.
     asked_again: bool,
     seq: u64,
+    /// How often the model said that the conversation does not fit.
+    refused: u32,
     /// Whether anyone is told what happens.
     #[serde(skip)]
     watched: bool,
@@ -213,6 +215,7 @@ impl Run {
             waiting_told: false,
             asked_again: false,
             seq: 0,
+            refused: 0,
             watched: false,
         }
     }
@@ -278,6 +281,12 @@ impl Run {
     #[must_use]
     pub fn words(&self) -> &str {
         &self.turn.text
+    }
+
+    /// How often the model said that the conversation does not fit.
+    #[must_use]
+    pub fn refused(&self) -> u32 {
+        self.refused
     }
 
     /// Whether it is over.

@@ -1,7 +1,8 @@
 //! The model's side of a run: the request of a turn, and the reading of its answer.
 
 use helve_core::{
-    BoxFuture, Deltas, EndReason, EventData, LanguageModel, Message, ModelDelta, ModelError, ModelRequest, ModelStream, ToolKind,
+    BoxFuture, Deltas, EndReason, EventData, GenerateOptions, LanguageModel, Message, ModelDelta, ModelError, ModelRequest, ModelStream,
+    ToolKind,
 };
 use helve_dialect::{CallDelta, Delta, Event, Reader, Said, answer_text};
 use std::sync::Arc;
@@ -61,7 +62,11 @@ impl Driver<'_> {
         let mut system = self.parts.options.system_prompt.clone().unwrap_or_default();
         self.parts.contexts.render(&mut system);
         paragraph(&mut system, &carrier.instructions());
-        let options = self.parts.generate.clone();
+        let mut options = self.parts.generate.clone();
+        if carrier.strategy != Strategy::Native && options.temperature.is_none() {
+            // Calls that are written out must be exact.
+            options = Arc::new(GenerateOptions { temperature: Some(0.0), ..GenerateOptions::clone(&options) });
+        }
         let mut request = ModelRequest::default();
         (request.options, request.stream) = (options, self.outbox.is_some());
         let known = self.parts.system.as_ref().filter(|known| is_system(known, &system)).cloned();
@@ -71,7 +76,7 @@ impl Driver<'_> {
             self.parts.system = Some(message);
         }
         let limit = self.parts.options.limits.context_tokens.or(info.context_tokens);
-        let said = fit::fit(self.run.messages(), limit);
+        let said = fit::fit(self.run.messages(), limit, self.run.refused());
         carrier.fill(&said, &mut request);
         let reader = carrier.reader(&self.parts.tables.of(tools));
         let (turn, messages, tools, strategy) = (self.run.turns(), request.messages.len(), tools.len(), self.run.strategy().name().into());

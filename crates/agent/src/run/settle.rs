@@ -7,7 +7,7 @@ use helve_core::{
     CallId, Denial, EndOfRun, EndReason, EventData, Feature, Message, MessageBody, ModelError, Outcome, Question, SaidCall, Status,
     ToolCall, ToolChoice, ToolError,
 };
-use helve_dialect::{Call, Language, Malformed, answer_text};
+use helve_dialect::{Call, Kind, Language, Malformed, answer_text};
 use serde_json::Value;
 
 use super::turn::{Slot, State};
@@ -15,6 +15,8 @@ use super::{Effect, Phase, Run, ToolFacts};
 use crate::error::AgentError;
 use crate::strategy::Strategy;
 
+/// How often a conversation that does not fit is shortened to its half.
+const MAX_REFUSED: u32 = 3;
 /// Names that a model made up are shortened to what every wire allows.
 const MAX_NAME: usize = 64;
 
@@ -114,9 +116,11 @@ impl Run {
     fn correct(&mut self, effects: &mut Vec<Effect>) {
         let broken = self.turn.malformed[0].clone();
         self.corrections += 1;
-        // A model that is new to its form gets one more chance in it; one that should know its own wire does not.
-        let again = self.corrections > 1;
-        let tries_another = (again || self.strategy == Strategy::Native) && self.fall_back("the model's call could not be read", effects);
+        // A model that is new to its form gets one more chance in it, and so does one that was cut off; one that should know its
+        // own wire does not.
+        let (again, cut) = (self.corrections > 1, broken.kind == Some(Kind::Incomplete));
+        let gives_up = again || (self.strategy == Strategy::Native && !cut);
+        let tries_another = gives_up && self.fall_back("the model's call could not be read", effects);
         if again && !tries_another {
             let error = format!("the model's calls could not be read, also after it was told: {}", broken.error);
             self.close_turn();
@@ -158,7 +162,7 @@ impl Run {
     /// What the model is told about what it wrote.
     fn corrections_for_model(&self) -> String {
         let told = self.turn.malformed.iter().enumerate().map(|(index, broken)| {
-            let kind = broken.kind.unwrap_or(helve_dialect::Kind::Syntax);
+            let kind = broken.kind.unwrap_or(Kind::Syntax);
             let malformed = Malformed { index, kind, error: broken.error.clone(), raw: broken.raw.clone() };
             self.strategy.correction(&malformed, self.settings.language)
         });
@@ -175,6 +179,12 @@ impl Run {
             self.turns -= 1;
             return self.ask(effects);
         }
+        if matches!(error, ModelError::ContextLength(_)) && self.refused < MAX_REFUSED && self.can_shorten() {
+            self.refused += 1;
+            effects.push(Effect::Emit(EventData::Notification { message: format!("{error}; asking again with old results shortened") }));
+            self.turns -= 1;
+            return self.ask(effects);
+        }
         let untouched = self.turn.slots.iter().all(|slot| matches!(slot.state, State::Held(_)));
         if error.is_retryable() && untouched && begun && !std::mem::replace(&mut self.asked_again, true) {
             effects.push(Effect::Emit(EventData::Notification { message: format!("{error}; asking again") }));
@@ -184,6 +194,11 @@ impl Run {
         self.abandon(&ToolError::cancelled(), effects);
         self.close_turn();
         self.fail(error.into(), effects);
+    }
+
+    /// Whether there are results that could be shortened.
+    fn can_shorten(&self) -> bool {
+        self.messages.iter().any(|message| matches!(message.body(), MessageBody::Tool { .. }))
     }
 
     pub(super) fn finished(&mut self, outcome: Outcome, effects: &mut Vec<Effect>) {

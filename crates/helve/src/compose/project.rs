@@ -249,11 +249,13 @@ impl Helve {
     }
 
     /// The folder in which the user's own decisions are kept.
+    #[cfg(feature = "models")]
     pub(super) fn state(&self) -> Option<&StateFolder> {
         self.project.as_ref()?.state.as_ref()
     }
 
     /// The connections that the project's sources share.
+    #[cfg(feature = "models")]
     pub(super) fn fetch(&self) -> Fetch {
         self.project.as_ref().map(|project| project.fetch.clone()).unwrap_or_default()
     }

@@ -1,0 +1,138 @@
+//! Calls that must be confirmed: asked inline, denied, edited, allowed for good, or left until someone answers.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use futures_util::StreamExt;
+use helve_agent::{Agent, AgentError, Answered, Approver, ScriptedModel};
+use helve_core::{BoxFuture, Decision, EventData, MessageBody, Question, tool};
+use serde_json::json;
+
+/// Deletes a file.
+#[tool(crate = helve_core, permission = "confirm")]
+async fn delete(path: String) -> String {
+    format!("deleted {path}")
+}
+
+/// Answers from a list, and remembers what it was asked.
+#[derive(Clone)]
+struct Person {
+    answers: Arc<Mutex<VecDeque<Answered>>>,
+    asked: Arc<Mutex<Vec<Question>>>,
+}
+
+impl Person {
+    fn who_says(answers: impl IntoIterator<Item = Answered>) -> Self {
+        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() }
+    }
+}
+
+impl Approver for Person {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answered> {
+        self.asked.lock().expect("a lock").push(question.clone());
+        let answer = self.answers.lock().expect("a lock").pop_front().expect("one more question than expected");
+        Box::pin(async move { answer })
+    }
+}
+
+fn agent(model: ScriptedModel) -> Agent {
+    let mut agent = Agent::new(model);
+    agent.register_tool(delete::tool()).expect("a tool");
+    agent
+}
+
+/// What the model was told of its calls, in order.
+fn results(model: &ScriptedModel) -> Vec<String> {
+    let asked = model.asked();
+    let messages = &asked.last().expect("a request").messages;
+    let told = messages.iter().filter_map(|message| match message.body() {
+        MessageBody::Tool { text, .. } => Some(text.to_string()),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[tokio::test]
+async fn a_person_says_yes_or_no_and_the_model_is_told() {
+    let model = ScriptedModel::new().calls([("delete", json!({"path": "a"})), ("delete", json!({"path": "b"}))]).says("done");
+    let person = Person::who_says([Answered::Approve, Answered::Deny { reason: Some("I need b".into()) }]);
+    let mut agent = agent(model.clone()).with_approver(person);
+    assert_eq!(agent.run("delete a and b").await.expect("an answer").text, "done");
+    let told = results(&model);
+    assert_eq!(told.len(), 2);
+    assert!(told.contains(&"deleted a".to_owned()) || told.contains(&"deleted b".to_owned()), "{told:?}");
+    assert!(told.iter().any(|text| text.contains("permission_denied") && text.contains("I need b")), "{told:?}");
+}
+
+#[tokio::test]
+async fn what_is_allowed_for_good_is_not_asked_again() {
+    let model = ScriptedModel::new()
+        .calls([("delete", json!({"path": "a"}))])
+        .calls([("delete", json!({"path": "b"}))])
+        .says("done")
+        .calls([("delete", json!({"path": "c"}))])
+        .says("done");
+    let person = Person::who_says([Answered::Always]);
+    let mut agent = agent(model.clone()).with_approver(person.clone());
+    agent.run("delete a, then b").await.expect("an answer");
+    agent.run("and c").await.expect("an answer");
+    assert_eq!(person.asked.lock().expect("a lock").len(), 1);
+    assert_eq!(results(&model), ["deleted a", "deleted b", "deleted c"]);
+    agent.reset();
+    assert!(agent.conversation().allowed.is_empty(), "another conversation begins without");
+}
+
+#[tokio::test]
+async fn edited_arguments_run_and_the_model_learns_of_it() {
+    let model = ScriptedModel::new().calls([("delete", json!({"path": "/"}))]).says("done");
+    let person = Person::who_says([Answered::Edit(json!({"path": "/tmp/x"}))]);
+    agent(model.clone()).with_approver(person).run("clean up").await.expect("an answer");
+    let told = results(&model);
+    assert!(told[0].contains("the user changed the arguments") && told[0].ends_with("deleted /tmp/x"), "{told:?}");
+
+    let model = ScriptedModel::new().calls([("delete", json!({"path": "/"}))]).says("done");
+    let person = Person::who_says([Answered::Edit(json!({"paht": "/tmp/x"}))]);
+    agent(model.clone()).with_approver(person).run("clean up").await.expect("an answer");
+    assert!(results(&model)[0].contains("invalid_parameters"), "what a person writes is checked too");
+}
+
+#[tokio::test]
+async fn without_anyone_to_ask_the_run_pauses_and_goes_on_later() {
+    let model = ScriptedModel::new().calls([("delete", json!({"path": "a"})), ("delete", json!({"path": "b"}))]).says("done");
+    let mut agent = agent(model.clone());
+    let AgentError::Waiting(paused) = agent.run("delete").await.expect_err("it waits") else { panic!("it waits") };
+    assert_eq!(paused.questions.len(), 2);
+    assert_eq!(model.asked().len(), 1);
+    // One answer is not enough.
+    let first = paused.questions[0].answer(Decision::Approve, "ada");
+    let AgentError::Waiting(paused) = agent.resume(*paused, vec![first]).await.expect_err("it still waits") else { panic!("it waits") };
+    assert_eq!(paused.questions.len(), 1);
+    // It can be written down, and go on elsewhere.
+    let text = serde_json::to_string(&paused.run).expect("JSON");
+    let run = serde_json::from_str(&text).expect("a run");
+    let second = paused.questions[0].answer(Decision::Deny, "ada").because("no");
+    let paused = helve_agent::Paused { run, questions: paused.questions };
+    assert_eq!(agent.resume(paused, vec![second]).await.expect("an answer").text, "done");
+    let told = results(&model);
+    assert_eq!(told[0], "deleted a");
+    assert!(told[1].contains("permission_denied"), "{told:?}");
+}
+
+#[tokio::test]
+async fn questions_and_answers_are_events() {
+    let model = ScriptedModel::new().calls([("delete", json!({"path": "a"}))]).says("done");
+    let mut agent = agent(model).with_approver(Person::who_says([Answered::Approve]));
+    let mut stream = agent.run_stream("delete a").await.expect("a run");
+    let mut told = Vec::new();
+    while let Some(event) = stream.next().await {
+        match event.expect("an event").data {
+            EventData::PermissionRequest { tool, arguments, .. } => told.push(format!("may {tool} {arguments}?")),
+            EventData::PermissionResult { decision, by, .. } => told.push(format!("{decision} by {by}")),
+            EventData::ToolComplete { outcome, .. } => told.push(outcome.text().into_owned()),
+            _ => {}
+        }
+    }
+    assert_eq!(told, ["may delete {\"path\":\"a\"}?", "approve by user", "deleted a"]);
+}

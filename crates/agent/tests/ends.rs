@@ -1,0 +1,162 @@
+//! How runs end: limits, cancellation, tools that end them; and what is left in the conversation.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use helve_agent::{Agent, AgentError, AgentOptions, RunLimits, ScriptedModel};
+use helve_core::{EndOfRun, EventData, Message, MessageBody, ModelError, tool};
+use serde_json::{Value, json};
+
+/// Adds two numbers.
+#[tool(crate = helve_core, idempotent)]
+async fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+/// Takes long.
+#[tool(crate = helve_core)]
+async fn wait() -> String {
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    "never".into()
+}
+
+/// Ends the run.
+#[tool(crate = helve_core, ends_run)]
+async fn finish(text: Option<String>) -> String {
+    text.unwrap_or_default()
+}
+
+fn agent(model: ScriptedModel, limits: RunLimits) -> Agent {
+    let mut agent = Agent::new(model).with_options(AgentOptions { limits, ..AgentOptions::default() });
+    agent.register_tool(add::tool()).expect("a tool");
+    agent.register_tool(wait::tool()).expect("a tool");
+    agent.register_tool(finish::tool()).expect("a tool");
+    agent
+}
+
+fn counting(turns: i64) -> ScriptedModel {
+    (0..turns).fold(ScriptedModel::new(), |model, a| model.calls([("add", json!({"a": a, "b": 1}))]))
+}
+
+async fn reason(model: ScriptedModel, limits: RunLimits) -> EndOfRun {
+    match agent(model, limits).run("go").await {
+        Err(AgentError::Stopped { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Every call of a conversation has exactly one result, right behind it.
+fn assert_answered(messages: &[std::sync::Arc<Message>]) {
+    let mut open: Vec<String> = Vec::new();
+    for message in messages {
+        match message.body() {
+            MessageBody::Tool { call_id, .. } => {
+                let place = open.iter().position(|id| *id == call_id.to_string()).expect("a result has a call");
+                open.remove(place);
+            }
+            MessageBody::Assistant { calls, .. } => {
+                assert!(open.is_empty(), "calls without a result");
+                open = calls.iter().map(|call| call.id.to_string()).collect();
+            }
+            _ => assert!(open.is_empty(), "calls without a result"),
+        }
+    }
+    assert!(open.is_empty(), "calls without a result");
+}
+
+#[tokio::test]
+async fn each_limit_ends_a_run_with_its_own_reason() {
+    let limits = RunLimits::default;
+    assert_eq!(reason(counting(30), limits()).await, EndOfRun::MaxIterations);
+    assert_eq!(reason(counting(30), RunLimits { max_calls: 3, ..limits() }).await, EndOfRun::MaxCalls);
+    assert_eq!(reason(counting(30), RunLimits { max_tokens: Some(40), ..limits() }).await, EndOfRun::TokenBudget);
+    let slow = ScriptedModel::new().calls([("wait", json!({}))]);
+    assert_eq!(reason(slow, RunLimits { timeout: Some(Duration::from_millis(50)), ..limits() }).await, EndOfRun::TimeBudget);
+}
+
+#[tokio::test]
+async fn as_many_calls_as_allowed_are_allowed() {
+    let model = counting(3).says("3");
+    let answer = agent(model, RunLimits { max_calls: 3, ..RunLimits::default() }).run("count").await.expect("an answer");
+    assert_eq!((answer.text.as_str(), answer.calls), ("3", 3));
+}
+
+#[tokio::test]
+async fn a_cancelled_run_leaves_a_conversation_that_can_go_on() {
+    let model = ScriptedModel::new().calls([("add", json!({"a": 1, "b": 1})), ("wait", json!({}))]).says("Here again.");
+    let mut agent = agent(model.clone(), RunLimits::default());
+    let mut stream = agent.run_stream("go").await.expect("a run");
+    let cancel = stream.canceller();
+    let mut told = Vec::new();
+    let error = loop {
+        match stream.next().await {
+            Some(Ok(event)) => {
+                if matches!(&event.data, EventData::ToolStart { tool, .. } if &**tool == "wait") {
+                    cancel.cancel();
+                }
+                told.push(json!(event)["type"].as_str().unwrap_or_default().to_owned());
+            }
+            Some(Err(error)) => break error,
+            None => panic!("it was cancelled"),
+        }
+    };
+    assert!(matches!(error, AgentError::Stopped { reason: EndOfRun::Cancelled, .. }), "{error}");
+    assert_eq!(told.iter().filter(|kind| *kind == "tool_complete").count(), 2);
+    assert_eq!(told.last().map(String::as_str), Some("run_finished"));
+    drop(stream);
+    assert_answered(&agent.conversation().messages);
+    assert_eq!(agent.run("and now?").await.expect("an answer").text, "Here again.");
+    assert_answered(&model.asked().last().expect("a request").messages);
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_waits_for_leaves_a_conversation_that_can_go_on() {
+    let model = ScriptedModel::new().calls([("wait", json!({}))]).says("Here again.");
+    let mut agent = agent(model, RunLimits::default());
+    assert!(tokio::time::timeout(Duration::from_millis(50), agent.run("go")).await.is_err());
+    assert_answered(&agent.conversation().messages);
+    assert_eq!(agent.run("and now?").await.expect("an answer").text, "Here again.");
+}
+
+#[tokio::test]
+async fn a_tool_can_end_the_run_and_the_other_calls_are_answered() {
+    let model = ScriptedModel::new().calls([("finish", json!({"text": "Goodbye."})), ("add", json!({"a": 1, "b": 1}))]);
+    let mut agent = agent(model.clone(), RunLimits::default());
+    let answer = agent.run("stop").await.expect("an answer");
+    assert_eq!((answer.text.as_str(), answer.reason), ("Goodbye.", EndOfRun::Stopped));
+    assert_eq!(model.asked().len(), 1);
+    assert_answered(&agent.conversation().messages);
+    assert_eq!(agent.conversation().messages.len(), 4);
+}
+
+#[tokio::test]
+async fn the_last_chance_is_an_answer_without_tools() {
+    let same = || ("add", json!({"a": 1, "b": 1}));
+    let model = ScriptedModel::new().calls([same()]).calls([same()]).calls([same()]).says("2, I am sure.");
+    let answer = agent(model.clone(), RunLimits::default()).run("1 + 1").await.expect("an answer");
+    assert_eq!(answer.text, "2, I am sure.");
+    assert_eq!(model.asked()[3].tool_choice, helve_core::ToolChoice::None);
+    let told: Value = json!(model.asked()[2].messages);
+    assert!(told.to_string().contains("Do not repeat it"), "{told}");
+}
+
+/// Reads a lot.
+#[tool(crate = helve_core)]
+async fn read() -> String {
+    "x".repeat(10_000)
+}
+
+#[tokio::test]
+async fn a_conversation_that_does_not_fit_is_shortened_and_asked_again() {
+    let too_long = || ModelError::ContextLength("8192 tokens at most".into());
+    let model = ScriptedModel::new().calls([("read", json!({}))]).fails(too_long()).says("I have read it.");
+    let mut agent = agent(model.clone(), RunLimits::default());
+    agent.register_tool(read::tool()).expect("a tool");
+    assert_eq!(agent.run("read").await.expect("an answer").text, "I have read it.");
+    let sizes: Vec<usize> = model.asked()[1..].iter().map(|request| json!(request.messages).to_string().len()).collect();
+    assert!(sizes[0] > 10_000 && sizes[1] < 2_000, "{sizes:?}");
+    let mut agent = self::agent(ScriptedModel::new().fails(too_long()), RunLimits::default());
+    assert!(matches!(agent.run("x").await, Err(AgentError::Provider(ModelError::ContextLength(_)))), "nothing could be shortened");
+}
