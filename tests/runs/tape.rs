@@ -45,14 +45,14 @@ fn what_was_not_recorded_is_refused() {
     assert_eq!(scene.run(&["--record", &file, "go"]).code, Some(0));
     let replay = format!("replay:{file}");
     let ran = scene.events(&["--model", &replay, "something else"]);
-    assert_eq!((ran.code, ran.end()), (Some(1), ("failed".into(), "refused".into())), "{}", ran.stderr);
+    assert_eq!((ran.code, ran.end()), (Some(1), ("failed".into(), "recording".into())), "{}", ran.stderr);
     for part in ["has no answer to this", "something else", "--record"] {
         assert!(ran.stderr.contains(part), "{part} is missing: {}", ran.stderr);
     }
     // A tool that gives something else than it did leads off the tape, and that is said too.
     let denied = scene.with("agents/a.yaml", "name: a\ntools: [calculate]\npermissions: {calculate: deny}\n");
     let ran = denied.events(&["--model", &replay, "go"]);
-    assert_eq!((ran.code, ran.end().1.as_str()), (Some(1), "refused"), "{}", ran.stderr);
+    assert_eq!((ran.code, ran.end().1.as_str()), (Some(1), "recording"), "{}", ran.stderr);
     assert!(ran.stderr.contains("Tools may have given other results"), "{}", ran.stderr);
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct Parts {
     pub(crate) contexts: Contexts,
     pub(crate) tool_calls: ToolCallContext,
     pub(crate) approver: Option<Arc<dyn Approver>>,
+    /// What the answer must fit, where a type was asked for.
+    pub(crate) output: Option<helve_core::Schema>,
     pub(crate) conversation: Conversation,
     /// The strategy that worked after another did not.
     pub(crate) learned: Option<Strategy>,
@@ -115,6 +117,7 @@ impl Agent {
             tool_calls,
             approver: None,
             conversation: Conversation::new(),
+            output: None,
             learned: None,
         })
     }
@@ -232,9 +235,7 @@ impl Agent {
     /// Why there is no answer. What was said so far stays in the conversation.
     pub async fn run(&mut self, input: impl Into<UserInput>) -> Result<Answer, AgentError> {
         let run = self.begin(input.into())?;
-        let answer = Driver::new(&mut self.0, run, None, CancellationToken::new()).begin().await;
-        self.note_usage(&answer);
-        answer
+        Driver::new(&mut self.0, run, None, CancellationToken::new()).begin().await
     }
 
     /// Answers one request, and tells what happens as it happens.
@@ -254,7 +255,10 @@ impl Agent {
     /// # Errors
     /// Why there is no such answer.
     pub async fn run_as<T: DeserializeOwned + JsonSchema>(&mut self, input: impl Into<UserInput>) -> Result<T, AgentError> {
-        crate::typed::run_as(self, input.into()).await
+        self.0.output = Some(helve_core::Schema::of::<T>());
+        let answer = crate::typed::run_as(self, input.into()).await;
+        self.0.output = None;
+        answer
     }
 
     /// Goes on with a run that waited for people.
@@ -262,15 +266,7 @@ impl Agent {
     /// # Errors
     /// Why there is no answer; [`AgentError::Waiting`] again where questions are left.
     pub async fn resume(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<Answer, AgentError> {
-        let answer = Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.questions, answers).await;
-        self.note_usage(&answer);
-        answer
-    }
-
-    fn note_usage(&mut self, answer: &Result<Answer, AgentError>) {
-        if let Ok(answer) = answer {
-            self.0.conversation.usage += answer.usage;
-        }
+        Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.questions, answers).await
     }
 
     fn begin(&mut self, input: UserInput) -> Result<Run, AgentError> {

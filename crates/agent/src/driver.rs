@@ -116,6 +116,7 @@ impl<'a> Driver<'a> {
                 outbox.taken().await;
             }
             if let Some(done) = self.done.take() {
+                self.parts.conversation.usage += self.run.usage();
                 self.calls.let_go();
                 return done;
             }

@@ -2,6 +2,7 @@
 
 use helve_core::{EndOfRun, ModelError, Question, RunError, SpecError};
 use helve_tools::ToolkitError;
+use serde::{Deserialize, Serialize};
 
 use crate::run::Run;
 
@@ -44,7 +45,7 @@ pub enum AgentError {
 }
 
 /// A run that waits for people. It can be stored, and resumed by another process.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Paused {
     /// The run.
     pub run: Run,

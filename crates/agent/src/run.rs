@@ -44,7 +44,6 @@ pub struct RunSettings {
     /// Whether the server can hold its model to a schema.
     pub constrains_output: bool,
     /// The language of what Helve itself says.
-    #[serde(skip)]
     pub language: Language,
 }
 
@@ -303,6 +302,12 @@ impl Run {
             ToolChoice::Required | ToolChoice::Specific(_) if self.calls > 0 => ToolChoice::Auto,
             choice => choice.clone(),
         }
+    }
+
+    /// Whether this is the last chance to answer, without tools.
+    #[must_use]
+    pub fn must_answer(&self) -> bool {
+        self.guard.must_answer
     }
 
     /// Takes what happened, and adds what to do now.

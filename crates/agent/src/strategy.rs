@@ -109,6 +109,8 @@ pub(crate) struct Carrier<'a> {
     pub(crate) info: &'a ModelInfo,
     pub(crate) tools: &'a Arc<ModelTools>,
     pub(crate) choice: ToolChoice,
+    /// Whether it may not call because it called too often: then a call is no answer.
+    pub(crate) must_answer: bool,
     pub(crate) language: Language,
 }
 
@@ -128,8 +130,21 @@ impl Carrier<'_> {
             return;
         };
         request.messages.extend(said.iter().map(|message| in_text(message, prompt, self.strategy)));
+        if self.strategy == Strategy::Structured && said.last().is_some_and(|last| matches!(last.body(), MessageBody::Tool { .. })) {
+            request.messages.push(Arc::new(Message::user(self.nudge())));
+        }
         if self.strategy == Strategy::Structured && !self.tools.is_empty() {
             request.output = Schema::new(Prompt::schema(&self.prompt_tools(), self.prompt_choice())).ok();
+        }
+    }
+
+    /// Held to a schema that allows both, small models go on calling; this reminds them of what they were asked.
+    fn nudge(&self) -> &'static str {
+        match self.language {
+            Language::English => {
+                "If these results are enough, answer the user now: {\"answer\": \"…\"}. Call another tool only for what is still missing."
+            }
+            Language::Chinese => "如果这些结果已经足够，请现在回答用户：{\"answer\": \"…\"}。只有还缺少内容时才调用其他工具。",
         }
     }
 
@@ -137,7 +152,8 @@ impl Carrier<'_> {
     pub(crate) fn reader(&self, table: &Arc<ToolTable>) -> Reader {
         let table = table.clone();
         let surely_native = self.strategy == Strategy::Native && self.info.calls_natively == Some(true);
-        if surely_native || self.tools.is_empty() || self.choice == ToolChoice::None {
+        let silent = self.choice == ToolChoice::None && !self.must_answer;
+        if surely_native || self.tools.is_empty() || silent {
             Reader::native(Mode::Lenient, table)
         } else {
             Reader::scanning(Dialect::of_model(&self.info.name), Mode::Lenient, table)

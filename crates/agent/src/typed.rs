@@ -1,6 +1,6 @@
 //! Answers as values of a type.
 
-use helve_core::{GenerateOptions, Schema};
+use helve_core::Schema;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -10,7 +10,6 @@ use crate::error::AgentError;
 /// Asks for an answer that fits a type; a wrong one is answered with what is wrong, once.
 pub(crate) async fn run_as<T: DeserializeOwned + JsonSchema>(agent: &mut Agent, input: UserInput) -> Result<T, AgentError> {
     let schema = Schema::of::<T>();
-    let _ = GenerateOptions::default();
     let form = format!("Give your final answer as one JSON value of this JSON Schema and nothing else:\n{}", schema.text());
     let mut said = input.with_text(&form);
     let mut last = String::new();

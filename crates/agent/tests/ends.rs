@@ -18,7 +18,7 @@ async fn add(a: i64, b: i64) -> i64 {
 /// Takes long.
 #[tool(crate = helve_core)]
 async fn wait() -> String {
-    tokio::time::sleep(Duration::from_secs(3600)).await;
+    tokio::time::sleep(Duration::from_hours(1)).await;
     "never".into()
 }
 

@@ -2,11 +2,11 @@
 
 use helve_core::tool;
 
-/// Ends the answer here, with these last words or with what was said so far. Call it when there is nothing left to do
-/// or to say.
+/// Ends your turn without another word, for example when the user says goodbye or wants silence. Never use it to answer a
+/// question: answers are given as text.
 #[tool(crate = helve_core, idempotent, ends_run)]
 async fn stop_response(
-    /// The last words to the user; left out, what was said so far is the answer.
+    /// Last words to the user, if any; left out, what was said so far stands.
     text: Option<String>,
 ) -> String {
     text.unwrap_or_default()

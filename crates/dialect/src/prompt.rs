@@ -19,6 +19,7 @@ mod tests;
 
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use result::PromptResult;
@@ -47,12 +48,14 @@ pub struct PromptTool<'a> {
 }
 
 /// The language that instructions are written in. Names, types and descriptions stay as they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Language {
     /// English, `en`.
     #[default]
+    #[serde(rename = "en")]
     English,
     /// Simplified Chinese, `zh`.
+    #[serde(rename = "zh")]
     Chinese,
 }
 

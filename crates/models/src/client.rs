@@ -95,6 +95,12 @@ impl HttpModel {
 }
 
 impl HttpModel {
+    /// Where it is: its server's address and its own name.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("{}#{}", self.0.base, self.0.info.name)
+    }
+
     /// The same model, of which it is known whether it calls functions natively.
     #[must_use]
     pub fn calling_natively(self, native: bool) -> Self {

@@ -115,7 +115,7 @@ impl Replay {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ModelError> {
         let path = path.as_ref();
         let text = fs::read_to_string(path)
-            .map_err(|error| ModelError::Refused(format!("the recording {} cannot be read: {error}", path.display())))?;
+            .map_err(|error| ModelError::Recording(format!("the recording {} cannot be read: {error}", path.display())))?;
         Self::of(&text, &path.display().to_string())
     }
 
@@ -126,8 +126,9 @@ impl Replay {
     pub fn of(text: &str, name: &str) -> Result<Self, ModelError> {
         let mut exchanges = Vec::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let exchange: Exchange = serde_json::from_str(line)
-                .map_err(|error| ModelError::Refused(format!("line {} of the recording {name} is not an exchange: {error}", number + 1)))?;
+            let exchange: Exchange = serde_json::from_str(line).map_err(|error| {
+                ModelError::Recording(format!("line {} of the recording {name} is not an exchange: {error}", number + 1))
+            })?;
             exchanges.push(exchange);
         }
         let mut info = ModelInfo::default();
@@ -157,9 +158,8 @@ impl Replay {
     fn off_tape(&self, asked: &[Value]) -> ModelError {
         let last = asked.last().map(ToString::to_string).unwrap_or_default();
         let last = printable::shorten(&printable::escape_line(&last), 300);
-        ModelError::Refused(format!(
-            "the recording {} has no answer to this, after {} messages: {last}. Tools may have given other results than when it was made; \
-             `--record FILE` makes another",
+        ModelError::Recording(format!(
+            "the recording {} has no answer to this, after {} messages: {last}. Tools may have given other results than when it was made",
             self.name,
             asked.len()
         ))
@@ -214,11 +214,7 @@ impl<M: LanguageModel> Record<M> {
     /// Where the file cannot be written.
     pub fn new(model: M, path: impl Into<PathBuf>) -> Result<Self, ModelError> {
         let path = path.into();
-        fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(|error| ModelError::Refused(format!("the recording {} cannot be written: {error}", path.display())))?;
+        open(&path).map_err(|error| ModelError::Recording(format!("the recording {} cannot be written: {error}", path.display())))?;
         Ok(Self { model, path })
     }
 }
@@ -237,6 +233,15 @@ impl<M: LanguageModel> LanguageModel for Record<M> {
     }
 }
 
+/// Opens a recording to be gone on with. Only its owner may read what was said.
+fn open(path: &Path) -> std::io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
 struct Recording {
     stream: ModelStream,
     exchange: Exchange,
@@ -247,7 +252,7 @@ impl Recording {
     fn write(&self) -> std::io::Result<()> {
         let mut line = serde_json::to_string(&self.exchange)?;
         line.push('\n');
-        fs::OpenOptions::new().append(true).create(true).open(&self.path)?.write_all(line.as_bytes())
+        open(&self.path)?.write_all(line.as_bytes())
     }
 }
 
@@ -261,7 +266,10 @@ impl PollDeltas for Recording {
             if self.exchange.said.last().is_some_and(had_end)
                 && let Err(error) = self.write()
             {
-                return Poll::Ready(Err(ModelError::Refused(format!("the recording {} cannot be written: {error}", self.path.display()))));
+                return Poll::Ready(Err(ModelError::Recording(format!(
+                    "the recording {} cannot be written: {error}",
+                    self.path.display()
+                ))));
             }
         }
         polled

@@ -187,6 +187,8 @@ pub struct AgentLimits {
     pub max_iterations: Option<u32>,
     /// How many calls it may make.
     pub max_calls: Option<u32>,
+    /// How often the same call may give the same result.
+    pub same_calls: Option<u32>,
     /// How many tokens it may use.
     pub max_tokens: Option<u64>,
     /// What it may cost, in US dollars.

@@ -47,7 +47,9 @@ impl Session {
     /// Chooses agent and model.
     pub async fn open(setup: &Setup<'_>) -> Result<Self, Failure> {
         let helve = setup.workspace.helve();
-        let file = helve.choose_agent(setup.agent).map_err(|error| Failure::new("not_found", error).hint("`helve agents` lists them"))?;
+        let file = helve.choose_agent(setup.agent).map_err(|error| {
+            Failure::new("not_found", error).hint("`helve agents` lists them, and `helve tools check` says what is wrong")
+        })?;
         let choice = ModelChoice { spec: setup.global.model.clone(), local_only: setup.global.local, record: setup.global.record.clone() };
         let of_agent = file.as_ref().and_then(|agent| agent.file.model.as_deref());
         let chosen = helve.model(&choice, of_agent).await.map_err(|error| Failure::new("no_model", &error).hint(&error.hint))?;

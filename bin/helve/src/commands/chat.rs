@@ -76,22 +76,29 @@ impl Talk<'_> {
                         let _ = failure.show(false);
                     }
                 }
-                None => self.say(&line).await,
+                None => {
+                    if let Some(code) = self.say(&line).await {
+                        return Ok(code);
+                    }
+                }
             }
         }
     }
 
-    async fn say(&mut self, line: &str) {
+    /// Answers one line; says how to leave where nobody is there to approve what it needs.
+    async fn say(&mut self, line: &str) -> Option<ExitCode> {
         let json = self.setup.global.json;
         let ended = self.session.answer(line, &mut self.show, json).await;
         self.session.learn(self.setup.workspace);
         self.keep();
         match ended {
-            Ok(_) | Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {}
+            Ok(_) | Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => None,
+            waiting @ Err(AgentError::Waiting(_)) => self.session.ended(waiting).ok(),
             other => {
                 if let Err(failure) = self.session.ended(other) {
                     let _ = failure.show(json);
                 }
+                None
             }
         }
     }
@@ -126,7 +133,7 @@ impl Talk<'_> {
             let line = format!(
                 "  {} {}",
                 styled(STRONG, &printable::escape_line(entry.name())),
-                printable::shorten(&printable::escape_line(what), 100)
+                crate::table::cut(&printable::escape_line(what), 100)
             );
             terminal::note(&line);
         }

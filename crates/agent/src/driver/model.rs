@@ -57,8 +57,14 @@ impl Driver<'_> {
         self.around.toolkit = toolkit;
         self.parts.tool_calls.set_definitions(&self.around.toolkit);
         let (tools, info) = (self.around.toolkit.model_list().tools(), model.info());
-        let carrier =
-            Carrier { strategy: self.run.strategy(), info, tools, choice: self.run.choice(), language: self.parts.options.language };
+        let carrier = Carrier {
+            strategy: self.run.strategy(),
+            info,
+            tools,
+            choice: self.run.choice(),
+            must_answer: self.run.must_answer(),
+            language: self.parts.options.language,
+        };
         let mut system = self.parts.options.system_prompt.clone().unwrap_or_default();
         self.parts.contexts.render(&mut system);
         paragraph(&mut system, &carrier.instructions());
@@ -78,6 +84,10 @@ impl Driver<'_> {
         let limit = self.parts.options.limits.context_tokens.or(info.context_tokens);
         let said = fit::fit(self.run.messages(), limit, self.run.refused());
         carrier.fill(&said, &mut request);
+        // With tools beside it, a schema for the answer would forbid calls.
+        if tools.is_empty() && info.constrains_output {
+            request.output.clone_from(&self.parts.output);
+        }
         let reader = carrier.reader(&self.parts.tables.of(tools));
         let (turn, messages, tools, strategy) = (self.run.turns(), request.messages.len(), tools.len(), self.run.strategy().name().into());
         self.emit(EventData::ModelRequested { turn, messages, tools, strategy });

@@ -19,7 +19,7 @@ pub enum ModelError {
     #[error("the provider refused the content: {0}")]
     Filter(String),
     /// The provider is busy.
-    #[error("the model is overloaded: {message}")]
+    #[error("the model is overloaded: {message}{}", again(*retry_after))]
     Overloaded {
         /// What it said.
         message: String,
@@ -40,6 +40,9 @@ pub enum ModelError {
     /// The provider does not accept the request.
     #[error("the provider refused the request: {0}")]
     Refused(String),
+    /// A recording cannot be read or written, or has no answer.
+    #[error("{0}")]
+    Recording(String),
     /// No connection, or one that broke.
     #[error("the model cannot be reached: {0}")]
     Network(String),
@@ -49,6 +52,11 @@ pub enum ModelError {
     /// An answer that is none.
     #[error("the model's answer makes no sense: {0}")]
     Protocol(String),
+}
+
+/// When it says that it will answer again.
+fn again(after: Option<Duration>) -> String {
+    after.map(|after| format!(" (it asks to be asked again in {} s)", after.as_secs().max(1))).unwrap_or_default()
 }
 
 /// What not every model can do.
@@ -83,6 +91,7 @@ impl ModelError {
             Self::NotFound(_) => "model_not_found",
             Self::Unsupported { .. } => "unsupported",
             Self::Refused(_) => "refused",
+            Self::Recording(_) => "recording",
             Self::Network(_) => "network",
             Self::Timeout(_) => "model_timeout",
             Self::Protocol(_) => "protocol",
@@ -101,6 +110,7 @@ impl ModelError {
             Self::NotFound(_) => "`helve models` lists the models that can be reached",
             Self::Unsupported { .. } => "let the agent fall back: `output_strategy: {fallback_to_structured_output: true}`",
             Self::Refused(_) => "look at what the provider says; an option in `extra` may be unknown to it",
+            Self::Recording(_) => "make another recording with `--record FILE`, or name a model that answers with `--model`",
             Self::Network(_) => "check that the server runs and that its address is right",
             Self::Timeout(_) => "try again, or give it longer: `timeouts` of the model in `helve.yaml`",
             Self::Protocol(_) => "check that the address is that of a model's API and the provider is the right one",

@@ -20,6 +20,10 @@ impl Helve {
     /// Where there is no agent of this name, several to choose from, or only one that cannot be used.
     pub fn choose_agent(&self, name: Option<&str>) -> Result<Option<ProjectAgent>, AgentError> {
         let report = self.project().unwrap_or_default();
+        if report.settings_are_broken {
+            // Nobody knows which agent, model and rules they name; another model could be a stranger to this conversation.
+            return Err(AgentError::InvalidOptions("helve.yaml cannot be used".into()));
+        }
         let names = || report.agents.iter().map(|agent| agent.file.name.as_str());
         match (name.or(report.default_agent.as_deref()), &report.agents[..]) {
             (Some(name), agents) => {
@@ -61,6 +65,7 @@ impl Helve {
                 options.max_iterations = limits.max_iterations.unwrap_or(options.max_iterations);
                 options.limits = RunLimits {
                     max_calls: limits.max_calls.unwrap_or(defaults.max_calls),
+                    same_calls: limits.same_calls.unwrap_or(defaults.same_calls),
                     max_tokens: limits.max_tokens,
                     max_cost: limits.max_cost,
                     timeout: limits.timeout.map(|timeout| timeout.0),

@@ -1,16 +1,19 @@
 //! Which model answers: what a person wrote, what the project says, or what can be found.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use helve_agent::Strategy;
+use helve_core::authored::FieldError;
 use helve_core::{LanguageModel, ModelError, suggest};
 use helve_fetch::{FetchOptions, Lines, read_url};
 use helve_models::{Found, HttpModel, ModelSpec, Place, Price, Provider, Record, Replay, find, key_in_environment};
-use helve_project::{ModelEntry, StateFolder, Trust};
+use helve_project::{Diagnostic, ModelEntry, Severity, StateFolder, Trust};
 use serde_json::{Map, Value};
 
 use super::Helve;
+use super::load::Loaded;
 
 /// The file that remembers how calls were carried.
 const LEARNED: &str = "models.json";
@@ -103,7 +106,12 @@ impl Helve {
                 let place = Place { base_url: Some(url), local_only, ..Place::default() };
                 (Arc::new(compatible()?.model(&model, place)?), key)
             }
-            ModelSpec::Named(name) => (Arc::new(self.open_named(&name, local_only).await?), name),
+            ModelSpec::Named(name) => {
+                let model = self.open_named(&name, local_only).await?;
+                // Projects use the same names for different models.
+                let key = format!("{name} {}", model.address());
+                (Arc::new(model), key)
+            }
             _ => return Err(NoModel::new(format!("`{spec}` names no model"), WAYS)),
         })
     }
@@ -112,9 +120,8 @@ impl Helve {
     async fn first_model(&self, url: &str, local_only: bool) -> Result<String, NoModel> {
         let reach = if local_only { helve_fetch::Reach::Local } else { helve_fetch::Reach::Any };
         let models = helve_models::list(&self.fetch(), url, None, reach, std::time::Duration::from_secs(5)).await;
-        let hint = format!("name the model behind the address: `{url}#some-model`");
-        let models =
-            models.map_err(|error| NoModel::new(format!("the server at {url} does not say which models it has: {error}"), hint))?;
+        let hint = format!("check that it runs, or name the model behind the address: `{url}#some-model`");
+        let models = models.map_err(|error| NoModel::new(format!("the server does not say which models it has: {error}"), hint))?;
         models.into_iter().next().ok_or_else(|| NoModel::new(format!("the server at {url} has no models"), "load one there"))
     }
 
@@ -212,4 +219,92 @@ fn may_have_key(entry: &ModelEntry, uses_environment: bool, trust: Option<Trust>
         host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     });
     local || trust.is_some_and(Trust::allows)
+}
+
+/// Reports models that could never be used.
+pub(super) fn check(loaded: &Loaded, diagnostics: &mut Vec<Diagnostic>) {
+    let models = &loaded.config.models;
+    if let Some(file) = &loaded.config_file {
+        for (name, entry) in models {
+            let at = format!("/models/{}", name.replace('~', "~0").replace('/', "~1"));
+            if let Some(error) = wrong_entry(entry, &at) {
+                diagnostics.push(file.diagnose(Severity::Error, &error));
+            }
+        }
+        if let Some(error) = loaded.config.model.as_deref().and_then(|spec| wrong_spec(spec, models)) {
+            diagnostics.push(file.diagnose(Severity::Error, &error));
+        }
+    }
+    for (agent, file) in &loaded.agents {
+        if let Some(error) = agent.model.as_deref().and_then(|spec| wrong_spec(spec, models)) {
+            diagnostics.push(file.diagnose(Severity::Error, &error));
+        }
+    }
+}
+
+fn wrong_entry(entry: &ModelEntry, at: &str) -> Option<FieldError> {
+    let Some(provider) = Provider::named(&entry.provider) else {
+        let error = FieldError::new(format!("{at}/provider"), format!("there is no provider `{}`", entry.provider));
+        let known = || helve_models::PROVIDERS.iter().map(|provider| provider.name);
+        return Some(match suggest::nearest(&entry.provider, known()) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint(format!("known are: {}", known().collect::<Vec<_>>().join(", "))),
+        });
+    };
+    if provider.base_url.is_empty() && entry.base_url.is_none() {
+        return Some(FieldError::new(at, format!("a model of `{}` needs its address", provider.name)).hint("add `base_url`"));
+    }
+    let url = entry.base_url.as_deref()?;
+    read_url(url).err().map(|error| FieldError::new(format!("{at}/base_url"), error.to_string()))
+}
+
+fn wrong_spec(spec: &str, models: &BTreeMap<String, ModelEntry>) -> Option<FieldError> {
+    let ModelSpec::Named(name) = ModelSpec::read(spec) else { return None };
+    if models.contains_key(&name) {
+        return None;
+    }
+    let error = FieldError::new("/model", format!("there is no model `{name}`"));
+    Some(match suggest::nearest(&name, models.keys().map(String::as_str)) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint("write `provider/model`, an address, or a name from `models:` in helve.yaml"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(yaml: &str) -> ModelEntry {
+        serde_json::from_value(helve_project::read_yaml(yaml).expect("YAML").value()).expect("an entry")
+    }
+
+    #[test]
+    fn keys_of_the_environment_reach_strangers_only_after_trust() {
+        let model = |url: &str| entry(&format!("provider: openai_compatible\napi_key: secret-0123456789\n{url}"));
+        let away = model("base_url: https://models.example/v1");
+        assert!(!may_have_key(&away, true, None));
+        assert!(!may_have_key(&away, true, Some(Trust::Unknown)));
+        assert!(!may_have_key(&away, true, Some(Trust::Changed)));
+        assert!(may_have_key(&away, true, Some(Trust::Trusted)));
+        assert!(may_have_key(&away, false, None), "a key that is written there is the folder's own");
+        for near in ["http://127.0.0.1:8000/v1", "http://localhost:8000/v1", "http://[::1]:8000/v1"] {
+            assert!(may_have_key(&model(&format!("base_url: {near}")), true, None), "{near}");
+        }
+        for trick in ["http://127.0.0.1.evil.example/v1", "http://localhost.evil.example/v1", "http://10.0.0.1/v1"] {
+            assert!(!may_have_key(&model(&format!("base_url: {trick}")), true, None), "{trick}");
+        }
+        assert!(may_have_key(&model(""), true, None), "the provider's own address");
+    }
+
+    #[test]
+    fn models_that_could_never_be_used_are_reported() {
+        let wrong = |yaml: &str| wrong_entry(&entry(yaml), "/models/x").map(|error| error.message);
+        assert_eq!(wrong("provider: anthropic"), None);
+        assert_eq!(wrong("provider: openai_compatibel"), Some("there is no provider `openai_compatibel`".to_owned()));
+        assert!(wrong("provider: openai_compatible").is_some());
+        assert!(wrong("{provider: vllm, base_url: not-an-address}").is_some());
+        let models = BTreeMap::from([("house".to_owned(), entry("provider: anthropic"))]);
+        assert!(wrong_spec("house", &models).is_none() && wrong_spec("openrouter/x", &models).is_none());
+        assert_eq!(wrong_spec("hause", &models).and_then(|error| error.hint), Some("did you mean `house`?".to_owned()));
+    }
 }

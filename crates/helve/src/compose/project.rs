@@ -58,6 +58,8 @@ pub struct ProjectReport {
     pub model: Option<Arc<str>>,
     /// Models by names of the project's own.
     pub models: Arc<BTreeMap<String, ModelEntry>>,
+    /// Whether there are settings that cannot be read.
+    pub settings_are_broken: bool,
     /// Whether the settings take anything from the environment.
     pub uses_environment: bool,
     /// How much of a result a model is told.
@@ -186,6 +188,8 @@ impl Helve {
         self.catalogue.replace_sets(resolve::sets(loaded, &mut diagnostics));
         resolve::check_sets(loaded, &self.catalogue, &mut diagnostics);
         resolve::check_rules(loaded, &self.catalogue, &mut diagnostics);
+        #[cfg(feature = "models")]
+        super::model::check(loaded, &mut diagnostics);
         let agents = resolve::agents(loaded, &self.catalogue, &mut diagnostics);
         let default_agent = loaded.config.agent.as_deref().map(Arc::from);
         let (root, runnables) = (loaded.root.clone(), loaded.runnables.clone());
@@ -195,6 +199,7 @@ impl Helve {
             default_agent,
             model: loaded.config.model.as_deref().map(Arc::from),
             models: Arc::new(loaded.config.models.clone()),
+            settings_are_broken: loaded.config_is_broken,
             uses_environment: loaded.config_file.as_ref().is_some_and(|file| !file.variables().is_empty()),
             result_bytes: loaded.config.limits.result_bytes,
             diagnostics,
