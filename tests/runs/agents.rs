@@ -132,6 +132,19 @@ fn what_is_denied_is_not_done_and_the_model_is_told() {
 }
 
 /// A person who calls a tool consents; an agent asks, until the folder is trusted.
+/// Whoever stands behind an address would read every word, so a folder alone cannot choose one off this machine.
+#[test]
+fn a_folder_nobody_trusts_cannot_send_words_away() {
+    for settings in [
+        "model: https://models.example/v1#m\n",
+        "model: away\nmodels: {away: {provider: openai_compatible, base_url: \"https://models.example/v1\", model: m}}\n",
+    ] {
+        let ran = Scene::new(Reply::text("hi")).with("helve.yaml", settings).run(&["a secret"]);
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(ran.stderr.contains("nobody trusts this folder yet") && ran.stderr.contains("helve trust"), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn commands_of_a_folder_nobody_trusts_must_be_confirmed() {
     let script = Script::from_fn(|request: &Request| match request.results()[..] {
@@ -143,7 +156,7 @@ fn commands_of_a_folder_nobody_trusts_must_be_confirmed() {
     let waiting = scene.events(&["say hello"]);
     assert_eq!((waiting.code, waiting.end().0.as_str()), (Some(3), "run_waiting"), "{}", waiting.stderr);
     assert!(
-        waiting.data("permission_request")[0]["reason"].as_str().is_some_and(|reason| reason.contains("command")),
+        waiting.data("permission_request")[0]["reason"].as_str().is_some_and(|reason| reason.contains("helve trust")),
         "{}",
         waiting.stdout
     );

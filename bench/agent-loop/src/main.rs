@@ -85,6 +85,11 @@ impl Session {
         Self { agent, streams: arguments.streams() }
     }
 
+    /// One more conversation with the same model and tools.
+    fn fork(&self) -> Self {
+        Self { agent: self.agent.fork(), streams: self.streams }
+    }
+
     async fn run(&mut self) -> Result<String, String> {
         self.agent.reset();
         if !self.streams {
@@ -168,7 +173,9 @@ fn peak_rss_kb() -> u64 {
 }
 
 async fn measure(arguments: Arc<Arguments>) {
-    let mut sessions: Vec<Session> = (0..arguments.concurrency).map(|_| Session::open(&arguments)).collect();
+    let first = Session::open(&arguments);
+    let mut sessions: Vec<Session> = (1..arguments.concurrency).map(|_| first.fork()).collect();
+    sessions.push(first);
     let startup = since_spawn_ms();
     let (startup_user, startup_system) = cpu();
     let begun = Instant::now();

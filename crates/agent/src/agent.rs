@@ -122,6 +122,18 @@ impl Agent {
         })
     }
 
+    /// Another agent like this one, with a conversation of its own. Both share the model, the tools and their limits; contexts
+    /// belong to one conversation and are not shared.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let parts = &self.0;
+        let (catalogue, executor, selection) = (parts.catalogue.clone(), parts.executor.clone(), parts.selection.clone());
+        let mut agent = Self::with_tools(parts.model.clone(), catalogue, executor, selection).with_options(parts.options.clone());
+        (agent.0.view, agent.0.resolved, agent.0.learned) = (parts.view.clone(), parts.resolved.clone(), parts.learned);
+        agent.0.approver.clone_from(&parts.approver);
+        agent
+    }
+
     /// The same agent, set up like this.
     #[must_use]
     pub fn with_options(mut self, options: AgentOptions) -> Self {
@@ -266,6 +278,10 @@ impl Agent {
     /// # Errors
     /// Why there is no answer; [`AgentError::Waiting`] again where questions are left.
     pub async fn resume(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<Answer, AgentError> {
+        let conversation = &self.0.conversation;
+        if paused.run.conversation() != conversation.id || !paused.run.messages().starts_with(&conversation.messages) {
+            return Err(AgentError::InvalidOptions("the run belongs to another conversation, or this one has gone on without it".into()));
+        }
         Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.questions, answers).await
     }
 

@@ -88,16 +88,14 @@ impl<'a> Driver<'a> {
     /// Goes on with a run that was paused.
     pub(crate) async fn resume(mut self, questions: Vec<Question>, answers: Vec<helve_core::Grant>) -> Result<Answer, AgentError> {
         self.around.toolkit = self.parts.toolkit()?;
+        let mut answers = answers;
         for question in questions {
-            match answers.iter().position(|grant| grant.approval_id == question.id) {
+            let fits = |grant: &helve_core::Grant| grant.approval_id == question.id && grant.digest == question.digest;
+            match answers.iter().position(fits) {
                 Some(place) => {
-                    let grant = &answers[place];
-                    let answered = match (grant.decision, &grant.reason) {
-                        (helve_core::Decision::Approve, _) => Answered::Approve,
-                        (_, reason) => Answered::Deny { reason: reason.clone() },
-                    };
-                    let by = grant.by.clone();
-                    self.answered(question, answered, &by);
+                    let grant = answers.swap_remove(place);
+                    let (decision, by) = (grant.decision, grant.by.clone());
+                    self.go_on_with(question, decision, by, Ticket::Granted(grant));
                 }
                 None => self.open.push(question),
             }
@@ -140,7 +138,13 @@ impl<'a> Driver<'a> {
                     self.handle(Input::TimeUp);
                 }
                 Some(event) = heard(&mut self.progress) => self.emit(event),
-                Some(settled) = self.calls.next() => self.settled(settled),
+                Some(settled) = self.calls.next() => {
+                    self.settled(settled);
+                    // Calls of one turn often end together.
+                    while let Some(settled) = self.calls.try_next() {
+                        self.settled(settled);
+                    }
+                }
                 Some((question, answer)) = self.people.next(), if !self.people.is_empty() => self.answered(question, answer, "user"),
                 event = work.next(&mut deltas), if !matches!(work, Work::Idle) => {
                     self.model_event(event, &mut work, &deltas);
@@ -227,8 +231,16 @@ impl<'a> Driver<'a> {
             }
             Answered::Edit(arguments) => (Approve, Ticket::Edited { arguments, by: by.to_owned() }),
         };
+        self.go_on_with(question, decision, by.to_owned(), ticket);
+    }
+
+    /// Lets a call go on that was answered. An answer to a call that nobody waits for any more opens nothing.
+    fn go_on_with(&mut self, question: Question, decision: helve_core::Decision, by: String, ticket: Ticket) {
+        if !self.run.is_waiting(question.id) {
+            return;
+        }
         self.paused = false;
-        self.handle(Input::Answered { approval: question.id, decision, by: by.to_owned() });
+        self.handle(Input::Answered { approval: question.id, decision, by });
         self.calls.start(&self.around, question.call, ticket);
     }
 }

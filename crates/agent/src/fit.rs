@@ -39,14 +39,17 @@ fn shortened(message: &Message) -> Option<Arc<Message>> {
     if text.len() <= REST * 2 {
         return None;
     }
-    let text = format!("{}\n[shortened: the whole result had {} bytes]", printable::shorten(text, REST), text.len());
+    let short = format!("{}\n[shortened: the whole result had {} bytes]", printable::shorten(text, REST), text.len());
+    // What counts is bytes, and some characters have several.
+    let text = Some(short).filter(|short| short.len() < text.len())?;
     let (call_id, model_id, tool) = (*call_id, model_id.clone(), tool.clone());
-    Some(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text: text.into(), success: *success, untrusted: *untrusted })))
+    Some(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text, success: *success, untrusted: *untrusted })))
 }
 
 fn bytes(message: &Message) -> usize {
     match message.body() {
-        MessageBody::System { text } | MessageBody::Tool { text, .. } => text.len(),
+        MessageBody::System { text } => text.len(),
+        MessageBody::Tool { text, .. } => text.len(),
         MessageBody::User { parts } => parts.iter().map(|part| if let Part::Text { text } = part { text.len() } else { 1000 }).sum(),
         MessageBody::Assistant { text, calls, .. } => text.len() + calls.iter().map(|call| call.arguments.len() + 64).sum::<usize>(),
         _ => 0,

@@ -49,6 +49,7 @@ pub struct RunSettings {
 
 /// One agent answering one request.
 #[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "what happened once, each by itself")]
 pub struct Run {
     id: RunId,
     conversation: ConversationId,
@@ -71,6 +72,8 @@ pub struct Run {
     seq: u64,
     /// How often the model said that the conversation does not fit.
     refused: u32,
+    /// Whether a call was really made.
+    has_called: bool,
     /// Whether anyone is told what happens.
     #[serde(skip)]
     watched: bool,
@@ -215,6 +218,7 @@ impl Run {
             asked_again: false,
             seq: 0,
             refused: 0,
+            has_called: false,
             watched: false,
         }
     }
@@ -299,9 +303,15 @@ impl Run {
     pub fn choice(&self) -> ToolChoice {
         match &self.settings.tool_choice {
             _ if self.guard.must_answer => ToolChoice::None,
-            ToolChoice::Required | ToolChoice::Specific(_) if self.calls > 0 => ToolChoice::Auto,
+            ToolChoice::Required | ToolChoice::Specific(_) if self.has_called && self.phase != Phase::Calling => ToolChoice::Auto,
             choice => choice.clone(),
         }
+    }
+
+    /// Whether a call waits for the answer to this question.
+    #[must_use]
+    pub fn is_waiting(&self, approval: ApprovalId) -> bool {
+        self.phase != Phase::Over && self.turn.open_questions().contains(&approval)
     }
 
     /// Whether this is the last chance to answer, without tools.
@@ -321,7 +331,7 @@ impl Run {
             Input::Reasoning(text) => self.turn.reasoning.push_str(text),
             Input::Kept(format, part) => self.turn.keep(format, part),
             Input::Call { call, tool, rescued } => self.called(call, tool, rescued, effects),
-            Input::Malformed(malformed) => self.turn.malformed.push(malformed.into()),
+            Input::Malformed(malformed) => self.malformed(malformed.kind, malformed.error, malformed.raw),
             Input::Usage(usage) => self.turn.usage = usage,
             Input::ModelEnded(end) => self.answered(end, effects),
             Input::ModelFailed { error, begun } => self.broke_off(error, begun, effects),

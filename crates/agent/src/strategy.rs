@@ -189,8 +189,8 @@ fn in_text(message: &Arc<Message>, prompt: Prompt, strategy: Strategy) -> Arc<Me
             Arc::new(Message::assistant(serde_json::json!({"answer": text}).to_string()))
         }
         MessageBody::Tool { call_id, model_id, tool, text, success, untrusted } => {
-            let (id, value) = (helve_core::wire_id(model_id.as_ref(), *call_id), Value::String(text.to_string()));
-            let outcome = if *success { Ok(&value) } else { Err(&**text) };
+            let (id, value) = (helve_core::wire_id(model_id.as_ref(), *call_id), Value::String(text.clone()));
+            let outcome = if *success { Ok(&value) } else { Err(text.as_str()) };
             let result = PromptResult { id: &id, name: tool, outcome, untrusted: *untrusted };
             Arc::new(Message::new(MessageBody::User { parts: vec![Part::Text { text: prompt.result(&result).into() }] }))
         }
@@ -199,7 +199,7 @@ fn in_text(message: &Arc<Message>, prompt: Prompt, strategy: Strategy) -> Arc<Me
 }
 
 fn write_calls(calls: &[SaidCall], strategy: Strategy) -> String {
-    let read: Vec<(String, Map<_, _>)> =
+    let read: Vec<(std::borrow::Cow<'_, str>, Map<_, _>)> =
         calls.iter().map(|call| (call.wire_id(), serde_json::from_str(&call.arguments).unwrap_or_default())).collect();
     let written: Vec<WrittenCall<'_>> =
         calls.iter().zip(&read).map(|(call, (id, arguments))| WrittenCall { id, name: &call.tool, arguments }).collect();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
 use helve_agent::{Agent, AgentError, Answered, Approver, ScriptedModel};
-use helve_core::{BoxFuture, Decision, EventData, MessageBody, Question, tool};
+use helve_core::{BoxFuture, Decision, EventData, IntoTool, MessageBody, Question, tool};
 use serde_json::json;
 
 /// Deletes a file.
@@ -48,7 +48,7 @@ fn results(model: &ScriptedModel) -> Vec<String> {
     let asked = model.asked();
     let messages = &asked.last().expect("a request").messages;
     let told = messages.iter().filter_map(|message| match message.body() {
-        MessageBody::Tool { text, .. } => Some(text.to_string()),
+        MessageBody::Tool { text, .. } => Some(text.clone()),
         _ => None,
     });
     told.collect()
@@ -135,4 +135,24 @@ async fn questions_and_answers_are_events() {
         }
     }
     assert_eq!(told, ["may delete {\"path\":\"a\"}?", "approve by user", "deleted a"]);
+}
+
+#[tokio::test]
+async fn an_answer_opens_only_the_call_that_was_shown_in_its_own_conversation() {
+    let model = || ScriptedModel::new().calls([("delete", json!({"path": "a"}))]).says("done");
+    let (mut stranger, mut agent) = (agent(model()), agent(model()));
+    let AgentError::Waiting(mut paused) = agent.run("delete a").await.expect_err("it waits") else { panic!("it waits") };
+    let shown = paused.questions[0].answer(Decision::Approve, "ada");
+    // Somebody changes what is stored, together with its digest.
+    let other = delete::tool().into_tool().expect("a tool");
+    let mut call = paused.questions[0].call.clone();
+    call.arguments = json!({"path": "/"});
+    paused.questions[0].digest = helve_core::call_digest(&call, &"functions".into(), other.spec());
+    paused.questions[0].call = call;
+    let AgentError::Waiting(paused) = agent.resume(*paused, vec![shown]).await.expect_err("it still waits") else { panic!("it waits") };
+    assert_eq!(paused.questions.len(), 1, "the answer was to another call");
+    // A conversation that went on, or another one, is not this run's.
+    let answer = paused.questions[0].answer(Decision::Approve, "ada");
+    let error = stranger.resume(*paused, vec![answer]).await.expect_err("another agent");
+    assert!(matches!(error, AgentError::InvalidOptions(_)), "{error}");
 }

@@ -119,7 +119,7 @@ async fn came(model: ScriptedModel, stream: bool) -> Came {
                 let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!(text));
                 came.calls.extend(calls.iter().map(|call| (call.tool.to_string(), read(&call.arguments))));
             }
-            MessageBody::Tool { tool, text, success, .. } => came.results.push((tool.to_string(), text.to_string(), *success)),
+            MessageBody::Tool { tool, text, success, .. } => came.results.push((tool.to_string(), text.clone(), *success)),
             _ => {}
         }
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use helve_agent::{Agent, AgentError, AgentOptions, RunLimits, ScriptedModel};
-use helve_core::{EndOfRun, EventData, Message, MessageBody, ModelError, tool};
+use helve_core::{
+    BoxFuture, Deltas, EndOfRun, EventData, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelStream, PollDeltas, tool,
+};
 use serde_json::{Value, json};
 
 /// Adds two numbers.
@@ -159,4 +161,73 @@ async fn a_conversation_that_does_not_fit_is_shortened_and_asked_again() {
     assert!(sizes[0] > 10_000 && sizes[1] < 2_000, "{sizes:?}");
     let mut agent = self::agent(ScriptedModel::new().fails(too_long()), RunLimits::default());
     assert!(matches!(agent.run("x").await, Err(AgentError::Provider(ModelError::ContextLength(_)))), "nothing could be shortened");
+}
+
+/// A stream that gives these pieces and then fails.
+struct Breaks(Option<Deltas>, ModelError);
+
+impl PollDeltas for Breaks {
+    fn poll_deltas(&mut self, _: &mut std::task::Context<'_>, into: &mut Deltas) -> std::task::Poll<Result<bool, ModelError>> {
+        std::task::Poll::Ready(match self.0.take() {
+            Some(deltas) => {
+                *into = deltas;
+                Ok(true)
+            }
+            None => Err(self.1.clone()),
+        })
+    }
+}
+
+/// A model whose first answer breaks off after a whole call.
+struct BreaksOff(helve_core::ModelInfo, ModelError);
+
+impl LanguageModel for BreaksOff {
+    fn info(&self) -> &helve_core::ModelInfo {
+        &self.0
+    }
+
+    fn ask(&self, _: helve_core::ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
+        let mut deltas = Deltas::default();
+        for (index, arguments) in [(0, "{\"a\": 1, \"b\": 1}"), (1, "{\"a\"")] {
+            deltas.push(ModelDelta::Call { index: Some(index), id: None, name: Some("add"), arguments });
+        }
+        let stream = ModelStream::new(Breaks(Some(deltas), self.1.clone()));
+        Box::pin(async move { Ok(stream) })
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_began_before_the_answer_broke_off_gets_its_one_outcome() {
+    for error in [
+        ModelError::Network("gone".into()),
+        ModelError::ContextLength("too long".into()),
+        ModelError::Unsupported { feature: helve_core::Feature::Tools, message: "invalid tool call".into() },
+    ] {
+        let mut agent = Agent::new(BreaksOff(helve_core::ModelInfo::default(), error));
+        agent.register_tool(add::tool()).expect("a tool");
+        let mut stream = agent.run_stream("go").await.expect("a run");
+        let (mut requested, mut completed) = (Vec::new(), Vec::new());
+        while let Some(Ok(event)) = stream.next().await {
+            match event.data {
+                EventData::ToolRequested { call_id, .. } => requested.push(call_id),
+                EventData::ToolComplete { call_id, .. } => completed.push(call_id),
+                _ => {}
+            }
+        }
+        drop(stream);
+        assert_eq!(requested.len(), 1, "it began, and was not made again");
+        assert_eq!(requested, completed);
+        assert_answered(&agent.conversation().messages);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_a_hundred_thousand_calls_does_not_hang() {
+    let call = "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": 1}}</tool_call>\n";
+    let model = ScriptedModel::new().with_info(|info| info.calls_natively = None).says(&call.repeat(100_000)).says("{\"answer\": \"2\"}");
+    let limits = RunLimits { max_calls: 5, ..RunLimits::default() };
+    let mut agent = agent(model, limits);
+    assert!(matches!(agent.run("go").await, Err(AgentError::Stopped { reason: EndOfRun::MaxCalls | EndOfRun::RepeatedCalls, .. })));
+    assert_answered(&agent.conversation().messages);
+    assert!(agent.conversation().messages.len() < 1100);
 }

@@ -124,3 +124,14 @@ async fn a_call_that_must_be_made_is_asked_for_once_more() {
     assert_eq!(agent.run("1 + 1").await.expect("an answer").text, "2");
     assert_eq!(model.asked()[2].tool_choice, ToolChoice::Auto);
 }
+
+#[tokio::test]
+async fn forks_share_tools_and_not_what_was_said() {
+    let model = ScriptedModel::new().says("Hello Ada.").calls([("add", json!({"a": 2, "b": 3}))]).says("5");
+    let mut agent = agent(model.clone());
+    let mut fork = agent.fork();
+    agent.run("I am Ada.").await.expect("an answer");
+    assert_eq!(fork.run("2 + 3").await.expect("an answer").text, "5");
+    assert_eq!((agent.conversation().messages.len(), fork.conversation().messages.len()), (2, 4));
+    assert_ne!(agent.conversation().id, fork.conversation().id);
+}

@@ -1,5 +1,6 @@
 //! What is said in a conversation with a model. A message never changes, so it is shared, and written once for its wire.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -106,7 +107,7 @@ pub enum MessageBody {
         /// The tool's name as the model knows it.
         tool: Arc<str>,
         /// What the model reads.
-        text: Arc<str>,
+        text: String,
         /// Whether the call ended well.
         success: bool,
         /// Whether the text comes from outside, such as a web page or a stranger's server.
@@ -132,15 +133,18 @@ pub struct SaidCall {
 impl SaidCall {
     /// The id that the model's wire knows the call by.
     #[must_use]
-    pub fn wire_id(&self) -> String {
+    pub fn wire_id(&self) -> Cow<'_, str> {
         wire_id(self.model_id.as_ref(), self.id)
     }
 }
 
 /// The id that a model's wire knows a call by: the model's own, or Helve's where it gave none.
 #[must_use]
-pub fn wire_id(model_id: Option<&Arc<str>>, id: CallId) -> String {
-    model_id.map_or_else(|| id.to_string(), ToString::to_string)
+pub fn wire_id(model_id: Option<&Arc<str>>, id: CallId) -> Cow<'_, str> {
+    match model_id {
+        Some(id) => Cow::Borrowed(id),
+        None => Cow::Owned(id.to_string()),
+    }
 }
 
 /// Parts of an answer that only their provider understands and wants back, such as signed or encrypted thoughts.
@@ -171,6 +175,9 @@ pub enum Part {
     },
 }
 
+/// Room for most messages.
+const SMALL: usize = 192;
+
 /// Something that never changes, in the form of a wire: written for the first wire that asks, and kept.
 #[derive(Clone, Default)]
 pub struct Written(OnceLock<(&'static str, Vec<u8>)>);
@@ -186,14 +193,9 @@ impl Written {
         }
     }
 
-    /// How much room the form that `wire` knows takes; a guess where another wire came first.
-    pub fn room(&self, wire: &'static str, write: impl Fn(&mut Vec<u8>)) -> usize {
-        self.get(wire, &write).1.len()
-    }
-
     fn get(&self, wire: &'static str, write: &impl Fn(&mut Vec<u8>)) -> &(&'static str, Vec<u8>) {
         self.0.get_or_init(|| {
-            let mut bytes = Vec::new();
+            let mut bytes = Vec::with_capacity(SMALL);
             write(&mut bytes);
             (wire, bytes)
         })

@@ -127,6 +127,17 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// What the model reads, without the rest.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        match self.status {
+            Status::Done(Ok(output)) => output.text,
+            _ => self.text().into_owned(),
+        }
+    }
+}
+
 impl Serialize for Outcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut json = serializer.serialize_struct("Outcome", 9)?;

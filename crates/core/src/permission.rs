@@ -77,6 +77,9 @@ pub struct PermissionRule {
     pub when: std::collections::BTreeMap<String, Pattern>,
     /// What holds for calls that match.
     pub permission: Permission,
+    /// Why, in words for those who are asked; left out, the rule itself is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
 }
 
 impl PermissionRule {
@@ -146,6 +149,9 @@ impl Policy {
 }
 
 fn reason(rule: &PermissionRule) -> String {
+    if let Some(because) = &rule.because {
+        return because.clone();
+    }
     let mut parts = Vec::new();
     for (word, pattern) in [("tool", &rule.tool), ("source", &rule.source), ("set", &rule.set), ("agent", &rule.agent)] {
         if let Some(pattern) = pattern {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::call::{self, Parts};
 use crate::dialect::Dialect;
 use crate::fault::{Fault, Kind};
@@ -114,7 +116,7 @@ impl Reader {
         let last = self.slots.len().saturating_sub(1);
         for place in 0..self.slots.len() {
             let bare = cut && place == last && self.slots[place].arguments.trim().is_empty();
-            self.give(place, bare, sink);
+            self.give(place, bare, None, sink);
         }
     }
 
@@ -172,8 +174,8 @@ impl Reader {
         // Whoever begins another call has ended the last one, if it is whole.
         if let Some(last) = self.slots.len().checked_sub(1) {
             let written = self.slots[last].arguments.trim();
-            if json::read_plain(written).is_some_and(|(_, end)| end == written.len()) {
-                self.give(last, false, sink);
+            if let Some((value, _)) = json::read_plain(written).filter(|(_, end)| *end == written.len()) {
+                self.give(last, false, Some(value), sink);
             }
         }
         self.slots.push(Slot { index: self.calls, wire_index: delta.index, ..Slot::default() });
@@ -191,14 +193,14 @@ impl Reader {
         }
     }
 
-    /// Gives a call away, whole or malformed.
-    fn give(&mut self, place: usize, bare: bool, sink: &mut dyn FnMut(Event<'_>)) {
+    /// Gives a call away, whole or malformed. Its arguments may have been read already.
+    fn give(&mut self, place: usize, bare: bool, known: Option<Value>, sink: &mut dyn FnMut(Event<'_>)) {
         let here = self.place;
         let slot = &mut self.slots[place];
         if std::mem::replace(&mut slot.given, true) {
             return;
         }
-        let result = if bare { Err(Fault::cut()) } else { read(slot, self.mode, &self.tools) };
+        let result = if bare { Err(Fault::cut()) } else { read(slot, known, self.mode, &self.tools) };
         let said = match result {
             Ok((parts, as_written)) => {
                 let id = parts.id.unwrap_or_else(|| made_id(slot.index + 1));
@@ -215,7 +217,7 @@ impl Reader {
 }
 
 /// The call, and whether its arguments are one JSON object as they were written.
-fn read(slot: &Slot, mode: Mode, tools: &ToolTable) -> Result<(Parts, bool), Fault> {
+fn read(slot: &Slot, known: Option<Value>, mode: Mode, tools: &ToolTable) -> Result<(Parts, bool), Fault> {
     if slot.name.trim().is_empty() {
         return Err(call::no_name());
     }
@@ -225,8 +227,12 @@ fn read(slot: &Slot, mode: Mode, tools: &ToolTable) -> Result<(Parts, bool), Fau
     if written.is_empty() {
         return call::finish(&slot.name, id, serde_json::Map::new(), mode, tools, Repairs::default()).map(|parts| (parts, false));
     }
-    let reading = json::read(written, Syntax::Json, mode, 0)?;
-    let (value, mut repairs) = (reading.value, reading.repairs);
+    let (value, mut repairs) = if let Some(value) = known {
+        (value, Repairs::default())
+    } else {
+        let reading = json::read(written, Syntax::Json, mode, 0)?;
+        (reading.value, reading.repairs)
+    };
     let as_written = value.is_object() && repairs.is_empty();
     let arguments = call::arguments(value, &slot.name, mode, &mut repairs)?;
     call::finish(&slot.name, id, arguments, mode, tools, repairs).map(|parts| (parts, as_written))
@@ -234,7 +240,7 @@ fn read(slot: &Slot, mode: Mode, tools: &ToolTable) -> Result<(Parts, bool), Fau
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

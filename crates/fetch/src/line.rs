@@ -32,6 +32,8 @@ use crate::lookup::resolve;
 
 const MAX_HEADERS: usize = 100;
 const IDLE_LINES: usize = 32;
+/// What a connection reads at once; idle ones keep that much room.
+const BUFFER: usize = 64 << 10;
 /// Servers hang up on idle connections after a minute or so.
 const IDLE_FOR: Duration = Duration::from_secs(45);
 
@@ -169,7 +171,7 @@ impl Lines {
             .await
             .map_err(|_| unreachable("nobody answers there".to_owned()))??;
         let mut builder = http1::Builder::new();
-        builder.max_headers(MAX_HEADERS);
+        builder.max_headers(MAX_HEADERS).max_buf_size(BUFFER);
         let (send, connection) = builder.handshake(TokioIo::new(io)).await.map_err(|error| FetchError::of_hyper(&error, origin.clone()))?;
         Ok(Line { origin, reach, send, driven: Driven(Some(connection)) })
     }

@@ -12,6 +12,9 @@ use crate::provider::{PROVIDERS, Provider};
 /// How long a server on this machine may take to say which models it has.
 const LOOK: Duration = Duration::from_millis(400);
 
+/// The longest name of a model.
+const MAX_NAME: usize = 256;
+
 /// What a person wrote to name a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -126,7 +129,8 @@ pub async fn list(fetch: &Fetch, base_url: &str, key: Option<&SecretString>, rea
     let value: Value = serde_json::from_slice(&response.body).map_err(|error| error.to_string())?;
     let models = value.get("data").or_else(|| value.get("models")).and_then(Value::as_array).ok_or("it is no list of models")?;
     let name = |model: &Value| ["id", "name"].iter().find_map(|key| model.get(*key)?.as_str()).map(ToOwned::to_owned);
-    Ok(models.iter().filter_map(name).collect())
+    let usable = |name: &String| name.len() <= MAX_NAME && !name.contains(helve_core::printable::is_deceptive);
+    Ok(models.iter().filter_map(name).filter(usable).collect())
 }
 
 #[cfg(test)]

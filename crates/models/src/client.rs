@@ -45,7 +45,7 @@ impl Default for ModelOptions {
         Self {
             key: None,
             reach: Reach::Any,
-            patience: Patience { first_byte: Duration::from_mins(5), idle: Duration::from_mins(2), bytes: 256 << 20 },
+            patience: Patience { first_byte: Duration::from_mins(5), idle: Duration::from_mins(2), bytes: 32 << 20 },
             retries: 3,
             price: None,
             headers: HeaderMap::new(),

@@ -17,6 +17,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Sleep;
 
+/// The largest recording.
+const MAX_RECORDING: u64 = 64 << 20;
+
 /// One exchange.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Exchange {
@@ -114,8 +117,8 @@ impl Replay {
     /// Where it cannot be read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ModelError> {
         let path = path.as_ref();
-        let text = fs::read_to_string(path)
-            .map_err(|error| ModelError::Recording(format!("the recording {} cannot be read: {error}", path.display())))?;
+        let text =
+            read(path).map_err(|error| ModelError::Recording(format!("the recording {} cannot be read: {error}", path.display())))?;
         Self::of(&text, &path.display().to_string())
     }
 
@@ -231,6 +234,17 @@ impl<M: LanguageModel> LanguageModel for Record<M> {
             Ok(ModelStream::new(Recording { stream, exchange, path: self.path.clone() }))
         })
     }
+}
+
+/// Reads a recording, which is a file of bounded size and no endless device.
+fn read(path: &Path) -> std::io::Result<String> {
+    let file = fs::File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut std::io::Read::take(file, MAX_RECORDING), &mut text)?;
+    Ok(text)
 }
 
 /// Opens a recording to be gone on with. Only its owner may read what was said.

@@ -44,6 +44,14 @@ pub trait EventReader: Send {
     fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError>;
 }
 
+/// An answer has at most so many parts under way at once.
+pub(crate) const MAX_PARTS: usize = 4096;
+
+/// An answer in more parts than anyone could mean.
+pub(crate) fn too_many_parts() -> ModelError {
+    ModelError::Protocol(format!("the answer has more than {MAX_PARTS} parts"))
+}
+
 /// An answer that ended before it was over.
 pub(crate) fn broken_off() -> ModelError {
     ModelError::Network("the connection ended before the answer was complete".into())

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use helve::{Agent, AgentError, Answer, Answered, ChosenModel, EndOfRun, EventData, ModelChoice, ProjectAgent};
+use helve::{Agent, AgentError, Answer, Answered, ChosenModel, EndOfRun, EventData, ModelChoice, ProjectAgent, printable};
 use serde_json::json;
 
 use super::approver::{Always, TerminalApprover};
@@ -54,7 +54,7 @@ impl Session {
         let of_agent = file.as_ref().and_then(|agent| agent.file.model.as_deref());
         let chosen = helve.model(&choice, of_agent).await.map_err(|error| Failure::new("no_model", &error).hint(&error.hint))?;
         if let Some(because) = &chosen.because {
-            terminal::note(&styled(FAINT, &format!("model: {because}")));
+            terminal::note(&styled(FAINT, &printable::escape_line(&format!("model: {because}"))));
         }
         let mut agent = helve.agent(file.as_ref(), chosen.model.clone());
         if let Some(strategy) = chosen.strategy {
@@ -92,9 +92,11 @@ impl Session {
         let mut stream = self.agent.run_stream(input).await?;
         let cancel = stream.canceller();
         let mut ticks = tokio::time::interval(TICK);
+        let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
         let ended = loop {
             tokio::select! {
                 biased;
+                _ = &mut interrupt, if !cancel.is_cancelled() => cancel.cancel(),
                 event = stream.next() => match event {
                     Some(Ok(event)) => {
                         self.told = matches!(event.data, EventData::RunFinished { .. } | EventData::RunFailed { .. });
@@ -103,7 +105,6 @@ impl Session {
                     Some(Err(error)) => break Err(error),
                     None => break Ok(()),
                 },
-                _ = tokio::signal::ctrl_c() => cancel.cancel(),
                 _ = ticks.tick() => show.tick(),
             }
         };

@@ -49,7 +49,7 @@ impl Show {
                 }
             }
             EventData::ToolComplete { call_id, outcome } => {
-                let line = self.calls.remove(call_id).map_or_else(|| outcome.tool.to_string(), |(line, _)| line);
+                let line = self.calls.remove(call_id).map_or_else(|| printable::escape_line(&outcome.tool), |(line, _)| line);
                 let mark = if outcome.success() { styled(FAINT, "→") } else { styled(BAD, "→") };
                 self.note(&format!("{mark} {}", styled(STRONG, &line)));
                 for line in result_lines(&outcome.text(), outcome.success(), outcome.duration, width()) {

@@ -92,7 +92,11 @@ impl Talk<'_> {
         self.session.learn(self.setup.workspace);
         self.keep();
         match ended {
-            Ok(_) | Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => None,
+            Ok(_) => None,
+            Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {
+                terminal::note(&styled(FAINT, "cancelled"));
+                None
+            }
             waiting @ Err(AgentError::Waiting(_)) => self.session.ended(waiting).ok(),
             other => {
                 if let Err(failure) = self.session.ended(other) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use helve_core::{CallContext, CallId, Decision, ErrorKind, Grant, Outcome, Question, Status, ToolCall, ToolError};
 use helve_tools::{Admission, Executor, Toolkit};
 use serde_json::Value;
-use tokio::task::{Id, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::Driver;
@@ -63,6 +63,16 @@ impl Calls {
     /// The next call that ends or asks. Never ready while there is none.
     pub(super) async fn next(&mut self) -> Option<Settled> {
         let Some(ended) = self.tasks.join_next_with_id().await else { return std::future::pending().await };
+        self.take(ended)
+    }
+
+    /// A call that ended or asks already.
+    pub(super) fn try_next(&mut self) -> Option<Settled> {
+        let ended = self.tasks.try_join_next_with_id()?;
+        self.take(ended)
+    }
+
+    fn take(&mut self, ended: Result<(Id, Settled), JoinError>) -> Option<Settled> {
         let task = match &ended {
             Ok((task, _)) => *task,
             Err(error) => error.id(),

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use helve_core::json::Limits;
+use helve_core::printable;
 use helve_core::{
     CallId, Denial, EndOfRun, EndReason, EventData, Feature, Message, MessageBody, ModelError, Outcome, Question, SaidCall, Status,
     ToolCall, ToolChoice, ToolError,
@@ -10,18 +12,35 @@ use helve_core::{
 use helve_dialect::{Call, Kind, Language, Malformed, answer_text};
 use serde_json::Value;
 
-use super::turn::{Slot, State};
+use super::turn::{Broken, Slot, State};
 use super::{Effect, Phase, Run, ToolFacts};
 use crate::error::AgentError;
 use crate::strategy::Strategy;
 
+/// An answer has at most so many calls.
+const MAX_CALLS: usize = 1024;
+/// Arguments that every tool would refuse are not even kept.
+const MAX_ARGUMENTS: usize = Limits::ARGUMENTS.bytes;
+/// So many broken calls of an answer are told to the model, and so much of each.
+const MAX_BROKEN: usize = 16;
+const MAX_RAW: usize = 4096;
 /// How often a conversation that does not fit is shortened to its half.
 const MAX_REFUSED: u32 = 3;
 /// Names that a model made up are shortened to what every wire allows.
 const MAX_NAME: usize = 64;
 
 impl Run {
-    pub(super) fn called(&mut self, call: Call, facts: ToolFacts, rescued: bool, effects: &mut Vec<Effect>) {
+    pub(super) fn called(&mut self, call: Call, mut facts: ToolFacts, rescued: bool, effects: &mut Vec<Effect>) {
+        if self.turn.slots.len() >= MAX_CALLS {
+            let error = format!("an answer may have at most {MAX_CALLS} calls; the others were not run");
+            return self.malformed(Kind::Syntax, error, String::new());
+        }
+        if call.written.as_ref().is_some_and(|written| written.len() > MAX_ARGUMENTS) {
+            let error = format!("arguments may have at most {MAX_ARGUMENTS} bytes");
+            return self.malformed(Kind::Syntax, error, call.name);
+        }
+        // Found in text, it may still be refused as a whole when the answer is over.
+        facts.early &= !rescued;
         let model_id: Arc<str> = call.id.into();
         // An id that was used before would make two results look like one.
         let model_id = self.model_ids.insert(model_id.clone()).then_some(model_id);
@@ -31,9 +50,16 @@ impl Run {
             ToolCall { id: said.id, tool: call.name.into(), arguments: Value::Object(call.arguments), model_id: said.model_id.clone() };
         self.turn.rescued |= rescued;
         self.turn.slots.push(Slot { said, facts, state: State::Held(wanted) });
-        // Found in text, the call may still be refused as a whole when the answer is over.
-        if facts.early && !rescued {
+        if facts.early {
             self.start_calls(true, effects);
+        }
+    }
+
+    /// Takes note of something that was meant as a call. Only so many are worth an answer.
+    pub(super) fn malformed(&mut self, kind: Kind, error: String, raw: String) {
+        if self.turn.malformed.len() < MAX_BROKEN {
+            let raw = if raw.len() > MAX_RAW { printable::shorten(&raw, MAX_RAW) } else { raw };
+            self.turn.malformed.push(Broken { error, raw, kind: Some(kind) });
         }
     }
 
@@ -63,7 +89,10 @@ impl Run {
             _ => None,
         };
         match refusal {
-            None => effects.push(Effect::StartCall(call)),
+            None => {
+                self.has_called = true;
+                effects.push(Effect::StartCall(call));
+            }
             Some(reason) => {
                 let outcome = failed(&call.tool, call.id, ToolError::denied(Denial::Policy, reason));
                 self.settle(outcome, effects);
@@ -87,6 +116,8 @@ impl Run {
         }
         if self.turn.rescued && self.strategy == Strategy::Native && !self.fall_back("the model wrote its call as text", effects) {
             let message = "the model wrote its call as text instead of calling the function".to_owned();
+            self.abandon(&ToolError::cancelled(), effects);
+            self.close_turn();
             return self.fail(ModelError::Unsupported { feature: Feature::Tools, message }.into(), effects);
         }
         if !self.turn.slots.is_empty() {
@@ -172,28 +203,34 @@ impl Run {
     /// The model did not answer, or its answer broke off.
     pub(super) fn broke_off(&mut self, error: ModelError, begun: bool, effects: &mut Vec<Effect>) {
         self.usage += self.turn.usage;
-        if let ModelError::Unsupported { .. } = &error
-            && self.fall_back(&error.to_string(), effects)
-        {
-            // It never got to speak, so this was no turn.
-            self.turns -= 1;
-            return self.ask(effects);
-        }
-        if matches!(error, ModelError::ContextLength(_)) && self.refused < MAX_REFUSED && self.can_shorten() {
-            self.refused += 1;
-            effects.push(Effect::Emit(EventData::Notification { message: format!("{error}; asking again with old results shortened") }));
-            self.turns -= 1;
-            return self.ask(effects);
-        }
+        // After any start the answer is recorded as it broke off; nothing runs twice.
         let untouched = self.turn.slots.iter().all(|slot| matches!(slot.state, State::Held(_)));
-        if error.is_retryable() && untouched && begun && !std::mem::replace(&mut self.asked_again, true) {
-            effects.push(Effect::Emit(EventData::Notification { message: format!("{error}; asking again") }));
-            self.turns -= 1;
+        if untouched && self.repeats(&error, begun, effects) {
+            // It never came to an answer, so this was no turn.
+            self.turns = self.turns.saturating_sub(1);
             return self.ask(effects);
         }
         self.abandon(&ToolError::cancelled(), effects);
         self.close_turn();
         self.fail(error.into(), effects);
+    }
+
+    /// Whether asking again, perhaps in another way, may help.
+    fn repeats(&mut self, error: &ModelError, begun: bool, effects: &mut Vec<Effect>) -> bool {
+        let told = |message: String| Effect::Emit(EventData::Notification { message });
+        match error {
+            ModelError::Unsupported { .. } => self.fall_back(&error.to_string(), effects),
+            ModelError::ContextLength(_) if self.refused < MAX_REFUSED && self.can_shorten() => {
+                self.refused += 1;
+                effects.push(told(format!("{error}; asking again with old results shortened")));
+                true
+            }
+            error if error.is_retryable() && begun && !std::mem::replace(&mut self.asked_again, true) => {
+                effects.push(told(format!("{error}; asking again")));
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Whether there are results that could be shortened.
@@ -212,9 +249,14 @@ impl Run {
     /// Records the outcome of a call; only the first counts.
     fn settle(&mut self, outcome: Outcome, effects: &mut Vec<Effect>) {
         let most = self.settings.limits.result_bytes;
-        let Some(slot) = self.slot(outcome.call_id).filter(|slot| !slot.is_done()) else { return };
-        slot.settle(&outcome, most);
-        effects.push(Effect::Emit(EventData::ToolComplete { call_id: outcome.call_id, outcome }));
+        let (call_id, success, watched) = (outcome.call_id, outcome.success(), self.watched);
+        let Some(slot) = self.slot(call_id).filter(|slot| !slot.is_done()) else { return };
+        if watched {
+            slot.settle(outcome.text().into_owned(), success, most);
+            effects.push(Effect::Emit(EventData::ToolComplete { call_id, outcome }));
+        } else {
+            slot.settle(outcome.into_text(), success, most);
+        }
     }
 
     pub(super) fn waits(&mut self, question: Box<Question>, effects: &mut Vec<Effect>) {
@@ -261,7 +303,7 @@ impl Run {
         effects.push(Effect::Persist);
         if let Some(text) = ended {
             // Without last words, what was said so far is the answer.
-            self.turn.text = text.to_string();
+            self.turn.text = text;
             return self.end(EndOfRun::Stopped, effects);
         }
         let most = self.settings.limits.same_calls;
@@ -286,7 +328,7 @@ impl Run {
         for slot in &mut self.turn.slots {
             let times = self.guard.note(slot);
             if let (2.., State::Done { text, .. }) = (times, &mut slot.state) {
-                *text = format!("{text}\n{note}").into();
+                *text = format!("{text}\n{note}");
             }
             most = most.max(times);
         }
@@ -343,7 +385,7 @@ impl Run {
             }
             let call_id = slot.said.id;
             let outcome = failed(&slot.said.tool, call_id, error.clone());
-            slot.settle(&outcome, most);
+            slot.settle(outcome.text().into_owned(), false, most);
             effects.push(Effect::CancelCall(call_id));
             effects.push(Effect::Emit(EventData::ToolComplete { call_id, outcome }));
         }

@@ -1,13 +1,14 @@
 //! What the model says in one turn, and how far its calls are.
 
-use std::sync::Arc;
-
-use helve_core::{ApprovalId, Kept, Outcome, SaidCall, ToolCall, Usage};
-use helve_dialect::{Kind, Malformed};
+use helve_core::{ApprovalId, Kept, SaidCall, ToolCall, Usage};
+use helve_dialect::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ToolFacts;
+
+/// So many parts of an answer are kept for its provider.
+const MAX_KEPT: usize = 4096;
 
 /// One turn under way.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -41,7 +42,7 @@ pub(super) enum State {
     /// A person must answer.
     Waiting(ApprovalId),
     Done {
-        text: Arc<str>,
+        text: String,
         success: bool,
     },
 }
@@ -55,16 +56,12 @@ pub(super) struct Broken {
     pub(super) kind: Option<Kind>,
 }
 
-impl From<Malformed> for Broken {
-    fn from(malformed: Malformed) -> Self {
-        Self { error: malformed.error, raw: malformed.raw, kind: Some(malformed.kind) }
-    }
-}
-
 impl Turn {
     pub(super) fn keep(&mut self, format: &str, part: &Value) {
         let kept = self.kept.get_or_insert_with(|| Kept { format: format.into(), parts: Vec::new() });
-        kept.parts.push(part.clone());
+        if kept.parts.len() < MAX_KEPT {
+            kept.parts.push(part.clone());
+        }
     }
 
     /// A question was answered, so that its call is on its way again.
@@ -87,20 +84,18 @@ impl Turn {
 
     /// The next call that may begin: one that must be alone waits for those before it, and those after it wait for it.
     pub(super) fn next_to_start(&self) -> Option<usize> {
+        let mut all_done = true;
         for (place, slot) in self.slots.iter().enumerate() {
-            let before = &self.slots[..place];
-            let is_done = |slot: &Slot| matches!(slot.state, State::Done { .. });
-            let free = if slot.facts.exclusive {
-                before.iter().all(is_done)
-            } else {
-                before.iter().all(|slot| !slot.facts.exclusive || is_done(slot))
-            };
-            if !free {
+            if slot.facts.exclusive && !all_done {
                 return None;
             }
             if matches!(slot.state, State::Held(_)) {
                 return Some(place);
             }
+            if slot.facts.exclusive && !slot.is_done() {
+                return None;
+            }
+            all_done &= slot.is_done();
         }
         None
     }
@@ -112,9 +107,8 @@ impl Slot {
     }
 
     /// Takes note of what came of the call; what the model reads is bounded.
-    pub(super) fn settle(&mut self, outcome: &Outcome, most: usize) {
-        let text = outcome.text();
-        let text = if text.len() > most { helve_core::printable::shorten(&text, most).into() } else { text };
-        self.state = State::Done { text: text.as_ref().into(), success: outcome.success() };
+    pub(super) fn settle(&mut self, text: String, success: bool, most: usize) {
+        let text = if text.len() > most { helve_core::printable::shorten(&text, most) } else { text };
+        self.state = State::Done { text, success };
     }
 }

@@ -116,6 +116,9 @@ impl Loaded {
                     let message = format!("there is an agent `{}` in {} already", agent.name, earlier.path());
                     return Err(Box::new(file.diagnose(Severity::Error, &FieldError::new("/name", message))));
                 }
+                if let Some(spec) = &agent.model {
+                    self.model_to_trust(&format!("of {}", agent.name), spec, &file);
+                }
                 self.agents.push((agent, file));
             }
         }
@@ -152,18 +155,26 @@ impl Loaded {
         self.wary.extend(tools);
     }
 
-    /// Models elsewhere that are sent what the environment holds are part of what a person must trust.
+    /// Models elsewhere read all that is said, so they are part of what a person must trust.
     fn models_to_trust(&mut self, file: &ProjectFile) {
-        if file.variables().is_empty() {
+        let addresses: Vec<(String, String)> =
+            self.config.models.iter().filter_map(|(name, model)| Some((name.clone(), model.base_url.clone()?))).collect();
+        for (name, url) in addresses {
+            self.model_to_trust(&name, &url, file);
+        }
+        if let Some(spec) = self.config.model.clone() {
+            self.model_to_trust("of the project", &spec, file);
+        }
+    }
+
+    fn model_to_trust(&mut self, name: &str, url: &str, file: &ProjectFile) {
+        if !url.starts_with("http") || is_here(url) {
             return;
         }
-        for (name, model) in &self.config.models {
-            if let (Some(url), Some(_)) = (&model.base_url, &model.api_key) {
-                let what = format!("sends a key from {} to {}", file.variables().join(", "), address(url));
-                let digest = Digest::of([what.as_bytes()]);
-                self.runnables.push(Runnable { name: format!("model {name}"), what, file: file.path().to_string(), digest });
-            }
-        }
+        let key = if file.variables().is_empty() { String::new() } else { format!(", with {}", file.variables().join(", ")) };
+        let what = format!("sends what is said to {}{key}", address(url));
+        let digest = Digest::of([file.text().as_bytes()]);
+        self.runnables.push(Runnable { name: format!("model {name}"), what, file: file.path().to_string(), digest });
     }
 
     /// Rules are part of what a person must trust: until then they only tighten.
@@ -217,4 +228,12 @@ fn runnable(definition: &CommandDefinition, root: &Path, file: &ProjectFile) -> 
 /// An address without what may be secret in it.
 fn address(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or_default()
+}
+
+/// Whether an address is on this machine.
+pub(super) fn is_here(url: &str) -> bool {
+    let host = helve_fetch::read_url(url).ok().and_then(|url| url.host_str().map(ToOwned::to_owned));
+    host.is_some_and(|host| {
+        host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    })
 }

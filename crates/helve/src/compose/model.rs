@@ -13,7 +13,7 @@ use helve_project::{Diagnostic, ModelEntry, Severity, StateFolder, Trust};
 use serde_json::{Map, Value};
 
 use super::Helve;
-use super::load::Loaded;
+use super::load::{Loaded, is_here};
 
 /// The file that remembers how calls were carried.
 const LEARNED: &str = "models.json";
@@ -73,9 +73,14 @@ impl Helve {
     pub async fn model(&self, choice: &ModelChoice, of_agent: Option<&str>) -> Result<ChosenModel, NoModel> {
         let report = self.project().unwrap_or_default();
         let of_environment = std::env::var("HELVE_MODEL").ok().filter(|spec| !spec.trim().is_empty());
-        let written = choice.spec.as_deref().or(of_agent).or(report.model.as_deref()).map(ToOwned::to_owned).or(of_environment);
-        let (model, because, key): (Arc<dyn LanguageModel>, _, String) = if let Some(spec) = written {
-            let (model, key) = self.open_model(&spec, choice.local_only).await?;
+        let of_user = choice.spec.clone().or(of_environment);
+        let of_folder = of_agent.or(report.model.as_deref());
+        let (model, because, key): (Arc<dyn LanguageModel>, _, String) = if let Some(spec) = &of_user {
+            let (model, key) = self.open_model(spec, choice.local_only).await?;
+            (model, None, key)
+        } else if let Some(spec) = of_folder {
+            self.check_address(spec)?;
+            let (model, key) = self.open_model(spec, choice.local_only).await?;
             (model, None, key)
         } else {
             let found = find(&self.fetch(), choice.local_only).await.ok_or_else(|| NoModel::new("no model is set up", WAYS))?;
@@ -89,6 +94,15 @@ impl Helve {
         let strategy =
             self.state().and_then(|state| learned(state).get(&key).cloned()).and_then(|value| serde_json::from_value(value).ok());
         Ok(ChosenModel { model, because, strategy, key })
+    }
+
+    /// Refuses an address off this machine that only an untrusted folder names: whoever is there would read every word.
+    fn check_address(&self, spec: &str) -> Result<(), NoModel> {
+        let trusted = self.project().and_then(|report| report.trust).is_some_and(Trust::allows);
+        match ModelSpec::read(spec) {
+            ModelSpec::At(url, _) if !trusted && !is_here(&url) => Err(untrusted(spec)),
+            _ => Ok(()),
+        }
     }
 
     async fn open_model(&self, spec: &str, local_only: bool) -> Result<(Arc<dyn LanguageModel>, String), NoModel> {
@@ -139,11 +153,8 @@ impl Helve {
             let known = helve_models::PROVIDERS.iter().map(|provider| provider.name).collect::<Vec<_>>().join(", ");
             NoModel::new(format!("the model `{name}` has an unknown provider `{}`", entry.provider), format!("known are: {known}"))
         })?;
-        if !may_have_key(entry, report.uses_environment, report.trust) {
-            return Err(NoModel::new(
-                format!("the model `{name}` would be sent a key from your environment, and nobody trusts this folder yet"),
-                "look at what it does with `helve trust`",
-            ));
+        if !may_be_reached(entry, report.trust) {
+            return Err(untrusted(name));
         }
         let place = place_of(entry, provider, local_only);
         let model = match (&entry.model, &entry.base_url) {
@@ -212,13 +223,14 @@ fn place_of(entry: &ModelEntry, provider: &Provider, local_only: bool) -> Place 
     place
 }
 
-/// Whether a model of the folder may be sent a key: its own address could be anybody's.
-fn may_have_key(entry: &ModelEntry, uses_environment: bool, trust: Option<Trust>) -> bool {
-    let (Some(url), Some(_), true) = (&entry.base_url, &entry.api_key, uses_environment) else { return true };
-    let local = read_url(url).ok().and_then(|url| url.host_str().map(ToOwned::to_owned)).is_some_and(|host| {
-        host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-    });
-    local || trust.is_some_and(Trust::allows)
+fn untrusted(name: &str) -> NoModel {
+    let message = format!("the model `{name}` is not on this machine, and nobody trusts this folder yet: it would read all that you say");
+    NoModel::new(message, "look at what the folder does with `helve trust`, or name a model yourself with --model")
+}
+
+/// Whether a model of the folder may be reached: its own address could be anybody's.
+fn may_be_reached(entry: &ModelEntry, trust: Option<Trust>) -> bool {
+    entry.base_url.as_deref().is_none_or(is_here) || trust.is_some_and(Trust::allows)
 }
 
 /// Reports models that could never be used.
@@ -279,21 +291,18 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_the_environment_reach_strangers_only_after_trust() {
-        let model = |url: &str| entry(&format!("provider: openai_compatible\napi_key: secret-0123456789\n{url}"));
+    fn strangers_are_reached_only_after_trust() {
+        let model = |url: &str| entry(&format!("provider: openai_compatible\n{url}"));
         let away = model("base_url: https://models.example/v1");
-        assert!(!may_have_key(&away, true, None));
-        assert!(!may_have_key(&away, true, Some(Trust::Unknown)));
-        assert!(!may_have_key(&away, true, Some(Trust::Changed)));
-        assert!(may_have_key(&away, true, Some(Trust::Trusted)));
-        assert!(may_have_key(&away, false, None), "a key that is written there is the folder's own");
+        assert!(![None, Some(Trust::Unknown), Some(Trust::Changed)].iter().any(|trust| may_be_reached(&away, *trust)));
+        assert!(may_be_reached(&away, Some(Trust::Trusted)));
         for near in ["http://127.0.0.1:8000/v1", "http://localhost:8000/v1", "http://[::1]:8000/v1"] {
-            assert!(may_have_key(&model(&format!("base_url: {near}")), true, None), "{near}");
+            assert!(may_be_reached(&model(&format!("base_url: {near}")), None), "{near}");
         }
         for trick in ["http://127.0.0.1.evil.example/v1", "http://localhost.evil.example/v1", "http://10.0.0.1/v1"] {
-            assert!(!may_have_key(&model(&format!("base_url: {trick}")), true, None), "{trick}");
+            assert!(!may_be_reached(&model(&format!("base_url: {trick}")), None), "{trick}");
         }
-        assert!(may_have_key(&model(""), true, None), "the provider's own address");
+        assert!(may_be_reached(&model(""), None), "the provider's own address");
     }
 
     #[test]

@@ -18,6 +18,8 @@ use super::Helve;
 use super::load::{self, Loaded};
 use super::resolve::{self, ProjectAgent};
 
+/// Why agents must ask before they use what a folder brings.
+const UNTRUSTED: &str = "nobody trusts this folder yet; `helve trust` shows what it would run";
 /// How often a running Helve looks whether its files changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -60,8 +62,6 @@ pub struct ProjectReport {
     pub models: Arc<BTreeMap<String, ModelEntry>>,
     /// Whether there are settings that cannot be read.
     pub settings_are_broken: bool,
-    /// Whether the settings take anything from the environment.
-    pub uses_environment: bool,
     /// How much of a result a model is told.
     pub result_bytes: Option<u64>,
     /// What is wrong.
@@ -200,7 +200,6 @@ impl Helve {
             model: loaded.config.model.as_deref().map(Arc::from),
             models: Arc::new(loaded.config.models.clone()),
             settings_are_broken: loaded.config_is_broken,
-            uses_environment: loaded.config_file.as_ref().is_some_and(|file| !file.variables().is_empty()),
             result_bytes: loaded.config.limits.result_bytes,
             diagnostics,
             runnables,
@@ -370,6 +369,7 @@ fn policy(loaded: &Loaded, rules: &[PermissionRule], trusted: bool) -> Policy {
             tool: Some(tool.as_str().into()),
             agent: Some("*".into()),
             permission: Permission::Confirm,
+            because: Some(UNTRUSTED.to_owned()),
             ..PermissionRule::default()
         });
     }
@@ -377,6 +377,7 @@ fn policy(loaded: &Loaded, rules: &[PermissionRule], trusted: bool) -> Policy {
         source: Some("command".into()),
         agent: Some("*".into()),
         permission: Permission::Confirm,
+        because: Some(UNTRUSTED.to_owned()),
         ..PermissionRule::default()
     });
     Policy::new(rules).only_tightening()

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::ending::{Ending, is_empty, unreadable};
 use crate::failure;
 use crate::text::Text;
-use crate::wire::{EventReader, nonsense};
+use crate::wire::{EventReader, MAX_PARTS, nonsense, too_many_parts};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     let reply: Reply = serde_json::from_slice(body).map_err(|error| nonsense("the answer", &error, body))?;
@@ -53,6 +53,9 @@ impl EventReader for Reader {
         if let Some(error) = event.error.filter(|error| !error.is_null()) {
             return Err(failure::of_object(&error));
         }
+        if self.open.len() > MAX_PARTS {
+            return Err(too_many_parts());
+        }
         match event.kind.as_ref().map_or(name, |kind| &*kind.0) {
             "message_start" => self.used(event.message.and_then(|message| message.usage).as_ref(), into),
             "content_block_start" => self.begin(place, event.content_block.unwrap_or_default(), into),
@@ -74,8 +77,8 @@ impl EventReader for Reader {
     }
 
     fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError> {
-        while let Some((place, _)) = self.open.first() {
-            self.close(*place, into);
+        for place in self.open.iter().map(|(place, _)| *place).collect::<Vec<_>>() {
+            self.close(place, into);
         }
         self.ending.tell(into)
     }

@@ -8,6 +8,9 @@ use crate::body::{Body, comma, value_of};
 use crate::schema::is_strict;
 use crate::wire::string;
 
+/// Larger messages are written anew each time: to keep them twice costs more than to write them.
+const KEPT: usize = 16 << 10;
+
 pub(super) fn write(wire: OpenAiChat, model: &str, request: &ModelRequest) -> Vec<u8> {
     let mut body = Body::new();
     body.field("model", model);
@@ -18,12 +21,15 @@ pub(super) fn write(wire: OpenAiChat, model: &str, request: &ModelRequest) -> Ve
     let into = body.open("messages");
     into.push(b'[');
     let name = if wire.thoughts_back { "openai_chat+thoughts" } else { "openai_chat" };
-    let room: usize =
-        request.messages.iter().map(|message| message.written().room(name, |bytes| write_message(message.body(), wire, bytes))).sum();
-    into.reserve(room + room / 64 + 2048);
+    let room: usize = request.messages.iter().map(|message| size(message.body()) + 160).sum();
+    into.reserve(room + room / 32 + 2048);
     for (place, message) in request.messages.iter().enumerate() {
         comma(into, place);
-        message.written().append(name, into, |bytes| write_message(message.body(), wire, bytes));
+        if size(message.body()) <= KEPT {
+            message.written().append(name, into, |bytes| write_message(message.body(), wire, bytes));
+        } else {
+            write_message(message.body(), wire, into);
+        }
     }
     into.push(b']');
     if !request.tools.is_empty() && request.tool_choice != ToolChoice::None {
@@ -45,6 +51,17 @@ pub(super) fn write(wire: OpenAiChat, model: &str, request: &ModelRequest) -> Ve
     body.optional(if wire.max_completion_tokens { "max_completion_tokens" } else { "max_tokens" }, options.max_tokens);
     body.optional("stop", Some(&options.stop).filter(|stop| !stop.is_empty()));
     body.finish(&options.extra)
+}
+
+/// About how much a message takes.
+fn size(message: &MessageBody) -> usize {
+    match message {
+        MessageBody::System { text } => text.len(),
+        MessageBody::Tool { text, .. } => text.len(),
+        MessageBody::User { parts } => parts.iter().map(|part| if let Part::Text { text } = part { text.len() } else { 0 }).sum(),
+        MessageBody::Assistant { text, calls, .. } => text.len() + calls.iter().map(|call| call.arguments.len() + 128).sum::<usize>(),
+        _ => 0,
+    }
 }
 
 fn write_message(message: &MessageBody, wire: OpenAiChat, into: &mut Vec<u8>) {

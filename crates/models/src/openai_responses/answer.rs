@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::ending::{Ending, is_empty, unreadable};
 use crate::failure;
 use crate::text::Text;
-use crate::wire::{EventReader, nonsense};
+use crate::wire::{EventReader, MAX_PARTS, nonsense, too_many_parts};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     let mut reader = Reader::default();
@@ -46,6 +46,9 @@ impl EventReader for Reader {
         }
         let event: Event<'_> = serde_json::from_slice(data).map_err(|error| unreadable(&error, data))?;
         let (place, delta) = (event.output_index.unwrap_or_default(), event.delta.unwrap_or_default().0);
+        if self.items.len() > MAX_PARTS {
+            return Err(too_many_parts());
+        }
         match event.kind.as_ref().map_or(name, |kind| &*kind.0) {
             "response.output_text.delta" | "response.refusal.delta" => {
                 self.item(place).told = true;

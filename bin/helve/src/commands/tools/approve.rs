@@ -46,7 +46,7 @@ fn lines(question: &Question, redactor: &Redactor, most: usize) -> Vec<String> {
     let shown = printable::shorten(&printable::escape(&arguments), most);
     let mut lines = vec![format!("{} {}", styled(CAREFUL, "Approval needed:"), styled(STRONG, &printable::escape_line(&question.tool)))];
     lines.extend(shown.lines().map(|line| format!("  {line}")));
-    lines.push(styled(FAINT, &format!("  because {}", printable::escape(&question.reason))));
+    lines.push(styled(FAINT, &format!("  because {}", printable::escape_line(&question.reason))));
     lines.push(styled(FAINT, &format!("  digest {}", question.digest)));
     lines
 }
