@@ -60,7 +60,7 @@ impl<'a> Driver<'a> {
             cx = cx.with_observer(Arc::new(Ear(ear)));
             progress = Some(heard);
         }
-        let around = Around { executor: parts.executor.clone(), toolkit: Toolkit::default(), cx: cx.with_cancel(cancel.clone()) };
+        let around = Around { executor: parts.executor.clone(), toolkit: Toolkit::default(), cx: cx.with_cancel(cancel.child_token()) };
         let run = run.watched(outbox.is_some());
         Self {
             parts,
@@ -168,7 +168,7 @@ impl<'a> Driver<'a> {
                 match effect {
                     Effect::AskModel => self.ask = true,
                     Effect::StartCall(call) => self.calls.start(&self.around, call, Ticket::Plain),
-                    Effect::CancelCall(call) => self.calls.cancel(call),
+                    Effect::CancelCalls => self.around.cx.cancelled().cancel(),
                     Effect::AskPerson(question) => self.ask_person(*question),
                     Effect::Emit(event) => self.emit(event),
                     Effect::Persist => self.persist(),

@@ -160,8 +160,8 @@ pub enum Effect {
     AskModel,
     /// Let a call run: admit it, and attempt it.
     StartCall(ToolCall),
-    /// Stop a call; its outcome is known already.
-    CancelCall(CallId),
+    /// Stop the calls that are under way; their outcomes are known already.
+    CancelCalls,
     /// Ask a person.
     AskPerson(Box<Question>),
     /// Tell whoever listens.

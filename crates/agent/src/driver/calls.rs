@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use helve_core::{CallContext, CallId, Decision, ErrorKind, Grant, Outcome, Question, Status, ToolCall, ToolError};
+use helve_core::{BoxFuture, CallContext, CallId, Decision, ErrorKind, Grant, Outcome, Question, Status, ToolCall, ToolError};
 use helve_tools::{Admission, Executor, Toolkit};
 use serde_json::Value;
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio_util::sync::CancellationToken;
 
 use super::Driver;
 use crate::run::Input;
@@ -22,8 +21,8 @@ pub(super) enum Settled {
 #[derive(Default)]
 pub(super) struct Calls {
     tasks: JoinSet<Settled>,
-    /// What stops each, and what to say of one that ends without a word.
-    running: Vec<(Id, CallId, CancellationToken, std::sync::Arc<str>)>,
+    /// What each is, to be told of one that ends without a word.
+    running: Vec<(Id, CallId, std::sync::Arc<str>)>,
 }
 
 /// What a call brings along when it starts.
@@ -47,17 +46,15 @@ pub(super) struct Around {
 impl Calls {
     /// Starts a call in a task of its own.
     pub(super) fn start(&mut self, around: &Around, call: ToolCall, ticket: Ticket) {
-        let (id, tool, stop) = (call.id, call.tool.clone(), around.cx.cancelled().child_token());
-        let mut around = around.clone();
-        around.cx = around.cx.with_cancel(stop.clone());
-        let task = self.tasks.spawn(async move {
-            match ticket {
-                Ticket::Plain => around.run(call, None).await,
-                Ticket::Granted(grant) => around.run(call, Some(grant)).await,
-                Ticket::Edited { arguments, by } => around.run_edited(call, arguments, by).await,
-            }
-        });
-        self.running.push((task.id(), id, stop, tool));
+        let (id, tool, around) = (call.id, call.tool.clone(), around.clone());
+        // Boxed, because a task is moved several times before it runs.
+        let work: BoxFuture<'static, Settled> = match ticket {
+            Ticket::Plain => Box::pin(async move { around.run(call, None).await }),
+            Ticket::Granted(grant) => Box::pin(async move { around.run(call, Some(grant)).await }),
+            Ticket::Edited { arguments, by } => Box::pin(async move { around.run_edited(call, arguments, by).await }),
+        };
+        let task = self.tasks.spawn(work);
+        self.running.push((task.id(), id, tool));
     }
 
     /// The next call that ends or asks. Never ready while there is none.
@@ -78,7 +75,7 @@ impl Calls {
             Err(error) => error.id(),
         };
         let place = self.running.iter().position(|(id, ..)| *id == task)?;
-        let (_, call_id, _, tool) = self.running.swap_remove(place);
+        let (_, call_id, tool) = self.running.swap_remove(place);
         let Ok((_, settled)) = ended else {
             // It panicked outside the tool, in a layer, and still owes an outcome.
             let lost = ToolError::new(ErrorKind::Failed, "the call ended without a result");
@@ -89,14 +86,6 @@ impl Calls {
 
     pub(super) fn is_empty(&self) -> bool {
         self.running.is_empty()
-    }
-
-    pub(super) fn cancel(&mut self, call: CallId) {
-        for (_, id, stop, _) in &self.running {
-            if *id == call {
-                stop.cancel();
-            }
-        }
     }
 
     /// Lets calls that were told to stop tidy up on their own.

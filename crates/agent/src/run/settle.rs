@@ -379,6 +379,7 @@ impl Run {
     /// Gives every call that was announced and is not over an outcome; calls that were not are forgotten.
     fn abandon(&mut self, error: &ToolError, effects: &mut Vec<Effect>) {
         let most = self.settings.limits.result_bytes;
+        effects.push(Effect::CancelCalls);
         for slot in &mut self.turn.slots {
             if matches!(slot.state, State::Held(_) | State::Done { .. }) {
                 continue;
@@ -386,7 +387,6 @@ impl Run {
             let call_id = slot.said.id;
             let outcome = failed(&slot.said.tool, call_id, error.clone());
             slot.settle(outcome.text().into_owned(), false, most);
-            effects.push(Effect::CancelCall(call_id));
             effects.push(Effect::Emit(EventData::ToolComplete { call_id, outcome }));
         }
     }
