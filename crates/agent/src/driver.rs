@@ -121,7 +121,10 @@ impl<'a> Driver<'a> {
             if std::mem::take(&mut self.ask) {
                 match self.request(&*model) {
                     Ok((request, reader)) => work = Work::Opening(model.ask(request), reader),
-                    Err(error) => return Err(error),
+                    Err(error) => {
+                        self.handle(Input::Failed(error));
+                        continue;
+                    }
                 }
             }
             if self.paused && self.people.is_empty() && self.calls.is_empty() && matches!(work, Work::Idle) {

@@ -64,7 +64,7 @@ mod tests {
 
     fn result(text: String) -> Arc<Message> {
         let (call_id, tool) = (CallId::mint(), "read".into());
-        Arc::new(Message::new(MessageBody::Tool { call_id, model_id: None, tool, text: text.into(), success: true, untrusted: false }))
+        Arc::new(Message::new(MessageBody::Tool { call_id, model_id: None, tool, text, success: true, untrusted: false }))
     }
 
     fn lengths(messages: &[Arc<Message>]) -> Vec<usize> {

@@ -133,6 +133,8 @@ pub enum Input<'a> {
         /// Who answered.
         by: String,
     },
+    /// It cannot go on.
+    Failed(AgentError),
     /// Nobody wants the answer any more.
     Cancel,
     /// Time is up.
@@ -342,6 +344,7 @@ impl Run {
                 self.waiting_told = false;
                 self.turn.resume(approval);
             }
+            Input::Failed(error) => self.fail(error, effects),
             Input::Cancel => self.stop(EndOfRun::Cancelled, effects),
             Input::TimeUp => self.stop(EndOfRun::TimeBudget, effects),
         }

@@ -55,6 +55,8 @@ pub struct Patience {
     pub first_byte: Duration,
     /// Between two pieces of an answer.
     pub idle: Duration,
+    /// For the whole of an answer.
+    pub total: Duration,
     /// The bytes of an answer.
     pub bytes: u64,
 }
@@ -114,7 +116,9 @@ impl Lines {
             .await
             .map_err(|_| FetchError::Timeout { origin: origin.clone(), after: patience.first_byte })??;
         let (head, body) = answer.into_parts();
-        let clock = Clock { last: Instant::now(), limit: patience.idle, sleep: Box::pin(tokio::time::sleep(patience.idle)) };
+        let now = Instant::now();
+        let clock =
+            Clock { last: now, end: now + patience.total, limit: patience.idle, sleep: Box::pin(tokio::time::sleep(patience.idle)) };
         Ok(Answer {
             status: head.status,
             headers: head.headers,
@@ -124,6 +128,7 @@ impl Lines {
             clock,
             room: patience.bytes,
             limit: patience.bytes,
+            total: patience.total,
         })
     }
 
@@ -236,11 +241,13 @@ pub struct Answer {
     clock: Clock,
     room: u64,
     limit: u64,
+    total: Duration,
 }
 
 /// Says when nothing came for too long. Its timer is set again only when it goes off, not for every piece.
 struct Clock {
     last: Instant,
+    end: Instant,
     limit: Duration,
     sleep: Pin<Box<Sleep>>,
 }
@@ -249,11 +256,12 @@ impl Clock {
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.sleep.as_mut().poll(cx));
-            let quiet = self.last.elapsed();
-            if quiet >= self.limit {
+            let now = Instant::now();
+            let left = (self.last + self.limit).min(self.end).saturating_duration_since(now);
+            if left.is_zero() {
                 return Poll::Ready(());
             }
-            self.sleep.as_mut().reset(tokio::time::Instant::now() + self.limit.saturating_sub(quiet));
+            self.sleep.as_mut().reset(tokio::time::Instant::now() + left);
         }
     }
 }
@@ -271,6 +279,9 @@ impl Answer {
                 Poll::Ready(Some(Ok(frame))) => {
                     let Ok(data) = frame.into_data() else { continue };
                     self.clock.last = Instant::now();
+                    if self.clock.last > self.clock.end {
+                        return Poll::Ready(Err(FetchError::Timeout { origin: line.origin.clone(), after: self.total }));
+                    }
                     let Some(room) = self.room.checked_sub(data.len() as u64) else {
                         return Poll::Ready(Err(FetchError::TooLarge { origin: line.origin.clone(), limit: self.limit }));
                     };

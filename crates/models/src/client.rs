@@ -1,5 +1,6 @@
 //! The client: one request, its repetitions where that may help, and the reading of its answer as it comes.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use futures_util::future::BoxFuture;
 use helve_core::{Deltas, LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream, PollDeltas, Usage};
 use helve_fetch::{Answer, Bytes, HeaderMap, Lines, Patience, Reach, Url, header};
 use secrecy::SecretString;
+use tokio::time::Sleep;
 
 use crate::failure;
 use crate::sse::Events;
@@ -19,6 +21,10 @@ const ERROR_BYTES: usize = 64 << 10;
 const LARGEST_GUESS: usize = 4 << 20;
 /// A group of pieces is given away when there are this many.
 const GROUP: usize = 256;
+/// How long a connection may take to end after its answer.
+const LAST_MOMENT: Duration = Duration::from_millis(100);
+/// How long is read what a provider says about its refusal.
+const REFUSAL: Duration = Duration::from_secs(10);
 /// Nobody waits longer than this for a provider that asks for patience.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
@@ -45,7 +51,12 @@ impl Default for ModelOptions {
         Self {
             key: None,
             reach: Reach::Any,
-            patience: Patience { first_byte: Duration::from_mins(5), idle: Duration::from_mins(2), bytes: 32 << 20 },
+            patience: Patience {
+                first_byte: Duration::from_mins(5),
+                idle: Duration::from_mins(2),
+                total: Duration::from_mins(30),
+                bytes: 32 << 20,
+            },
             retries: 3,
             price: None,
             headers: HeaderMap::new(),
@@ -161,19 +172,22 @@ impl Inner {
         }
         let mut body = Vec::new();
         // What the provider said is worth more than that it hung up while saying it.
-        while let Ok(Some(chunk)) = answer.chunk().await {
-            body.extend_from_slice(&chunk);
-            if body.len() > ERROR_BYTES {
-                break;
+        let read = async {
+            while let Ok(Some(chunk)) = answer.chunk().await {
+                body.extend_from_slice(&chunk);
+                if body.len() > ERROR_BYTES {
+                    break;
+                }
             }
-        }
+        };
+        let _ = tokio::time::timeout(REFUSAL, read).await;
         Err(failure::of_answer(answer.status.as_u16(), &answer.headers, &body))
     }
 
     async fn read(&self, mut answer: Answer) -> Result<ModelStream, ModelError> {
         let price = self.options.price;
         if answer.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("text/event-stream")) {
-            let source = Source { answer, events: Events::default(), reader: self.wire.events(), over: false, failed: None };
+            let source = Source { answer, events: Events::default(), reader: self.wire.events(), closing: None, over: false, failed: None };
             return Ok(match price {
                 Some(price) => ModelStream::new(Priced { source, price, raw: Deltas::default() }),
                 None => ModelStream::new(source),
@@ -210,6 +224,8 @@ struct Source {
     answer: Answer,
     events: Events,
     reader: Box<dyn EventReader>,
+    /// The provider said that the answer is over; the connection gets a moment to end too, so that it can be used again.
+    closing: Option<Pin<Box<Sleep>>>,
     over: bool,
     /// A failure that is told after what came before it.
     failed: Option<ModelError>,
@@ -239,26 +255,37 @@ impl PollDeltas for Source {
 impl Source {
     fn poll_answer(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
         loop {
-            let (reader, sink_into) = (&mut self.reader, &mut *into);
-            let mut sink = |name: &str, data: &[u8]| reader.event(name, data, sink_into);
             match self.answer.poll_chunk(cx) {
+                Poll::Ready(Ok(Some(_))) if self.closing.is_some() => {}
                 Poll::Ready(Ok(Some(chunk))) => {
-                    self.events.feed(&chunk, &mut sink)?;
-                    if into.len() >= GROUP {
+                    let reader = &mut self.reader;
+                    self.events.feed(&chunk, &mut |name: &str, data: &[u8]| reader.event(name, data, into))?;
+                    if self.reader.is_over() {
+                        self.closing = Some(Box::pin(tokio::time::sleep(LAST_MOMENT)));
+                    } else if into.len() >= GROUP {
                         return Poll::Ready(Ok(true));
                     }
                 }
-                Poll::Ready(Ok(None)) => {
-                    self.over = true;
-                    self.events.finish(&mut sink)?;
-                    self.reader.finish(into)?;
-                    return Poll::Ready(Ok(!into.is_empty()));
+                Poll::Ready(Err(error)) if self.closing.is_none() => return Poll::Ready(Err(failure::of_fetch(&error))),
+                Poll::Ready(_) => return Poll::Ready(self.finish(into)),
+                Poll::Pending => {
+                    if let Some(moment) = &mut self.closing
+                        && moment.as_mut().poll(cx).is_ready()
+                    {
+                        return Poll::Ready(self.finish(into));
+                    }
+                    return if into.is_empty() { Poll::Pending } else { Poll::Ready(Ok(true)) };
                 }
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(failure::of_fetch(&error))),
-                Poll::Pending if into.is_empty() => return Poll::Pending,
-                Poll::Pending => return Poll::Ready(Ok(true)),
             }
         }
+    }
+
+    fn finish(&mut self, into: &mut Deltas) -> Result<bool, ModelError> {
+        self.over = true;
+        let reader = &mut self.reader;
+        self.events.finish(&mut |name: &str, data: &[u8]| reader.event(name, data, into))?;
+        self.reader.finish(into)?;
+        Ok(!into.is_empty())
     }
 }
 

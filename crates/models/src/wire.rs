@@ -37,6 +37,11 @@ pub trait EventReader: Send {
     /// Where it makes no sense, or says that something went wrong.
     fn event(&mut self, name: &str, data: &[u8], into: &mut Deltas) -> Result<(), ModelError>;
 
+    /// Whether the provider said that the answer is over. It need not say so.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// Nothing more comes: says why the answer ended.
     ///
     /// # Errors

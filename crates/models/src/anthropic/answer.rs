@@ -76,6 +76,10 @@ impl EventReader for Reader {
         Ok(())
     }
 
+    fn is_over(&self) -> bool {
+        self.ending.over
+    }
+
     fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError> {
         for place in self.open.iter().map(|(place, _)| *place).collect::<Vec<_>>() {
             self.close(place, into);

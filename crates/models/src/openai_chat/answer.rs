@@ -43,6 +43,10 @@ impl EventReader for Reader {
         self.take(chunk, data, into)
     }
 
+    fn is_over(&self) -> bool {
+        self.ending.over
+    }
+
     fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError> {
         self.ending.tell(into)
     }

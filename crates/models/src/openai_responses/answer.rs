@@ -78,6 +78,10 @@ impl EventReader for Reader {
         Ok(())
     }
 
+    fn is_over(&self) -> bool {
+        self.ending.over
+    }
+
     fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError> {
         self.ending.tell(into)
     }
