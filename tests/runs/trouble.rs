@@ -211,7 +211,7 @@ fn nonsense_on_the_wire_is_said_to_be_nonsense() {
 #[test]
 fn an_answer_is_over_when_its_provider_says_so() {
     let words = "data: {\"choices\": [{\"delta\": {\"content\": \"Hi.\"}, \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n";
-    let held = Reply::raw(200, "text/event-stream", [words, ": still here\n\n"]).with_pause(Duration::from_secs(60));
+    let held = Reply::raw(200, "text/event-stream", [words, ": still here\n\n"]).with_pause(Duration::from_mins(1));
     let ran = Scene::new(held).events(&["go"]);
     assert_eq!((ran.code, ran.end()), (Some(0), ("answered".into(), "Hi.".into())), "{}", ran.stderr);
 }
