@@ -143,7 +143,10 @@ impl Helve {
     async fn open_named(&self, name: &str, local_only: bool) -> Result<HttpModel, NoModel> {
         let report = self.project().unwrap_or_default();
         let Some(entry) = report.models.get(name) else {
-            let near = suggest::did_you_mean(name, report.models.keys().map(String::as_str));
+            let near = match name.split_once('/') {
+                Some((provider, _)) => suggest::did_you_mean(provider, helve_models::PROVIDERS.iter().map(|provider| provider.name)),
+                None => suggest::did_you_mean(name, report.models.keys().map(String::as_str)),
+            };
             return Err(NoModel::new(
                 format!("there is no model `{name}`{near}"),
                 "write `provider/model`, such as `openrouter/some-model`, an address, or a name from `models:` in helve.yaml",
