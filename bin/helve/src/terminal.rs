@@ -92,6 +92,11 @@ pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
+/// Forgets what was typed before a question was there to be read: it cannot have been meant as its answer.
+pub fn forget_typed() {
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
 /// Whether a person watches stderr.
 pub fn is_watched() -> bool {
     io::stderr().is_terminal()

@@ -39,6 +39,7 @@ impl TerminalApprover {
         let language = Language::of_environment();
         self.spinner.suspend(|| {
             approve::show(asked, &self.redactor);
+            terminal::forget_typed();
             loop {
                 let Input::Line(line) = editor.ask(&question::prompt(language), "") else { return Answered::Deny { reason: None } };
                 match question::read(&line) {
