@@ -126,6 +126,9 @@ impl Frame {
     }
 }
 
+/// Room is made for so many members before they have come, at most.
+const MAX_ROOM: usize = 16;
+
 struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
@@ -141,6 +144,8 @@ struct Reader<'a> {
     scratch: String,
     /// The next value has no name.
     unnamed: bool,
+    /// How many members the last object had. Objects come in lists of the same kind, so the next one often has as many.
+    usual: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -159,6 +164,7 @@ impl<'a> Reader<'a> {
             members: Vec::new(),
             scratch: String::new(),
             unnamed: false,
+            usual: 0,
         }
     }
 
@@ -176,7 +182,7 @@ impl<'a> Reader<'a> {
             self.blank();
             let value = match self.peek() {
                 Some(b'{') => {
-                    self.open(Frame::Object { map: Map::new(), key: String::new(), close: b'}' })?;
+                    self.open(Frame::Object { map: Map::with_capacity(self.usual), key: String::new(), close: b'}' })?;
                     if !self.opened_empty(b'}') {
                         self.key()?;
                         continue;
@@ -218,7 +224,10 @@ impl<'a> Reader<'a> {
 
     fn shut(&mut self) -> Value {
         match self.stack.pop() {
-            Some(Frame::Object { map, .. }) => Value::Object(map),
+            Some(Frame::Object { map, .. }) => {
+                self.usual = map.len().min(MAX_ROOM);
+                Value::Object(map)
+            }
             Some(Frame::Array { items, .. }) => Value::Array(items),
             Some(Frame::Members { list, .. }) => {
                 self.members = list;
