@@ -219,6 +219,9 @@ impl Scanner {
             return;
         }
         self.held.push_str(text);
+        if self.passes(sink) {
+            return;
+        }
         let held = std::mem::take(&mut self.held);
         self.start += self.run(&held[self.start..], false, sink);
         self.held = held;
@@ -227,6 +230,20 @@ impl Scanner {
             self.held.drain(..self.start);
             self.start = 0;
         }
+    }
+
+    /// Whether all that is held is the inside of a call, which is shown and nothing more.
+    fn passes(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> bool {
+        let State::Frame(frame) = &mut self.state else { return false };
+        let text = &self.held[self.start..];
+        if (frame.announced.is_none() && frame.opened().is_some()) || !frame.goes_on(text) {
+            return false;
+        }
+        if let Some(index) = frame.announced {
+            sink(Event { span: self.given..self.given, said: Said::ArgsDelta { index, text: &text[frame.shown..] } });
+            frame.shown = text.len();
+        }
+        true
     }
 
     /// The message is over. What was held is decided now.

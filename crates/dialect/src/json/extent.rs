@@ -64,7 +64,8 @@ impl Extent {
         self.depth
     }
 
-    /// Goes on in `text`, to the end of the value or of the text. `stops` are markers that end it from outside.
+    /// Goes on in `text`, to the end of the value or of the text. `stops` are markers that end it from outside. An end that was
+    /// found is found again.
     pub fn advance(&mut self, text: &str, stops: &[String], end: bool) -> Reach {
         let bytes = text.as_bytes();
         loop {
@@ -103,14 +104,11 @@ impl Extent {
                     }
                     self.depth += 1;
                 }
-                b'}' | b']' | b')' if byte != b')' || self.syntax == Syntax::Python => {
-                    if !self.shut(byte) {
-                        return Some(Reach::Stopped(self.at));
-                    }
-                    if self.depth == 0 {
-                        return Some(Reach::Whole(self.at + 1));
-                    }
-                }
+                b'}' | b']' | b')' if byte != b')' || self.syntax == Syntax::Python => match self.shut(byte) {
+                    None => return Some(Reach::Stopped(self.at)),
+                    Some(0) => return Some(Reach::Whole(self.at + 1)),
+                    Some(depth) => self.depth = depth,
+                },
                 b'"' | b'\'' if !matches!(self.syntax, Syntax::Braces(_)) => {
                     if self.syntax == Syntax::Python {
                         let next = &bytes[self.at..bytes.len().min(self.at + 3)];
@@ -173,24 +171,18 @@ impl Extent {
         (!end && stops.iter().any(|stop| stop.as_bytes().starts_with(rest))).then_some(Reach::More)
     }
 
-    /// Closes a bracket. Where another kind is on top, those above the matching one are closed too: the reader will refuse it.
-    fn shut(&mut self, close: u8) -> bool {
+    /// How deep it is behind a closing bracket. Where another kind is on top, those above the matching one are closed too: the
+    /// reader will refuse it.
+    fn shut(&self, close: u8) -> Option<usize> {
         let open = match close {
             b'}' => b'{',
             b']' => b'[',
             _ => b'(',
         };
         if self.depth > self.kinds.len() {
-            self.depth -= 1;
-            return true;
+            return Some(self.depth - 1);
         }
-        match self.kinds[..self.depth].iter().rposition(|kind| *kind == open) {
-            Some(place) => {
-                self.depth = place;
-                true
-            }
-            None => false,
-        }
+        self.kinds[..self.depth].iter().rposition(|kind| *kind == open)
     }
 
     fn string(&mut self, bytes: &[u8], quote: u8, end: bool) -> Option<Reach> {

@@ -54,6 +54,11 @@ impl Bracketed {
         self.head.as_ref().is_some_and(|head| head.fenced)
     }
 
+    /// Whether the text ends inside the brackets.
+    pub fn goes_on(&mut self, text: &str, stops: &[String]) -> bool {
+        self.body.as_mut().is_some_and(|(_, extent)| extent.advance(text, stops, false) == Reach::More)
+    }
+
     pub fn advance(
         &mut self,
         text: &str,

@@ -146,6 +146,15 @@ impl Frame {
         }
     }
 
+    /// Whether the text ends inside a call's brackets, where nothing else can be decided. Most pieces of a stream do.
+    pub fn goes_on(&mut self, text: &str) -> bool {
+        let doubtful = self.doubtful();
+        match &mut self.reading {
+            Reading::Bracketed(call) if self.phase == Phase::Inside && !doubtful => call.goes_on(text, &self.row.stops),
+            _ => false,
+        }
+    }
+
     pub fn advance(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Flow {
         loop {
             let flow = match self.phase {
