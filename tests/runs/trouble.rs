@@ -6,7 +6,7 @@ use helve_core::EndReason;
 use helve_testkit::{Call, Failure, Reply, Request, Script, Turn};
 use serde_json::json;
 
-use crate::scene::Scene;
+use crate::scene::{KEY, Scene};
 
 fn sum(a: i64, b: i64) -> (&'static str, serde_json::Value) {
     ("calculate", json!({"expression": format!("{a} + {b}")}))
@@ -214,4 +214,14 @@ fn an_answer_is_over_when_its_provider_says_so() {
     let held = Reply::raw(200, "text/event-stream", [words, ": still here\n\n"]).with_pause(Duration::from_mins(1));
     let ran = Scene::new(held).events(&["go"]);
     assert_eq!((ran.code, ran.end()), (Some(0), ("answered".into(), "Hi.".into())), "{}", ran.stderr);
+}
+
+/// A secret that comes in pieces is a secret all the same.
+#[test]
+fn a_key_that_a_model_repeats_is_not_shown_in_pieces() {
+    let reply = Reply::text(format!("The key is {KEY}, as far as I know.")).with_pieces_of(4);
+    let ran = Scene::new(Script::from_fn(move |_| reply.clone())).events(&["go"]);
+    let said: String =
+        ran.events.iter().filter(|event| event["type"] == "text_delta").filter_map(|event| event["data"]["text"].as_str()).collect();
+    assert_eq!(said, "The key is [REDACTED], as far as I know.");
 }

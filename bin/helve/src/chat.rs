@@ -2,6 +2,7 @@
 
 pub mod approver;
 pub mod editor;
+mod guard;
 pub mod markdown;
 pub mod preview;
 pub mod question;

@@ -31,6 +31,11 @@ pub fn guard(redactor: &Redactor) {
     let _ = GUARD.set(redactor.clone());
 }
 
+/// What the terminal is guarded with.
+pub fn redactor() -> &'static Redactor {
+    GUARD.get_or_init(Redactor::default)
+}
+
 fn clean(line: &str) -> Cow<'_, str> {
     GUARD.get().and_then(|redactor| redactor.clean(line)).map_or(Cow::Borrowed(line), Cow::Owned)
 }

@@ -46,7 +46,7 @@ pub use pattern::Pattern;
 pub use permission::{Permission, PermissionRule, Policy, Ruling, Subject};
 pub use rules::{CacheRule, Mode, Rules};
 pub use schema::{Problem, Schema, SchemaError};
-pub use secret::Redactor;
+pub use secret::{RedactedPieces, Redactor};
 pub use source::{ListSource, Scope, SourceId, SourceState, ToolList, ToolSource};
 pub use spec::{Origin, SpecError, ToolKind, ToolSpec};
 pub use tool::{DynTool, IntoTool, Tool, ToolResult};

@@ -49,6 +49,22 @@ pub fn shorten(text: &str, length: usize) -> String {
     format!("{head}…[{} characters left out]…{tail}", count - keep * 2)
 }
 
+/// Cuts a long text like [`shorten`], but never inside a word: half a secret could not be found any more.
+#[must_use]
+pub fn shorten_words(text: &str, length: usize) -> String {
+    if text.len() <= length {
+        return text.to_owned();
+    }
+    let is_word = |character: char| character.is_alphanumeric() || matches!(character, '-' | '_' | '.' | '+' | '/' | '=' | '~' | '%');
+    let half = |at: usize, back: bool| if back { text.floor_char_boundary(at) } else { text.ceil_char_boundary(at) };
+    let (head, tail) = text.split_at(half(length / 2, true));
+    let head = if tail.starts_with(is_word) { head.trim_end_matches(is_word) } else { head };
+    let (middle, tail) = text.split_at(half(text.len() - length / 2, false));
+    let tail = if middle.ends_with(is_word) { tail.trim_start_matches(is_word) } else { tail };
+    let left_out = text[head.len()..text.len() - tail.len()].chars().count();
+    format!("{head}…[{left_out} characters left out]…{tail}")
+}
+
 /// Whether a character shows as something else than it is, or as nothing: controls, what turns or joins text, and
 /// everything that Unicode lets a font ignore.
 #[must_use]
@@ -82,5 +98,18 @@ mod tests {
         assert_eq!(short, "startxxxxx…[988 characters left out]…xxxxxxxend");
         assert_eq!(shorten("short", 20), "short");
         assert_eq!(shorten("ééééé", 6), "ééééé");
+    }
+
+    #[test]
+    fn a_word_is_shown_whole_or_not_at_all() {
+        let text = format!("the key sk-12345678901234567890 is wrong {} sk-abcdefghijklmnopqrst ends it", "so ".repeat(200));
+        for length in 0..120 {
+            let short = shorten_words(&text, length);
+            for (whole, part) in [("sk-12345678901234567890", "sk-1"), ("sk-abcdefghijklmnopqrst", "qrst")] {
+                assert!(short.contains(whole) || !short.contains(part), "{length}: {short}");
+            }
+        }
+        assert_eq!(shorten_words("short", 20), "short");
+        assert_eq!(shorten_words(&"x".repeat(50), 20), "…[50 characters left out]…");
     }
 }

@@ -1,5 +1,7 @@
 //! Secrets never leave: known values are cut out of everything that is logged, recorded or answered.
 
+mod pieces;
+
 use std::fmt;
 use std::ops::Not;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -10,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::error::ToolError;
 use crate::outcome::{Outcome, Output, Status};
+pub use pieces::RedactedPieces;
 
 /// What stands where a secret stood.
 pub const MASK: &str = "[REDACTED]";

@@ -106,10 +106,12 @@ impl HttpModel {
 }
 
 impl HttpModel {
-    /// Where it is: its server's address and its own name.
+    /// Where it is: its server's address and its own name. Without a query, which may hold a key.
     #[must_use]
     pub fn address(&self) -> String {
-        format!("{}#{}", self.0.base, self.0.info.name)
+        let mut base = self.0.base.clone();
+        base.set_query(None);
+        format!("{base}#{}", self.0.info.name)
     }
 
     /// The same model, of which it is known whether it calls functions natively.

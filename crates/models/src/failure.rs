@@ -58,8 +58,8 @@ impl Said {
         if let Some(raw) = error.pointer("/metadata/raw").and_then(Value::as_str) {
             message = Some(format!("{}: {raw}", message.unwrap_or_default()));
         }
-        let message = message.unwrap_or_else(|| String::from_utf8_lossy(&body[..body.len().min(600)]).into_owned());
-        let message = printable::shorten(&printable::escape_line(message.trim()), 400);
+        let message = message.unwrap_or_else(|| String::from_utf8_lossy(&body[..body.len().min(4000)]).into_owned());
+        let message = printable::shorten_words(&printable::escape_line(message.trim()), 400);
         Self {
             message,
             code: text(error.get("code")),

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::approver::{Always, TerminalApprover};
 use super::editor::Editor;
+use super::guard::Guard;
 use super::show::Show;
 use super::spinner::Spinner;
 use crate::cli::{Approve, Global};
@@ -91,6 +92,7 @@ impl Session {
         self.told = false;
         let mut stream = self.agent.run_stream(input).await?;
         let cancel = stream.canceller();
+        let mut guard = Guard::new(terminal::redactor());
         let mut ticks = tokio::time::interval(TICK);
         let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
         let ended = loop {
@@ -100,7 +102,7 @@ impl Session {
                 event = stream.next() => match event {
                     Some(Ok(event)) => {
                         self.told = matches!(event.data, EventData::RunFinished { .. } | EventData::RunFailed { .. });
-                        if json { print_event(&event) } else { show.event(&event) }
+                        guard.tell(event, &mut |event| if json { print_event(event) } else { show.event(event) });
                     }
                     Some(Err(error)) => break Err(error),
                     None => break Ok(()),

@@ -116,9 +116,10 @@ impl Helve {
                     Some(model) => model,
                     None => self.first_model(&url, local_only).await?,
                 };
-                let key = format!("{url}#{model}");
                 let place = Place { base_url: Some(url), local_only, ..Place::default() };
-                (Arc::new(compatible()?.model(&model, place)?), key)
+                let model = compatible()?.model(&model, place)?;
+                let key = model.address();
+                (Arc::new(model), key)
             }
             ModelSpec::Named(name) => {
                 let model = self.open_named(&name, local_only).await?;
