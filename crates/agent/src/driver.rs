@@ -11,6 +11,7 @@ use helve_core::{BoxFuture, CallContext, Caller, Deltas, Event, EventData, Langu
 use helve_tools::Toolkit;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::calls::{Around, Calls, Ticket};
@@ -20,6 +21,10 @@ use crate::approver::Answered;
 use crate::error::{AgentError, Paused};
 use crate::run::{Answer, Effect, Input, Run};
 use crate::stream::Outbox;
+
+/// So much of what happens in calls waits to be told, and so much of it is progress.
+const UNHEARD: usize = 1 << 14;
+const UNHEARD_PROGRESS: usize = 256;
 
 /// Drives one run to its end.
 pub(crate) struct Driver<'a> {
@@ -32,7 +37,7 @@ pub(crate) struct Driver<'a> {
     /// Questions that nobody answers now.
     open: Vec<Question>,
     around: Around,
-    progress: Option<mpsc::UnboundedReceiver<EventData>>,
+    progress: Option<mpsc::Receiver<EventData>>,
     cancel: CancellationToken,
     ask: bool,
     paused: bool,
@@ -40,12 +45,15 @@ pub(crate) struct Driver<'a> {
 }
 
 /// Hears what tools say while they work.
-struct Ear(mpsc::UnboundedSender<EventData>);
+struct Ear(mpsc::Sender<EventData>);
 
 impl Observer for Ear {
     fn observe(&self, event: EventData) {
-        // Whoever stopped listening misses nothing.
-        let _ = self.0.send(event);
+        // Progress is a hint: a tool that tells faster than anybody listens is not heard out.
+        let crowded = self.0.capacity() < UNHEARD - UNHEARD_PROGRESS;
+        if !(crowded && matches!(event, EventData::ToolProgress { .. })) {
+            let _ = self.0.try_send(event);
+        }
     }
 }
 
@@ -56,7 +64,7 @@ impl<'a> Driver<'a> {
         let mut cx = CallContext::new(caller);
         let mut progress = None;
         if outbox.is_some() {
-            let (ear, heard) = mpsc::unbounded_channel();
+            let (ear, heard) = mpsc::channel(UNHEARD);
             cx = cx.with_observer(Arc::new(Ear(ear)));
             progress = Some(heard);
         }
@@ -106,7 +114,7 @@ impl<'a> Driver<'a> {
 
     async fn drive(mut self) -> Result<Answer, AgentError> {
         let model: Arc<dyn LanguageModel> = self.parts.model.clone();
-        let deadline = self.parts.options.limits.timeout.map(|limit| tokio::time::Instant::now() + limit);
+        let mut deadline = self.parts.options.limits.timeout.map(|limit| Instant::now() + limit);
         let (mut work, mut deltas) = (Work::Idle, Deltas::default());
         loop {
             self.apply();
@@ -130,13 +138,15 @@ impl<'a> Driver<'a> {
             if self.paused && self.people.is_empty() && self.calls.is_empty() && matches!(work, Work::Idle) {
                 return Err(AgentError::Waiting(Box::new(Paused { run: self.run, questions: self.open })));
             }
+            // The time that people take to think is not the run's.
+            let thinking = (!self.people.is_empty() && self.calls.is_empty() && matches!(work, Work::Idle)).then(Instant::now);
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => {
                     work = Work::Idle;
                     self.handle(Input::Cancel);
                 }
-                () = sleep_until(deadline) => {
+                () = sleep_until(deadline), if thinking.is_none() => {
                     work = Work::Idle;
                     self.handle(Input::TimeUp);
                 }
@@ -156,6 +166,9 @@ impl<'a> Driver<'a> {
                         deltas = Deltas::default();
                     }
                 }
+            }
+            if let (Some(deadline), Some(since)) = (&mut deadline, thinking) {
+                *deadline += since.elapsed();
             }
         }
     }
@@ -248,14 +261,14 @@ impl<'a> Driver<'a> {
     }
 }
 
-async fn sleep_until(deadline: Option<tokio::time::Instant>) {
+async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
 
-async fn heard(progress: &mut Option<mpsc::UnboundedReceiver<EventData>>) -> Option<EventData> {
+async fn heard(progress: &mut Option<mpsc::Receiver<EventData>>) -> Option<EventData> {
     match progress {
         Some(progress) => progress.recv().await,
         None => std::future::pending().await,

@@ -4,9 +4,10 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::StreamExt;
-use helve_agent::{Agent, AgentError, Answered, Approver, ScriptedModel};
+use helve_agent::{Agent, AgentError, AgentOptions, Answered, Approver, RunLimits, ScriptedModel};
 use helve_core::{BoxFuture, Decision, EventData, IntoTool, MessageBody, Question, tool};
 use serde_json::json;
 
@@ -155,4 +156,24 @@ async fn an_answer_opens_only_the_call_that_was_shown_in_its_own_conversation() 
     let answer = paused.questions[0].answer(Decision::Approve, "ada");
     let error = stranger.resume(*paused, vec![answer]).await.expect_err("another agent");
     assert!(matches!(error, AgentError::InvalidOptions(_)), "{error}");
+}
+
+/// Thinks for longer than the run may take.
+struct Slow;
+
+impl Approver for Slow {
+    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answered> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_mins(10)).await;
+            Answered::Approve
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_a_person_takes_is_not_the_runs() {
+    let model = ScriptedModel::new().calls([("delete", json!({"path": "a"}))]).says("done");
+    let limits = RunLimits { timeout: Some(Duration::from_mins(1)), ..RunLimits::default() };
+    let mut agent = agent(model).with_options(AgentOptions { limits, ..AgentOptions::default() }).with_approver(Slow);
+    assert_eq!(agent.run("delete a").await.expect("an answer").text, "done");
 }

@@ -135,3 +135,22 @@ async fn forks_share_tools_and_not_what_was_said() {
     assert_eq!((agent.conversation().messages.len(), fork.conversation().messages.len()), (2, 4));
     assert_ne!(agent.conversation().id, fork.conversation().id);
 }
+
+/// Tells more than anybody wants to know.
+#[tool(crate = helve_core)]
+async fn gossip(cx: &helve_core::CallContext) -> String {
+    (0..100_000).for_each(|number| cx.progress(None, format!("{number}")));
+    "done".to_owned()
+}
+
+#[tokio::test]
+async fn a_tool_that_tells_without_end_is_not_heard_out() {
+    let model = ScriptedModel::new().calls([("gossip", json!({}))]).says("done");
+    let mut agent = Agent::new(model);
+    agent.register_tool(gossip::tool()).expect("a tool");
+    let events: Vec<_> = agent.run_stream("go").await.expect("a stream").collect().await;
+    let told = |wanted: fn(&EventData) -> bool| events.iter().filter(|event| event.as_ref().is_ok_and(|event| wanted(&event.data))).count();
+    assert!((1..1000).contains(&told(|data| matches!(data, EventData::ToolProgress { .. }))));
+    assert_eq!(told(|data| matches!(data, EventData::ToolStart { .. })), 1);
+    assert_eq!(told(|data| matches!(data, EventData::RunFinished { .. })), 1);
+}

@@ -64,8 +64,10 @@ pub(crate) fn broken_off() -> ModelError {
 
 /// Something that is not what the provider promises, with its beginning.
 pub(crate) fn nonsense(what: &str, error: &dyn std::fmt::Display, data: &[u8]) -> ModelError {
-    let shown =
-        helve_core::printable::shorten_words(&helve_core::printable::escape_line(&String::from_utf8_lossy(&data[..data.len().min(4000)])), 160);
+    let shown = helve_core::printable::shorten_words(
+        &helve_core::printable::escape_line(&String::from_utf8_lossy(&data[..data.len().min(4000)])),
+        160,
+    );
     ModelError::Protocol(format!("{what} cannot be read ({error}): {shown}"))
 }
 

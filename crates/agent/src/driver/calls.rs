@@ -124,7 +124,7 @@ impl Driver<'_> {
     /// A call ended, or asks.
     pub(super) fn settled(&mut self, settled: Settled) {
         // What the tool said while it worked was said before it ended.
-        while let Some(Ok(event)) = self.progress.as_mut().map(tokio::sync::mpsc::UnboundedReceiver::try_recv) {
+        while let Some(Ok(event)) = self.progress.as_mut().map(tokio::sync::mpsc::Receiver::try_recv) {
             self.emit(event);
         }
         match settled {

@@ -64,7 +64,8 @@ impl RedactedPieces {
         let longest = self.spellings.iter().map(|secret| secret.expose_secret().len()).max().unwrap_or(0);
         let begins = |at: &usize| {
             let tail = &bytes[*at..];
-            let is_open = |secret: &SecretString| secret.expose_secret().len() > tail.len() && secret.expose_secret().as_bytes().starts_with(tail);
+            let is_open =
+                |secret: &SecretString| secret.expose_secret().len() > tail.len() && secret.expose_secret().as_bytes().starts_with(tail);
             self.first[usize::from(bytes[*at])] && self.spellings.iter().any(is_open)
         };
         (bytes.len().saturating_sub(longest)..bytes.len()).find(begins).unwrap_or(bytes.len())
