@@ -31,6 +31,7 @@ pub(crate) struct Driver<'a> {
     parts: &'a mut Parts,
     run: Run,
     effects: Vec<Effect>,
+    spare: Vec<Effect>,
     outbox: Option<Outbox>,
     calls: Calls,
     people: FuturesUnordered<BoxFuture<'static, (Question, Answered)>>,
@@ -74,6 +75,7 @@ impl<'a> Driver<'a> {
             parts,
             run,
             effects: Vec::new(),
+            spare: Vec::new(),
             outbox,
             calls: Calls::default(),
             people: FuturesUnordered::new(),
@@ -180,7 +182,9 @@ impl<'a> Driver<'a> {
     /// Does what can be done at once.
     fn apply(&mut self) {
         while !self.effects.is_empty() {
-            for effect in std::mem::take(&mut self.effects) {
+            // Two lists change places, so that their room is made once.
+            let mut effects = std::mem::replace(&mut self.effects, std::mem::take(&mut self.spare));
+            for effect in effects.drain(..) {
                 match effect {
                     Effect::AskModel => self.ask = true,
                     Effect::StartCall(call) => self.calls.start(&self.around, call, Ticket::Plain),
@@ -192,6 +196,7 @@ impl<'a> Driver<'a> {
                     Effect::Done(result) => self.done = Some(result),
                 }
             }
+            self.spare = effects;
         }
     }
 

@@ -200,7 +200,7 @@ impl Inner {
         while let Some(chunk) = answer.chunk().await.map_err(|error| failure::of_fetch(&error))? {
             body.extend_from_slice(&chunk);
         }
-        let mut deltas = Deltas::default();
+        let mut deltas = Deltas::with_room(body.len());
         self.wire.from_wire(&body, &mut deltas)?;
         Ok(ModelStream::whole(match price {
             Some(price) => priced(&deltas, price),

@@ -343,7 +343,8 @@ impl Run {
             text.push_str(&broken.raw);
         }
         let reasoning = Some(turn.reasoning).filter(|thoughts| !thoughts.is_empty()).map(Into::into);
-        let (mut calls, mut results) = (Vec::new(), Vec::new());
+        let mut calls = Vec::with_capacity(turn.slots.len());
+        let mut results = Vec::with_capacity(turn.slots.len());
         for slot in turn.slots {
             let State::Done { text, success } = slot.state else { continue };
             let (call_id, model_id, tool, untrusted) =
@@ -356,6 +357,7 @@ impl Run {
         }
         // Parts that the provider counts by its calls fit only if all its calls are there.
         let kept = turn.kept.filter(|_| turn.malformed.is_empty());
+        self.messages.reserve(results.len() + 1);
         self.messages.push(Arc::new(Message::new(MessageBody::Assistant { text: text.into(), reasoning, calls, kept })));
         self.messages.append(&mut results);
     }

@@ -100,6 +100,12 @@ enum Piece {
 }
 
 impl Deltas {
+    /// Room for an answer of so many bytes.
+    #[must_use]
+    pub fn with_room(bytes: usize) -> Self {
+        Self { text: String::with_capacity(bytes), pieces: Vec::with_capacity(16), kept: Vec::new() }
+    }
+
     /// Adds a piece.
     pub fn push(&mut self, delta: ModelDelta<'_>) {
         let piece = match delta {

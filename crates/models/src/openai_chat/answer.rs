@@ -14,7 +14,9 @@ use crate::text::Text;
 use crate::wire::{EventReader, nonsense};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
-    let reply: Chunk<'_> = serde_json::from_slice(body).map_err(|error| nonsense("the answer", &error, body))?;
+    // Checked once as a whole, not string by string.
+    let text = std::str::from_utf8(body).map_err(|error| nonsense("the answer", &error, body))?;
+    let reply: Chunk<'_> = serde_json::from_str(text).map_err(|error| nonsense("the answer", &error, body))?;
     let mut reader = Reader { ending: Ending { over: true, ..Ending::default() }, ..Reader::default() };
     reader.take(reply, body, into)?;
     if !reader.spoke {

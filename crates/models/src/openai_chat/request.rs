@@ -117,13 +117,13 @@ fn part(part: &Part) -> Value {
 }
 
 fn write_calls(calls: &[SaidCall], into: &mut Vec<u8>) {
+    into.reserve(calls.iter().map(|call| call.arguments.len() + 160).sum());
     for (place, call) in calls.iter().enumerate() {
         into.extend_from_slice(if place == 0 { b",\"tool_calls\":[{\"id\":" } else { b",{\"id\":" });
         string(into, &call.wire_id());
         into.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
         string(into, &call.tool);
         into.extend_from_slice(b",\"arguments\":");
-        into.reserve(call.arguments.len() + 64);
         string(into, &call.arguments);
         into.extend_from_slice(b"}}");
     }
