@@ -112,6 +112,15 @@ pub enum EventData {
         /// The tool's name.
         tool: Arc<str>,
     },
+    /// A task ended. It may come after the end of the run that made the call.
+    TaskFinished {
+        /// The task.
+        call_id: CallId,
+        /// The tool's name.
+        tool: Arc<str>,
+        /// What came of it.
+        outcome: Outcome,
+    },
     /// Something a person may want to know, such as a failing hook or a wait for the provider.
     Notification {
         /// The sentence.

@@ -112,6 +112,11 @@ id!(
     ApprovalId, "appr"
 );
 
+id!(
+    /// A process that holds tasks and runs.
+    HolderId, "proc"
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,6 +24,7 @@ mod schema;
 pub mod secret;
 pub mod source;
 mod spec;
+pub mod store;
 pub mod suggest;
 mod tool;
 
@@ -34,7 +35,7 @@ pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};
 pub use event::{EndOfRun, Event, EventData, Observer, RunError};
 pub use futures_util::future::BoxFuture;
 pub use helve_macros::tool;
-pub use ids::{ApprovalId, CallId, ConversationId, IdError, RunId};
+pub use ids::{ApprovalId, CallId, ConversationId, HolderId, IdError, RunId};
 pub use layer::{Layer, Next};
 pub use message::{Kept, Message, MessageBody, Part, SaidCall, Written, wire_id};
 pub use model::{
@@ -49,6 +50,7 @@ pub use schema::{Problem, Schema, SchemaError};
 pub use secret::{RedactedPieces, Redactor};
 pub use source::{ListSource, Scope, SourceId, SourceState, ToolList, ToolSource};
 pub use spec::{Origin, SpecError, ToolKind, ToolSpec};
+pub use store::{Store, StoreError};
 pub use tool::{DynTool, IntoTool, Tool, ToolResult};
 
 /// What the code that [`macro@tool`] writes stands on. Not for people.

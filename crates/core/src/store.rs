@@ -1,0 +1,163 @@
+//! The record: what must survive the process. Every method that changes something is one transaction.
+//!
+//! What a change means stands in pure functions on [`Task`] and [`Approval`], so that engines only load and keep rows.
+//! Leases belong to holders, which are processes: one renewal keeps all that a process holds. What a holder took is
+//! fenced by an epoch, so that one which was thought dead cannot write over its successor.
+
+mod approval;
+mod memory;
+mod rows;
+mod run;
+mod task;
+pub mod transact;
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+
+pub use self::approval::{Answering, Approval, ApprovalState, Reply};
+pub use self::memory::MemoryStore;
+pub use self::rows::Rows;
+pub use self::run::{ConversationRecord, NewRun, RunCommit, RunRecord, RunState, TakenRun};
+pub use self::task::{
+    AGEING, Accepted, Cancelling, Finish, Finished, MAX_ATTEMPTS, NewTask, Progress, Task, TaskEnd, TaskState, back_off, interrupted,
+};
+use crate::digest::Digest;
+use crate::event::Event;
+use crate::ids::{ApprovalId, CallId, ConversationId, HolderId, RunId};
+
+/// What a store gives back.
+pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// Why something was not recorded or cannot be read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The record cannot be reached or written now: locked, full, gone.
+    #[error("the record cannot be used now: {0}")]
+    Unavailable(String),
+    /// What is there cannot be understood.
+    #[error("the record is damaged: {0}")]
+    Damaged(String),
+    /// Another version of Helve wrote it.
+    #[error("the record cannot be opened: {0}")]
+    Version(String),
+    /// Somebody else drives this run by now.
+    #[error("another process goes on with this run")]
+    Lost,
+    /// There is no such thing.
+    #[error("there is no {0}")]
+    NotFound(String),
+    /// What was asked does not fit what is there.
+    #[error("{0}")]
+    Conflict(String),
+}
+
+/// Which tasks are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct TaskFilter {
+    /// Only those in this state.
+    pub state: Option<TaskState>,
+    /// Only those of this conversation.
+    pub conversation: Option<ConversationId>,
+    /// At most so many, newest first.
+    pub limit: usize,
+}
+
+/// A worker's request for work.
+#[derive(Debug, Clone)]
+pub struct Claim<'a> {
+    /// The process that will do it.
+    pub holder: HolderId,
+    /// At most so many.
+    pub limit: usize,
+    /// The definitions of the tools that it can run; nothing means any.
+    pub tools: Option<&'a [Digest]>,
+}
+
+/// What a process shall stop.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stop {
+    /// Tasks that someone cancelled.
+    pub tasks: Vec<CallId>,
+    /// Runs that someone cancelled.
+    pub runs: Vec<RunId>,
+}
+
+/// What recovery found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Tasks of processes that are gone.
+    pub tasks: usize,
+    /// Runs of processes that are gone; they can be resumed.
+    pub runs: usize,
+    /// Questions whose time is over.
+    pub approvals: usize,
+}
+
+/// The record.
+pub trait Store: Send + Sync + 'static {
+    /// Keeps what a process holds for so long from now, and tells how far its tasks are. Says what it shall stop.
+    fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop>;
+    /// Takes what processes held that are gone: tasks go back to the queue or end, runs can be resumed. Questions whose time
+    /// is over expire.
+    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered>;
+    /// A process ends well: what it holds can be taken at once.
+    fn leave(&self, holder: HolderId) -> Stored<'_, ()>;
+
+    /// Puts a task in the queue, and tells its run.
+    fn accept(&self, task: NewTask) -> Stored<'_, Accepted>;
+    /// Gives tasks to a worker: those that waited longest for their priority.
+    fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>>;
+    /// Records what came of tasks, and tells their runs. A result that comes too late is kept as such, never as the result.
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>>;
+    /// Cancels a task: at once while it waits, else its worker is told.
+    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling>;
+    /// Puts a copy of a task that ended badly in the queue, under a new id.
+    fn retry_task(&self, task: CallId) -> Stored<'_, Task>;
+    /// One task.
+    fn task(&self, task: CallId) -> Stored<'_, Option<Task>>;
+    /// Tasks, newest first.
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>>;
+    /// Tasks of a conversation that ended and that its agent has not heard of, oldest first.
+    fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>>;
+
+    /// Stores a question about a call that belongs to no run.
+    fn ask(&self, approval: Approval) -> Stored<'_, ()>;
+    /// Answers a question. Exactly one answer wins; with it the run can be resumed, or the call goes into the queue.
+    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering>;
+    /// One question.
+    fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>>;
+    /// Questions, newest first: those of a run, those that are open, or all.
+    fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>>;
+
+    /// Takes a run that nobody drives, to go on with it.
+    fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun>;
+    /// Records a step of a run: its state, what was said, what happened, what people are asked. Gives the number of the last
+    /// event before these.
+    fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64>;
+    /// Tells the process that drives a run to stop it. Where nobody drives it, whoever asks takes it and ends it.
+    fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord>;
+    /// One run.
+    fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>>;
+    /// Runs, newest first.
+    fn runs(&self, state: Option<RunState>, limit: usize) -> Stored<'_, Vec<RunRecord>>;
+    /// What happened in a run after a number.
+    fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>>;
+
+    /// What was said in a conversation, and what was granted.
+    fn conversation(&self, conversation: ConversationId) -> Stored<'_, Option<ConversationRecord>>;
+    /// The conversations that someone spoke in last.
+    fn conversations(&self, limit: usize) -> Stored<'_, Vec<ConversationRecord>>;
+
+    /// Keeps a large body by its digest.
+    fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest>;
+    /// A large body.
+    fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>>;
+
+    /// Forgets runs, tasks and answered questions that ended before so long. Says how many.
+    fn prune(&self, age: Duration) -> Stored<'_, usize>;
+    /// A number that grows when something changed. A hint: whoever waits also looks from time to time.
+    fn changes(&self) -> watch::Receiver<u64>;
+}

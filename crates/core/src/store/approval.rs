@@ -1,0 +1,139 @@
+//! A stored question, and its one answer.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::approval::{Decision, Grant, Question};
+use crate::digest::Digest;
+use crate::ids::RunId;
+
+/// How far a question is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalState {
+    /// Nobody answered yet.
+    Pending,
+    /// Someone said yes.
+    Approved,
+    /// Someone said no.
+    Denied,
+    /// Nobody answered in time.
+    Expired,
+    /// The run ended without an answer.
+    Cancelled,
+}
+
+impl ApprovalState {
+    /// As it is written everywhere.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A question that is kept until it is answered.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Approval {
+    /// What is asked.
+    pub question: Question,
+    /// The run that started the run which asks, for sub-agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_run: Option<RunId>,
+    /// How the tool is defined, so that a worker can run the call.
+    pub definition: Digest,
+    /// Whether the call may run more than once.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// How far it is.
+    pub state: ApprovalState,
+    /// What was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Reply>,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_at: Option<Timestamp>,
+}
+
+/// What a person answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Yes or no.
+    pub decision: Decision,
+    /// Who answers.
+    pub by: Arc<str>,
+    /// A word to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether the tool may be called for the rest of the conversation without asking.
+    #[serde(default)]
+    pub always: bool,
+    /// Arguments instead of those that were asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+}
+
+/// What became of an answer.
+#[derive(Debug, Clone)]
+pub enum Answering {
+    /// It is the answer.
+    Won(Box<Approval>),
+    /// The question was answered before, or nobody waits for the answer any more.
+    TooLate(Box<Approval>),
+    /// There is no such question.
+    Unknown,
+}
+
+impl Approval {
+    /// A question that was just asked.
+    #[must_use]
+    pub fn new(question: Question, definition: Digest, idempotent: bool) -> Self {
+        Self { question, parent_run: None, definition, idempotent, state: ApprovalState::Pending, reply: None, answered_at: None }
+    }
+
+    /// Takes an answer. Says whether it is the one that counts.
+    pub fn answer(&mut self, reply: Reply, now: Timestamp) -> bool {
+        if self.expire(now) || self.state != ApprovalState::Pending {
+            return false;
+        }
+        self.state = if reply.decision == Decision::Approve { ApprovalState::Approved } else { ApprovalState::Denied };
+        self.reply = Some(reply);
+        self.answered_at = Some(now);
+        true
+    }
+
+    /// Ends its time, where that is over. Says whether it did.
+    pub fn expire(&mut self, now: Timestamp) -> bool {
+        let over = self.state == ApprovalState::Pending && self.question.expires_at.is_some_and(|end| end <= now);
+        if over {
+            self.state = ApprovalState::Expired;
+            self.answered_at = Some(now);
+        }
+        over
+    }
+
+    /// The answer as it re-enters the executor; nothing while there is none.
+    #[must_use]
+    pub fn grant(&self) -> Option<Grant> {
+        let (decision, reply) = match (self.state, &self.reply) {
+            (ApprovalState::Expired, _) => (Decision::Expired, None),
+            (_, Some(reply)) => (reply.decision, Some(reply)),
+            _ => return None,
+        };
+        Some(Grant {
+            approval_id: self.question.id,
+            digest: self.question.digest,
+            decision,
+            reason: reply.and_then(|reply| reply.reason.clone()),
+            by: reply.map_or_else(|| "nobody".to_owned(), |reply| reply.by.to_string()),
+        })
+    }
+}

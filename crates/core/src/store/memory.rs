@@ -1,0 +1,325 @@
+//! The record of a process that keeps nothing when it ends.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::{
+    Accepted, Answering, Approval, ApprovalState, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered,
+    Reply, Rows, RunCommit, RunRecord, RunState, Stop, Store, StoreError, Stored, TakenRun, Task, TaskFilter, TaskState, transact,
+};
+use crate::digest::Digest;
+use crate::event::Event;
+use crate::ids::{ApprovalId, CallId, ConversationId, HolderId, RunId};
+use crate::message::Message;
+
+/// A store in memory. Clones share.
+#[derive(Clone)]
+pub struct MemoryStore(Arc<Inner>);
+
+struct Inner {
+    tables: Mutex<Tables>,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Tables {
+    tasks: BTreeMap<CallId, Task>,
+    /// Queued tasks by rank.
+    queue: BTreeMap<(i64, CallId), (Timestamp, Digest)>,
+    approvals: BTreeMap<ApprovalId, Approval>,
+    runs: BTreeMap<RunId, RunRecord>,
+    snapshots: HashMap<RunId, Value>,
+    events: HashMap<RunId, Vec<Event>>,
+    conversations: BTreeMap<ConversationId, ConversationRecord>,
+    holders: HashMap<HolderId, Instant>,
+    bodies: HashMap<Digest, Vec<u8>>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self(Arc::new(Inner { tables: Mutex::default(), changes: watch::Sender::new(0) }))
+    }
+}
+
+impl MemoryStore {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.0.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T: Send + 'static>(&self, read: impl FnOnce(&Tables) -> T) -> Stored<'_, T> {
+        let value = read(&self.tables());
+        Box::pin(std::future::ready(Ok(value)))
+    }
+
+    fn change<T: Send + 'static>(&self, change: impl FnOnce(&mut Tables) -> Result<T, StoreError>) -> Stored<'_, T> {
+        let result = change(&mut self.tables());
+        self.0.changes.send_modify(|number| *number += 1);
+        Box::pin(std::future::ready(result))
+    }
+}
+
+fn newest<'a, T: Clone + 'a>(rows: impl DoubleEndedIterator<Item = &'a T>, wanted: impl Fn(&T) -> bool, limit: usize) -> Vec<T> {
+    rows.rev().filter(|row| wanted(row)).take(limit).cloned().collect()
+}
+
+impl Store for MemoryStore {
+    fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
+        self.change(|tables| {
+            tables.holders.insert(holder, Instant::now() + lease);
+            transact::progress(tables, holder, progress)
+        })
+    }
+
+    fn recover(&self, _: HolderId) -> Stored<'_, Recovered> {
+        self.change(|tables| transact::recover(tables))
+    }
+
+    fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
+        self.change(|tables| {
+            tables.holders.remove(&holder);
+            Ok(())
+        })
+    }
+
+    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+        self.change(|tables| transact::accept(tables, task))
+    }
+
+    fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
+        self.change(|tables| transact::claim(tables, &claim))
+    }
+
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+        self.change(|tables| transact::finish(tables, ended))
+    }
+
+    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
+        self.change(|tables| transact::cancel_task(tables, task))
+    }
+
+    fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
+        self.change(|tables| transact::retry_task(tables, task))
+    }
+
+    fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {
+        self.read(|tables| tables.tasks.get(&task).cloned())
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>> {
+        self.read(|tables| {
+            let wanted = |task: &Task| {
+                filter.state.is_none_or(|state| task.state == state)
+                    && filter.conversation.is_none_or(|conversation| task.caller.conversation == Some(conversation))
+            };
+            newest(tables.tasks.values(), wanted, filter.limit)
+        })
+    }
+
+    fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>> {
+        self.read(|tables| {
+            let unheard = |task: &&Task| task.state.is_over() && !task.heard && task.caller.conversation == Some(conversation);
+            let mut tasks: Vec<Task> = tables.tasks.values().filter(unheard).cloned().collect();
+            tasks.sort_by_key(|task| (task.updated, task.id));
+            tasks
+        })
+    }
+
+    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
+        self.change(|tables| tables.put_approval(&approval))
+    }
+
+    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
+        self.change(|tables| transact::answer(tables, approval, reply))
+    }
+
+    fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
+        self.read(|tables| tables.approvals.get(&approval).cloned())
+    }
+
+    fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>> {
+        self.read(|tables| {
+            let wanted = |approval: &Approval| {
+                run.is_none_or(|run| approval.question.caller.run == Some(run)) && (!open || approval.state == ApprovalState::Pending)
+            };
+            newest(tables.approvals.values(), wanted, limit)
+        })
+    }
+
+    fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
+        self.change(|tables| transact::take_run(tables, run, holder))
+    }
+
+    fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
+        self.change(|tables| transact::commit_run(tables, commit))
+    }
+
+    fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord> {
+        self.change(|tables| transact::cancel_run(tables, run))
+    }
+
+    fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>> {
+        self.read(|tables| tables.runs.get(&run).cloned())
+    }
+
+    fn runs(&self, state: Option<RunState>, limit: usize) -> Stored<'_, Vec<RunRecord>> {
+        self.read(|tables| newest(tables.runs.values(), |run| state.is_none_or(|state| run.state == state), limit))
+    }
+
+    fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>> {
+        self.read(|tables| {
+            let events = tables.events.get(&run).into_iter().flatten();
+            events.filter(|event| event.seq > after).take(limit).cloned().collect()
+        })
+    }
+
+    fn conversation(&self, conversation: ConversationId) -> Stored<'_, Option<ConversationRecord>> {
+        self.read(|tables| tables.conversations.get(&conversation).cloned())
+    }
+
+    fn conversations(&self, limit: usize) -> Stored<'_, Vec<ConversationRecord>> {
+        self.read(|tables| {
+            let mut all: Vec<&ConversationRecord> = tables.conversations.values().collect();
+            all.sort_by_key(|record| std::cmp::Reverse((record.updated, record.id)));
+            all.into_iter().take(limit).map(|record| ConversationRecord { messages: Vec::new(), ..record.clone() }).collect()
+        })
+    }
+
+    fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest> {
+        let digest = Digest::of([bytes]);
+        self.change(|tables| {
+            tables.bodies.entry(digest).or_insert_with(|| bytes.to_vec());
+            Ok(digest)
+        })
+    }
+
+    fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>> {
+        self.read(|tables| tables.bodies.get(&digest).cloned())
+    }
+
+    fn prune(&self, age: Duration) -> Stored<'_, usize> {
+        self.change(|tables| Ok(tables.prune(age)))
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+}
+
+impl Tables {
+    fn prune(&mut self, age: Duration) -> usize {
+        let before = SignedDuration::try_from(age).ok().and_then(|age| Timestamp::now().checked_sub(age).ok()).unwrap_or(Timestamp::MIN);
+        let counted = |tables: &Self| tables.runs.len() + tables.tasks.len() + tables.approvals.len();
+        let had = counted(self);
+        self.runs.retain(|_, run| !run.state.is_over() || run.updated >= before);
+        self.tasks.retain(|_, task| !task.state.is_over() || task.updated >= before);
+        self.approvals.retain(|_, approval| approval.answered_at.is_none_or(|when| when >= before));
+        self.events.retain(|run, _| self.runs.contains_key(run));
+        self.snapshots.retain(|run, _| self.runs.contains_key(run));
+        had - counted(self)
+    }
+}
+
+impl Rows for Tables {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn task(&mut self, task: CallId) -> Result<Option<Task>, StoreError> {
+        Ok(self.tasks.get(&task).cloned())
+    }
+
+    fn put_task(&mut self, task: &Task) -> Result<(), StoreError> {
+        if let Some(old) = self.tasks.insert(task.id, task.clone()) {
+            self.queue.remove(&(old.rank(), old.id));
+        }
+        if task.state == TaskState::Queued {
+            self.queue.insert((task.rank(), task.id), (task.due, task.definition));
+        }
+        Ok(())
+    }
+
+    fn due_tasks(&mut self, limit: usize, tools: Option<&[Digest]>) -> Result<Vec<Task>, StoreError> {
+        let now = self.now();
+        let fits = |(due, definition): &(Timestamp, Digest)| *due <= now && tools.is_none_or(|tools| tools.contains(definition));
+        let due = self.queue.iter().filter(|(_, row)| fits(row)).take(limit);
+        Ok(due.filter_map(|((_, id), _)| self.tasks.get(id).cloned()).collect())
+    }
+
+    fn running_tasks(&mut self) -> Result<Vec<Task>, StoreError> {
+        Ok(self.tasks.values().filter(|task| task.state == TaskState::Running).cloned().collect())
+    }
+
+    fn approval(&mut self, approval: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        Ok(self.approvals.get(&approval).cloned())
+    }
+
+    fn put_approval(&mut self, approval: &Approval) -> Result<(), StoreError> {
+        self.approvals.insert(approval.question.id, approval.clone());
+        Ok(())
+    }
+
+    fn open_approvals(&mut self, run: Option<RunId>) -> Result<Vec<Approval>, StoreError> {
+        let wanted = |approval: &&Approval| match run {
+            Some(run) => approval.question.caller.run == Some(run),
+            None => approval.question.expires_at.is_some(),
+        };
+        Ok(self.approvals.values().filter(|approval| approval.state == ApprovalState::Pending).filter(wanted).cloned().collect())
+    }
+
+    fn run(&mut self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
+        Ok(self.runs.get(&run).cloned())
+    }
+
+    fn put_run(&mut self, run: &RunRecord) -> Result<(), StoreError> {
+        self.runs.insert(run.id, run.clone());
+        Ok(())
+    }
+
+    fn running_runs(&mut self) -> Result<Vec<RunRecord>, StoreError> {
+        Ok(self.runs.values().filter(|run| run.state == RunState::Running).cloned().collect())
+    }
+
+    fn snapshot(&mut self, run: RunId) -> Result<Option<Value>, StoreError> {
+        Ok(self.snapshots.get(&run).cloned())
+    }
+
+    fn put_snapshot(&mut self, run: RunId, snapshot: Option<&Value>) -> Result<(), StoreError> {
+        match snapshot {
+            Some(snapshot) => self.snapshots.insert(run, snapshot.clone()),
+            None => self.snapshots.remove(&run),
+        };
+        Ok(())
+    }
+
+    fn add_event(&mut self, event: &Event) -> Result<(), StoreError> {
+        self.events.entry(event.run_id).or_default().push(event.clone());
+        Ok(())
+    }
+
+    fn conversation(&mut self, conversation: ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
+        let light = |record: &ConversationRecord| ConversationRecord { messages: Vec::new(), ..record.clone() };
+        Ok(self.conversations.get(&conversation).map(light))
+    }
+
+    fn put_conversation(&mut self, conversation: &ConversationRecord) -> Result<(), StoreError> {
+        let messages = self.conversations.remove(&conversation.id).map(|old| old.messages).unwrap_or_default();
+        self.conversations.insert(conversation.id, ConversationRecord { messages, ..conversation.clone() });
+        Ok(())
+    }
+
+    fn add_message(&mut self, conversation: ConversationId, _: usize, message: &Message) -> Result<(), StoreError> {
+        let now = self.now();
+        let record = self.conversations.entry(conversation).or_insert_with(|| ConversationRecord::new(conversation, now));
+        record.messages.push(Arc::new(message.clone()));
+        Ok(())
+    }
+
+    fn is_gone(&mut self, holder: HolderId) -> Result<bool, StoreError> {
+        Ok(self.holders.get(&holder).is_none_or(|until| *until <= Instant::now()))
+    }
+}

@@ -1,0 +1,239 @@
+//! SQLite: one file, one writing thread with group commit, one reading thread beside it.
+//!
+//! Several processes may open the file. One of them, the holder of a lock beside it, gives tasks out and recovers them:
+//! when it is killed, the system frees the lock and the next one takes over at once.
+
+mod clock;
+mod rows;
+mod schema;
+mod thread;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use helve_core::store::{
+    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, RunCommit,
+    RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
+};
+use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
+use tokio::sync::watch;
+
+use self::rows::SqliteRows;
+use self::thread::Worker;
+
+/// A store in one SQLite file. Clones share.
+#[derive(Clone)]
+pub struct SqliteStore(Arc<Inner>);
+
+struct Inner {
+    writer: Worker,
+    reader: Worker,
+    changes: watch::Sender<u64>,
+    /// The file whose lock makes this process the one that gives tasks out.
+    lock: PathBuf,
+    claimer: Mutex<Option<File>>,
+}
+
+impl SqliteStore {
+    /// Opens a file, which is made where it is missing.
+    ///
+    /// # Errors
+    /// Where it cannot be opened, is no record of Helve, or was written by a newer version.
+    pub fn open(file: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let file = file.as_ref();
+        if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|error| unavailable(file, &error))?;
+        }
+        let connection = schema::open(file)?;
+        let reader = schema::open_reader(file)?;
+        let mut lock = file.as_os_str().to_owned();
+        lock.push("-lock");
+        Ok(Self(Arc::new(Inner {
+            writer: Worker::writer(connection)?,
+            reader: Worker::reader(reader)?,
+            changes: watch::Sender::new(0),
+            lock: lock.into(),
+            claimer: Mutex::default(),
+        })))
+    }
+
+    fn change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Stored<'_, T> {
+        let answer = self.0.writer.run(change);
+        Box::pin(async move {
+            let value = answer.await?;
+            self.0.changes.send_modify(|number| *number += 1);
+            Ok(value)
+        })
+    }
+
+    fn read<T: Send + 'static>(&self, read: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static) -> Stored<'_, T> {
+        Box::pin(self.0.reader.run(read))
+    }
+
+    /// Whether this process gives tasks out; says whether it does so only since now.
+    fn may_claim(&self) -> Result<Option<bool>, StoreError> {
+        let mut claimer = self.0.claimer.lock().unwrap_or_else(PoisonError::into_inner);
+        if claimer.is_some() {
+            return Ok(Some(false));
+        }
+        let open = File::options().create(true).truncate(false).write(true).open(&self.0.lock);
+        let file = open.map_err(|error| unavailable(&self.0.lock, &error))?;
+        match file.try_lock() {
+            Ok(()) => {
+                *claimer = Some(file);
+                Ok(Some(true))
+            }
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(error)) => Err(unavailable(&self.0.lock, &error)),
+        }
+    }
+}
+
+fn unavailable(file: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("{}: {error}", file.display()))
+}
+
+impl Store for SqliteStore {
+    fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
+        let progress = progress.to_vec();
+        self.change(move |rows| {
+            rows.keep_holder(holder, lease)?;
+            transact::progress(rows, holder, &progress)
+        })
+    }
+
+    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
+        let first = match self.may_claim() {
+            Ok(Some(first)) => first,
+            Ok(None) => return Box::pin(std::future::ready(Ok(Recovered::default()))),
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        self.change(move |rows| {
+            if first {
+                // Only the process with the lock has tasks, and the one that had it is dead.
+                rows.forget_workers_but(holder)?;
+            }
+            transact::recover(rows)
+        })
+    }
+
+    fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
+        self.0.claimer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.change(move |rows| rows.forget_holder(holder))
+    }
+
+    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+        self.change(move |rows| transact::accept(rows, task))
+    }
+
+    fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
+        match self.may_claim() {
+            Ok(None) => Box::pin(std::future::ready(Ok(Vec::new()))),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+            Ok(Some(first)) => {
+                let (holder, limit, tools) = (claim.holder, claim.limit, claim.tools.map(<[Digest]>::to_vec));
+                self.change(move |rows| {
+                    if first {
+                        rows.forget_workers_but(holder)?;
+                        transact::recover(rows)?;
+                    }
+                    transact::claim(rows, &Claim { holder, limit, tools: tools.as_deref() })
+                })
+            }
+        }
+    }
+
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+        self.change(move |rows| transact::finish(rows, ended))
+    }
+
+    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
+        self.change(move |rows| transact::cancel_task(rows, task))
+    }
+
+    fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
+        self.change(move |rows| transact::retry_task(rows, task))
+    }
+
+    fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {
+        self.read(move |rows| helve_core::store::Rows::task(rows, task))
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>> {
+        self.read(move |rows| rows.tasks(&filter))
+    }
+
+    fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>> {
+        self.read(move |rows| rows.inbox(conversation))
+    }
+
+    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
+        self.change(move |rows| helve_core::store::Rows::put_approval(rows, &approval))
+    }
+
+    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
+        self.change(move |rows| transact::answer(rows, approval, reply))
+    }
+
+    fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
+        self.read(move |rows| helve_core::store::Rows::approval(rows, approval))
+    }
+
+    fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>> {
+        self.read(move |rows| rows.approvals(run, open, limit))
+    }
+
+    fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
+        self.change(move |rows| transact::take_run(rows, run, holder))
+    }
+
+    fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
+        self.change(move |rows| transact::commit_run(rows, commit))
+    }
+
+    fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord> {
+        self.change(move |rows| transact::cancel_run(rows, run))
+    }
+
+    fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>> {
+        self.read(move |rows| helve_core::store::Rows::run(rows, run))
+    }
+
+    fn runs(&self, state: Option<RunState>, limit: usize) -> Stored<'_, Vec<RunRecord>> {
+        self.read(move |rows| rows.runs(state, limit))
+    }
+
+    fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>> {
+        self.read(move |rows| rows.events(run, after, limit))
+    }
+
+    fn conversation(&self, conversation: ConversationId) -> Stored<'_, Option<ConversationRecord>> {
+        self.read(move |rows| rows.whole_conversation(conversation))
+    }
+
+    fn conversations(&self, limit: usize) -> Stored<'_, Vec<ConversationRecord>> {
+        self.read(move |rows| rows.conversations(limit))
+    }
+
+    fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest> {
+        let (digest, bytes) = (Digest::of([bytes]), bytes.to_vec());
+        self.change(move |rows| rows.put_body(digest, &bytes).map(|()| digest))
+    }
+
+    fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>> {
+        self.read(move |rows| rows.body(digest))
+    }
+
+    fn prune(&self, age: Duration) -> Stored<'_, usize> {
+        self.change(move |rows| rows.prune(age))
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+}

@@ -1,0 +1,277 @@
+//! Rows in SQLite. What is looked for has columns; everything else is one JSON text.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::store::{Approval, ConversationRecord, Rows, RunRecord, RunState, Task, TaskFilter};
+use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, Message, RunId, StoreError};
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Params, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::clock;
+
+type Row<T> = Result<T, StoreError>;
+
+/// Rows inside one transaction.
+pub(super) struct SqliteRows<'a>(&'a Connection);
+
+/// What the engine's failure means.
+pub(super) fn engine(error: &rusqlite::Error) -> StoreError {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    match error.sqlite_error_code() {
+        Some(DatabaseCorrupt | NotADatabase) => StoreError::Damaged(error.to_string()),
+        _ => StoreError::Unavailable(error.to_string()),
+    }
+}
+
+fn text(value: &impl Serialize) -> Row<String> {
+    serde_json::to_string(value).map_err(|error| StoreError::Conflict(format!("it cannot be written as JSON: {error}")))
+}
+
+fn value<T: DeserializeOwned>(text: &str) -> Row<T> {
+    serde_json::from_str(text).map_err(|error| StoreError::Damaged(format!("a row cannot be read: {error}")))
+}
+
+impl<'a> SqliteRows<'a> {
+    pub(super) fn new(connection: &'a Connection) -> Self {
+        Self(connection)
+    }
+
+    fn execute(&self, sql: &str, params: impl Params) -> Row<usize> {
+        self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(|error| engine(&error))
+    }
+
+    fn one<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Option<T>> {
+        let found =
+            self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(params, |row| row.get::<_, String>(0)).optional());
+        found.map_err(|error| engine(&error))?.map(|body| value(&body)).transpose()
+    }
+
+    fn list<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Vec<T>> {
+        let mut statement = self.0.prepare_cached(sql).map_err(|error| engine(&error))?;
+        let mut rows = statement.query(params).map_err(|error| engine(&error))?;
+        let mut list = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| engine(&error))? {
+            list.push(value(row.get_ref(0).and_then(|body| Ok(body.as_str()?)).map_err(|error| engine(&error))?)?);
+        }
+        Ok(list)
+    }
+
+    pub(super) fn keep_holder(&self, holder: HolderId, lease: Duration) -> Row<()> {
+        let until = clock::since_boot().saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
+        let sql = "INSERT INTO holders (id, boot, until) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO UPDATE SET boot = ?2, until = ?3";
+        self.execute(sql, params![holder.to_string(), clock::boot(), until]).map(drop)
+    }
+
+    pub(super) fn forget_holder(&self, holder: HolderId) -> Row<()> {
+        self.execute("DELETE FROM holders WHERE id = ?1", [holder.to_string()]).map(drop)
+    }
+
+    /// Forgets every process that has tasks, but this one.
+    pub(super) fn forget_workers_but(&mut self, holder: HolderId) -> Row<()> {
+        for task in self.running_tasks()? {
+            if let Some(other) = task.holder.filter(|other| *other != holder) {
+                self.forget_holder(other)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn tasks(&self, filter: &TaskFilter) -> Row<Vec<Task>> {
+        let sql = "SELECT body FROM tasks WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR conversation = ?2) ORDER BY id DESC LIMIT ?3";
+        let (state, conversation) = (filter.state.map(helve_core::store::TaskState::name), filter.conversation.map(|id| id.to_string()));
+        self.list(sql, params![state, conversation, count(filter.limit)])
+    }
+
+    pub(super) fn inbox(&self, conversation: ConversationId) -> Row<Vec<Task>> {
+        let sql =
+            "SELECT body FROM tasks WHERE heard = 0 AND conversation = ?1 AND state NOT IN ('queued', 'running') ORDER BY updated, id";
+        self.list(sql, [conversation.to_string()])
+    }
+
+    pub(super) fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Row<Vec<Approval>> {
+        let sql = "SELECT body FROM approvals WHERE (?1 IS NULL OR run = ?1) AND (?2 = 0 OR state = 'pending') ORDER BY id DESC LIMIT ?3";
+        self.list(sql, params![run.map(|run| run.to_string()), open, count(limit)])
+    }
+
+    pub(super) fn runs(&self, state: Option<RunState>, limit: usize) -> Row<Vec<RunRecord>> {
+        let sql = "SELECT body FROM runs WHERE (?1 IS NULL OR state = ?1) ORDER BY id DESC LIMIT ?2";
+        self.list(sql, params![state.map(RunState::name), count(limit)])
+    }
+
+    pub(super) fn events(&self, run: RunId, after: u64, limit: usize) -> Row<Vec<Event>> {
+        let sql = "SELECT body FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+        self.list(sql, params![run.to_string(), i64::try_from(after).unwrap_or(i64::MAX), count(limit)])
+    }
+
+    pub(super) fn whole_conversation(&mut self, conversation: ConversationId) -> Row<Option<ConversationRecord>> {
+        let Some(mut record) = self.conversation(conversation)? else { return Ok(None) };
+        let messages: Vec<Message> =
+            self.list("SELECT body FROM messages WHERE conversation = ?1 ORDER BY place", [conversation.to_string()])?;
+        record.messages = messages.into_iter().map(Arc::new).collect();
+        Ok(Some(record))
+    }
+
+    pub(super) fn conversations(&self, limit: usize) -> Row<Vec<ConversationRecord>> {
+        self.list("SELECT body FROM conversations ORDER BY updated DESC, id DESC LIMIT ?1", [count(limit)])
+    }
+
+    pub(super) fn put_body(&self, digest: Digest, bytes: &[u8]) -> Row<()> {
+        self.execute("INSERT OR IGNORE INTO bodies (digest, bytes) VALUES (?1, ?2)", params![digest.to_string(), bytes]).map(drop)
+    }
+
+    pub(super) fn body(&self, digest: Digest) -> Row<Option<Vec<u8>>> {
+        let found = self.0.query_row("SELECT bytes FROM bodies WHERE digest = ?1", [digest.to_string()], |row| row.get(0)).optional();
+        found.map_err(|error| engine(&error))
+    }
+
+    pub(super) fn prune(&self, age: Duration) -> Row<usize> {
+        let before = SignedDuration::try_from(age).ok().and_then(|age| self.now().checked_sub(age).ok()).unwrap_or(Timestamp::MIN);
+        let before = before.as_millisecond();
+        let mut gone = self.execute("DELETE FROM runs WHERE state IN ('done', 'failed', 'cancelled') AND updated < ?1", [before])?;
+        gone += self.execute("DELETE FROM tasks WHERE state NOT IN ('queued', 'running') AND updated < ?1", [before])?;
+        gone += self.execute("DELETE FROM approvals WHERE answered < ?1", [before])?;
+        self.execute("DELETE FROM events WHERE run NOT IN (SELECT id FROM runs)", [])?;
+        self.execute("DELETE FROM snapshots WHERE run NOT IN (SELECT id FROM runs)", [])?;
+        Ok(gone)
+    }
+}
+
+fn count(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+impl Rows for SqliteRows<'_> {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn task(&mut self, task: CallId) -> Row<Option<Task>> {
+        self.one("SELECT body FROM tasks WHERE id = ?1", [task.to_string()])
+    }
+
+    fn put_task(&mut self, task: &Task) -> Row<()> {
+        let sql = "INSERT INTO tasks (id, state, rank, due, definition, conversation, heard, updated, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+            ON CONFLICT (id) DO UPDATE SET state = ?2, rank = ?3, due = ?4, heard = ?7, updated = ?8, body = ?9";
+        let row = params![
+            task.id.to_string(),
+            task.state.name(),
+            task.rank(),
+            task.due.as_millisecond(),
+            task.definition.to_string(),
+            task.caller.conversation.map(|id| id.to_string()),
+            task.heard,
+            task.updated.as_millisecond(),
+            text(task)?
+        ];
+        self.execute(sql, row).map(drop)
+    }
+
+    fn due_tasks(&mut self, limit: usize, tools: Option<&[Digest]>) -> Row<Vec<Task>> {
+        let now = self.now().as_millisecond();
+        match tools {
+            None => {
+                let sql = "SELECT body FROM tasks WHERE state = 'queued' AND due <= ?1 ORDER BY rank LIMIT ?2";
+                self.list(sql, params![now, count(limit)])
+            }
+            Some(tools) => {
+                let sql = "SELECT body FROM tasks WHERE state = 'queued' AND due <= ?1 AND definition IN (SELECT value FROM json_each(?3))
+                    ORDER BY rank LIMIT ?2";
+                self.list(sql, params![now, count(limit), text(&tools)?])
+            }
+        }
+    }
+
+    fn running_tasks(&mut self) -> Row<Vec<Task>> {
+        self.list("SELECT body FROM tasks WHERE state = 'running' ORDER BY id", [])
+    }
+
+    fn approval(&mut self, approval: ApprovalId) -> Row<Option<Approval>> {
+        self.one("SELECT body FROM approvals WHERE id = ?1", [approval.to_string()])
+    }
+
+    fn put_approval(&mut self, approval: &Approval) -> Row<()> {
+        let sql = "INSERT INTO approvals (id, run, state, expires, answered, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            ON CONFLICT (id) DO UPDATE SET state = ?3, expires = ?4, answered = ?5, body = ?6";
+        let question = &approval.question;
+        let row = params![
+            question.id.to_string(),
+            question.caller.run.map(|run| run.to_string()),
+            approval.state.name(),
+            question.expires_at.map(Timestamp::as_millisecond),
+            approval.answered_at.map(Timestamp::as_millisecond),
+            text(approval)?
+        ];
+        self.execute(sql, row).map(drop)
+    }
+
+    fn open_approvals(&mut self, run: Option<RunId>) -> Row<Vec<Approval>> {
+        match run {
+            Some(run) => self.list("SELECT body FROM approvals WHERE state = 'pending' AND run = ?1 ORDER BY id", [run.to_string()]),
+            None => self.list("SELECT body FROM approvals WHERE state = 'pending' AND expires IS NOT NULL ORDER BY id", []),
+        }
+    }
+
+    fn run(&mut self, run: RunId) -> Row<Option<RunRecord>> {
+        self.one("SELECT body FROM runs WHERE id = ?1", [run.to_string()])
+    }
+
+    fn put_run(&mut self, run: &RunRecord) -> Row<()> {
+        let sql = "INSERT INTO runs (id, state, updated, body) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT (id) DO UPDATE SET state = ?2, updated = ?3, body = ?4";
+        self.execute(sql, params![run.id.to_string(), run.state.name(), run.updated.as_millisecond(), text(run)?]).map(drop)
+    }
+
+    fn running_runs(&mut self) -> Row<Vec<RunRecord>> {
+        self.list("SELECT body FROM runs WHERE state = 'running' ORDER BY id", [])
+    }
+
+    fn snapshot(&mut self, run: RunId) -> Row<Option<Value>> {
+        self.one("SELECT body FROM snapshots WHERE run = ?1", [run.to_string()])
+    }
+
+    fn put_snapshot(&mut self, run: RunId, snapshot: Option<&Value>) -> Row<()> {
+        match snapshot {
+            Some(snapshot) => {
+                let sql = "INSERT INTO snapshots (run, body) VALUES (?1, ?2) ON CONFLICT (run) DO UPDATE SET body = ?2";
+                self.execute(sql, params![run.to_string(), text(snapshot)?]).map(drop)
+            }
+            None => self.execute("DELETE FROM snapshots WHERE run = ?1", [run.to_string()]).map(drop),
+        }
+    }
+
+    fn add_event(&mut self, event: &Event) -> Row<()> {
+        let seq = i64::try_from(event.seq).unwrap_or(i64::MAX);
+        self.execute("INSERT INTO events (run, seq, body) VALUES (?1, ?2, ?3)", params![event.run_id.to_string(), seq, text(event)?])
+            .map(drop)
+    }
+
+    fn conversation(&mut self, conversation: ConversationId) -> Row<Option<ConversationRecord>> {
+        self.one("SELECT body FROM conversations WHERE id = ?1", [conversation.to_string()])
+    }
+
+    fn put_conversation(&mut self, conversation: &ConversationRecord) -> Row<()> {
+        let sql =
+            "INSERT INTO conversations (id, updated, body) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO UPDATE SET updated = ?2, body = ?3";
+        self.execute(sql, params![conversation.id.to_string(), conversation.updated.as_millisecond(), text(conversation)?]).map(drop)
+    }
+
+    fn add_message(&mut self, conversation: ConversationId, place: usize, message: &Message) -> Row<()> {
+        let sql = "INSERT INTO messages (conversation, place, body) VALUES (?1, ?2, ?3)";
+        self.execute(sql, params![conversation.to_string(), count(place), text(message)?]).map(drop)
+    }
+
+    fn is_gone(&mut self, holder: HolderId) -> Row<bool> {
+        let sql = "SELECT count(*) FROM holders WHERE id = ?1 AND boot = ?2 AND until > ?3";
+        let row = params![holder.to_string(), clock::boot(), clock::since_boot()];
+        let alive: i64 = self
+            .0
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row(row, |row| row.get(0)))
+            .map_err(|error| engine(&error))?;
+        Ok(alive == 0)
+    }
+}

@@ -1,0 +1,110 @@
+//! The tables, and how they came to be.
+
+use std::path::Path;
+use std::time::Duration;
+
+use helve_core::StoreError;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+/// Older ones could lose committed transactions after a crash of the machine.
+const OLDEST: i32 = 3_051_003;
+/// Marks the file as one of Helve's.
+const APPLICATION: i32 = 0x4865_6c76;
+/// How long another process may write.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The version that the steps lead to.
+const VERSION: u32 = 1;
+const _: () = assert!(VERSION as usize == STEPS.len(), "each step has its version");
+
+/// Each step brings the tables from the version of its place to the next.
+const STEPS: [&str; 1] = ["
+    CREATE TABLE tasks (id TEXT PRIMARY KEY, state TEXT NOT NULL, rank INTEGER NOT NULL, due INTEGER NOT NULL, definition TEXT NOT NULL,
+        conversation TEXT, heard INTEGER NOT NULL, updated INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX tasks_queue ON tasks (rank) WHERE state = 'queued';
+    CREATE INDEX tasks_running ON tasks (id) WHERE state = 'running';
+    CREATE INDEX tasks_unheard ON tasks (conversation, updated) WHERE heard = 0;
+    CREATE TABLE approvals (id TEXT PRIMARY KEY, run TEXT, state TEXT NOT NULL, expires INTEGER, answered INTEGER, body TEXT NOT NULL)
+        WITHOUT ROWID;
+    CREATE INDEX approvals_open ON approvals (run) WHERE state = 'pending';
+    CREATE INDEX approvals_run ON approvals (run);
+    CREATE TABLE runs (id TEXT PRIMARY KEY, state TEXT NOT NULL, updated INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX runs_state ON runs (state, id);
+    CREATE TABLE snapshots (run TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE events (run TEXT NOT NULL, seq INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (run, seq)) WITHOUT ROWID;
+    CREATE TABLE conversations (id TEXT PRIMARY KEY, updated INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX conversations_updated ON conversations (updated);
+    CREATE TABLE messages (conversation TEXT NOT NULL, place INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (conversation, place))
+        WITHOUT ROWID;
+    CREATE TABLE holders (id TEXT PRIMARY KEY, boot TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE bodies (digest TEXT PRIMARY KEY, bytes BLOB NOT NULL);
+"];
+
+/// A connection that may write; the tables are brought up to date.
+pub(super) fn open(file: &Path) -> Result<Connection, StoreError> {
+    if rusqlite::version_number() < OLDEST {
+        return Err(StoreError::Version(format!("SQLite {} is too old; 3.51.3 is needed", rusqlite::version())));
+    }
+    let mut connection = Connection::open(file).map_err(|error| explain(file, &error))?;
+    prepare(&mut connection).map_err(|error| explain(file, &error))??;
+    private(file);
+    Ok(connection)
+}
+
+/// A connection that only reads.
+pub(super) fn open_reader(file: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags).map_err(|error| explain(file, &error))?;
+    connection.busy_timeout(PATIENCE).map_err(|error| explain(file, &error))?;
+    Ok(connection)
+}
+
+fn prepare(connection: &mut Connection) -> rusqlite::Result<Result<(), StoreError>> {
+    connection.busy_timeout(PATIENCE)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", false)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let version: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let owner: i32 = transaction.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let tables: u32 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if owner != APPLICATION && tables > 0 {
+        return Ok(Err(StoreError::Version("the file is a database of another program".to_owned())));
+    }
+    if version > VERSION {
+        return Ok(Err(StoreError::Version(format!("a newer Helve wrote it (version {version}, known is {VERSION})"))));
+    }
+    for step in STEPS.iter().skip(version as usize) {
+        transaction.execute_batch(step)?;
+    }
+    if version < VERSION {
+        transaction.pragma_update(None, "user_version", VERSION)?;
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+    }
+    transaction.commit()?;
+    Ok(Ok(()))
+}
+
+/// What is recorded is nobody else's business.
+fn private(file: &Path) {
+    #[cfg(unix)]
+    for ending in ["", "-wal", "-shm"] {
+        use std::os::unix::fs::PermissionsExt;
+        let mut name = file.as_os_str().to_owned();
+        name.push(ending);
+        // It is there without this too; others on the machine could read it then.
+        if let Err(error) = std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o600)) {
+            tracing::debug!(%error, file = %Path::new(&name).display(), "the record's permissions stay as they are");
+        }
+    }
+}
+
+fn explain(file: &Path, error: &rusqlite::Error) -> StoreError {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    let said = format!("{}: {error}", file.display());
+    match error.sqlite_error_code() {
+        Some(DatabaseCorrupt | NotADatabase) => StoreError::Damaged(said),
+        _ => StoreError::Unavailable(said),
+    }
+}

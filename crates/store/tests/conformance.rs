@@ -1,0 +1,87 @@
+//! One suite for all engines: whatever keeps the record, the same things hold.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
+mod suite;
+
+use std::sync::Arc;
+
+use helve_core::Store;
+use helve_core::store::MemoryStore;
+use helve_store::SqliteStore;
+
+/// A store, and what must live as long as it.
+struct Scene {
+    store: Arc<dyn Store>,
+    _folder: Option<tempfile::TempDir>,
+}
+
+fn memory() -> Scene {
+    Scene { store: Arc::new(MemoryStore::default()), _folder: None }
+}
+
+fn sqlite() -> Scene {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = SqliteStore::open(folder.path().join("record.db")).expect("a store");
+    Scene { store: Arc::new(store), _folder: Some(folder) }
+}
+
+macro_rules! tests {
+    ($engine:ident: $($part:ident { $($case:ident)+ })+) => {
+        mod $engine {
+            $($(
+                #[tokio::test]
+                async fn $case() {
+                    let scene = super::$engine();
+                    super::suite::$part::$case(&*scene.store).await;
+                }
+            )+)+
+        }
+    };
+}
+
+macro_rules! conformance {
+    ($($engine:ident)+) => {
+        $(tests! {
+            $engine:
+            tasks {
+                a_task_is_accepted_once_and_told_to_its_run
+                the_queue_goes_by_priority_and_age
+                a_worker_gets_only_what_it_can_run
+                two_workers_never_get_the_same_task
+                a_result_counts_once_and_only_from_who_has_the_task
+                a_failure_that_may_pass_is_tried_again_and_then_dead
+                what_must_not_run_twice_is_not_tried_again
+                a_delayed_task_waits
+                a_task_can_be_cancelled_before_and_while_it_runs
+                a_task_that_ended_badly_is_tried_again_as_another
+                progress_is_seen_while_it_runs
+                tasks_of_a_worker_that_is_gone_go_on_or_end
+                a_task_that_was_not_begun_goes_back_unharmed
+            }
+            approvals {
+                exactly_one_answer_wins
+                an_answer_lets_its_run_go_on
+                an_approved_call_without_a_run_goes_into_the_queue
+                a_denied_call_never_runs
+                questions_expire
+                always_holds_for_the_conversation
+                questions_of_a_run_that_ends_are_over
+            }
+            runs {
+                a_run_is_recorded_step_by_step
+                events_are_numbered_without_gaps_whoever_adds_them
+                only_one_process_drives_a_run
+                a_run_of_a_process_that_is_gone_can_be_taken
+                a_conversation_cannot_be_split
+                results_are_heard_once
+                a_run_can_be_told_to_stop
+                old_records_are_forgotten
+                large_bodies_are_kept_by_their_digest
+                changes_are_told
+            }
+        })+
+    };
+}
+
+conformance! { memory sqlite }

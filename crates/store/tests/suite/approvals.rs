@@ -1,0 +1,139 @@
+//! Questions and answers.
+
+use helve_core::store::{Answering, Approval, ApprovalState, Reply, TaskState};
+use helve_core::{ApprovalId, Decision, EventData, Question, Schema, Store, ToolSpec};
+
+use super::*;
+
+fn question(caller: Caller) -> Question {
+    let spec = ToolSpec::new("wipe", "Wipes a disk.", Schema::any_object()).expect("a spec");
+    Question::new(ToolCall::new("wipe", json!({"disk": 1})), &"s".into(), &spec, caller, "because".into())
+}
+
+fn approval(caller: Caller) -> Approval {
+    Approval::new(question(caller), definition("wipe"), false)
+}
+
+fn reply(decision: Decision, by: &str) -> Reply {
+    Reply { decision, by: by.into(), reason: None, always: false, arguments: None }
+}
+
+async fn state(store: &dyn Store, id: ApprovalId) -> ApprovalState {
+    store.approval(id).await.expect("readable").expect("a question").state
+}
+
+/// A run that waits for an answer.
+async fn waiting(store: &dyn Store, expires: Option<Timestamp>) -> (Started, ApprovalId) {
+    let run = started(store).await;
+    let mut asked = approval(of_run(&run));
+    asked.question.expires_at = expires;
+    let id = asked.question.id;
+    store.commit_run(RunCommit { asked: vec![asked], ..step(run.run, 1, RunState::Waiting) }).await.expect("asked");
+    (run, id)
+}
+
+pub async fn exactly_one_answer_wins(store: &dyn Store) {
+    let (run, id) = waiting(store, None).await;
+    let (ada, bob) = tokio::join!(store.answer(id, reply(Decision::Approve, "ada")), store.answer(id, reply(Decision::Deny, "bob")));
+    let won = [ada, bob].into_iter().map(|answer| answer.expect("an answer")).filter(|answer| matches!(answer, Answering::Won(_))).count();
+    assert_eq!(won, 1);
+    let stored = store.approval(id).await.expect("readable").expect("a question");
+    let by = stored.reply.as_ref().expect("an answer").by.clone();
+    assert_eq!(stored.state, if &*by == "ada" { ApprovalState::Approved } else { ApprovalState::Denied });
+    let results = store.events(run.run, 0, 100).await.expect("events");
+    let told = results.iter().filter(|event| matches!(event.data, EventData::PermissionResult { .. })).count();
+    assert_eq!(told, 1, "and is told once");
+    let Ok(Answering::TooLate(late)) = store.answer(id, reply(Decision::Approve, "eve")).await else { panic!("too late") };
+    assert_eq!(late.reply.expect("the first answer").by, by);
+    assert!(matches!(store.answer(ApprovalId::mint(), reply(Decision::Approve, "eve")).await, Ok(Answering::Unknown)));
+}
+
+pub async fn an_answer_lets_its_run_go_on(store: &dyn Store) {
+    let (run, id) = waiting(store, None).await;
+    let before = store.run(run.run).await.expect("readable").expect("a run");
+    assert_eq!((before.state, before.holder), (RunState::Waiting, None));
+    let open = store.approvals(Some(run.run), true, 10).await.expect("a list");
+    assert_eq!(open.iter().map(|approval| approval.question.id).collect::<Vec<_>>(), [id]);
+    store.answer(id, Reply { reason: Some("go".into()), ..reply(Decision::Approve, "ada") }).await.expect("answered");
+    assert_eq!(store.run(run.run).await.expect("readable").expect("a run").state, RunState::Ready);
+    let approval = store.approvals(Some(run.run), false, 10).await.expect("a list").pop().expect("a question");
+    let grant = approval.grant().expect("a grant");
+    assert_eq!((grant.approval_id, grant.digest, grant.decision), (id, approval.question.digest, Decision::Approve));
+    assert_eq!((grant.by.as_str(), grant.reason.as_deref()), ("ada", Some("go")));
+    // An answer that came before the run said that it waits is not lost.
+    let run = started(store).await;
+    let asked = approval_of(&run);
+    let id = asked.question.id;
+    store.commit_run(RunCommit { asked: vec![asked], ..step(run.run, 1, RunState::Running) }).await.expect("asked");
+    store.answer(id, reply(Decision::Deny, "ada")).await.expect("answered");
+    store.commit_run(step(run.run, 1, RunState::Waiting)).await.expect("waits");
+    assert_eq!(store.run(run.run).await.expect("readable").expect("a run").state, RunState::Ready);
+}
+
+fn approval_of(run: &Started) -> Approval {
+    approval(of_run(run))
+}
+
+pub async fn an_approved_call_without_a_run_goes_into_the_queue(store: &dyn Store) {
+    let asked = approval(Caller::default());
+    let (id, call) = (asked.question.id, asked.question.call.clone());
+    store.ask(asked).await.expect("asked");
+    assert!(ids(store).await.is_empty());
+    store.answer(id, reply(Decision::Approve, "ada")).await.expect("answered");
+    let task = find(store, call.id).await;
+    assert_eq!((task.state, task.call, task.definition, task.idempotent), (TaskState::Queued, call, definition("wipe"), false));
+    // With other arguments, where the person wrote some.
+    let asked = approval(Caller::default());
+    let (id, call) = (asked.question.id, asked.question.call.id);
+    store.ask(asked).await.expect("asked");
+    store.answer(id, Reply { arguments: Some(json!({"disk": 2})), ..reply(Decision::Approve, "ada") }).await.expect("answered");
+    assert_eq!(find(store, call).await.call.arguments, json!({"disk": 2}));
+}
+
+pub async fn a_denied_call_never_runs(store: &dyn Store) {
+    let asked = approval(Caller::default());
+    let id = asked.question.id;
+    store.ask(asked).await.expect("asked");
+    store.answer(id, reply(Decision::Deny, "ada")).await.expect("answered");
+    store.answer(id, reply(Decision::Approve, "eve")).await.expect("too late");
+    assert!(ids(store).await.is_empty());
+    assert_eq!(state(store, id).await, ApprovalState::Denied);
+}
+
+pub async fn questions_expire(store: &dyn Store) {
+    let (run, id) = waiting(store, Some(Timestamp::now())).await;
+    let recovered = store.recover(run.holder).await.expect("recovered");
+    assert_eq!(recovered.approvals, 1);
+    assert_eq!(state(store, id).await, ApprovalState::Expired);
+    assert_eq!(store.run(run.run).await.expect("readable").expect("a run").state, RunState::Ready);
+    assert!(matches!(store.answer(id, reply(Decision::Approve, "ada")).await, Ok(Answering::TooLate(_))));
+    // A late answer finds it expired, also where nobody looked before.
+    let (run, id) = waiting(store, Some(Timestamp::now())).await;
+    assert!(matches!(store.answer(id, reply(Decision::Approve, "ada")).await, Ok(Answering::TooLate(_))));
+    assert_eq!(state(store, id).await, ApprovalState::Expired);
+    assert_eq!(store.run(run.run).await.expect("readable").expect("a run").state, RunState::Ready);
+    let (_, id) = waiting(store, Some(Timestamp::MAX)).await;
+    assert!(matches!(store.answer(id, reply(Decision::Approve, "ada")).await, Ok(Answering::Won(_))));
+}
+
+pub async fn always_holds_for_the_conversation(store: &dyn Store) {
+    let (run, id) = waiting(store, None).await;
+    store.answer(id, Reply { always: true, ..reply(Decision::Approve, "ada") }).await.expect("answered");
+    let conversation = store.conversation(run.conversation).await.expect("readable").expect("a conversation");
+    assert!(conversation.allowed.contains(&definition("wipe")));
+    let (run, id) = waiting(store, None).await;
+    store.answer(id, Reply { always: true, ..reply(Decision::Deny, "ada") }).await.expect("answered");
+    let conversation = store.conversation(run.conversation).await.expect("readable").expect("a conversation");
+    assert!(conversation.allowed.is_empty(), "a no is no yes for good");
+}
+
+pub async fn questions_of_a_run_that_ends_are_over(store: &dyn Store) {
+    let run = started(store).await;
+    let asked = approval_of(&run);
+    let id = asked.question.id;
+    store.commit_run(RunCommit { asked: vec![asked], ..step(run.run, 1, RunState::Running) }).await.expect("asked");
+    store.commit_run(RunCommit { events: vec![ended()], ..step(run.run, 1, RunState::Cancelled) }).await.expect("over");
+    assert_eq!(state(store, id).await, ApprovalState::Cancelled);
+    assert!(matches!(store.answer(id, reply(Decision::Approve, "ada")).await, Ok(Answering::TooLate(_))));
+    assert!(store.approvals(None, true, 10).await.expect("a list").is_empty());
+}

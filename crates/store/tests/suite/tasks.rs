@@ -1,0 +1,197 @@
+//! The queue.
+
+use std::time::Duration;
+
+use helve_core::store::{AGEING, Accepted, Cancelling, Claim, Finish, Finished, Progress, TaskEnd, TaskFilter, TaskState};
+use helve_core::{CallId, ErrorKind, EventData, Store, StoreError};
+
+use super::*;
+
+pub async fn a_task_is_accepted_once_and_told_to_its_run(store: &dyn Store) {
+    let run = started(store).await;
+    let task = NewTask { caller: of_run(&run), ..task("a") };
+    assert_eq!(store.accept(task.clone()).await.expect("accepted"), Accepted::New);
+    assert_eq!(store.accept(task.clone()).await.expect("accepted"), Accepted::Known);
+    assert_eq!(ids(store).await, [task.call.id]);
+    let events = store.events(run.run, 1, 10).await.expect("events");
+    assert!(matches!(&events[..], [event] if matches!(&event.data, EventData::TaskAccepted { call_id, .. } if *call_id == task.call.id)));
+    let found = find(store, task.call.id).await;
+    assert_eq!((found.state, found.attempts, &found.call), (TaskState::Queued, 0, &task.call));
+    assert!(store.task(CallId::mint()).await.expect("readable").is_none());
+}
+
+pub async fn the_queue_goes_by_priority_and_age(store: &dyn Store) {
+    let worker = process(store).await;
+    let low = accepted(store, NewTask { priority: -3, ..task("a") }).await;
+    let usual = accepted(store, task("a")).await;
+    let next = accepted(store, task("a")).await;
+    let high = accepted(store, NewTask { priority: 3, ..task("a") }).await;
+    let order: Vec<_> = claim(store, worker, 10).await.into_iter().map(|task| task.id).collect();
+    assert!(order == [high, usual, next, low] || order == [high, next, usual, low], "those of one millisecond in any order: {order:?}");
+    // A step of priority is worth a time, and no more: whoever waited longer goes first.
+    let (older, newer) = (task("a"), NewTask { priority: 1, delay: AGEING * 2, ..task("a") });
+    let rank = |task: NewTask| Task::new(task, Timestamp::now()).rank();
+    assert!(rank(older) < rank(newer));
+}
+
+pub async fn a_worker_gets_only_what_it_can_run(store: &dyn Store) {
+    let worker = process(store).await;
+    let other = accepted(store, task("other")).await;
+    let mine = accepted(store, task("mine")).await;
+    let tools = [definition("mine"), definition("more")];
+    let got = store.claim(Claim { holder: worker, limit: 10, tools: Some(&tools) }).await.expect("a claim");
+    assert_eq!(got.iter().map(|task| task.id).collect::<Vec<_>>(), [mine]);
+    assert_eq!(find(store, other).await.state, TaskState::Queued);
+    assert!(store.claim(Claim { holder: worker, limit: 10, tools: Some(&[]) }).await.expect("a claim").is_empty());
+}
+
+pub async fn two_workers_never_get_the_same_task(store: &dyn Store) {
+    for _ in 0..40 {
+        accepted(store, task("a")).await;
+    }
+    let (one, two) = (process(store).await, process(store).await);
+    let mut got = Vec::new();
+    for _ in 0..10 {
+        let (first, second) = tokio::join!(claim(store, one, 3), claim(store, two, 3));
+        got.extend(first.into_iter().chain(second).map(|task| task.id));
+    }
+    let count = got.len();
+    got.sort_unstable();
+    got.dedup();
+    assert_eq!((count, got.len()), (40, 40));
+}
+
+pub async fn a_result_counts_once_and_only_from_who_has_the_task(store: &dyn Store) {
+    let run = started(store).await;
+    let id = accepted(store, NewTask { caller: of_run(&run), ..task("a") }).await;
+    let held = claim_one(store, run.holder).await;
+    assert_eq!((held.id, held.state, held.attempts, held.holder), (id, TaskState::Running, 1, Some(run.holder)));
+    let forged = store.finish(vec![
+        Finish { task: id, epoch: held.epoch + 1, end: TaskEnd::Over(good(&held)) },
+        Finish { task: CallId::mint(), epoch: 1, end: TaskEnd::Over(good(&held)) },
+    ]);
+    assert_eq!(forged.await.expect("answers"), [Finished::Late, Finished::Unknown]);
+    assert_eq!(find(store, id).await.state, TaskState::Running, "a forged epoch changes nothing");
+    assert_eq!(finish(store, &held, TaskEnd::Over(good(&held))).await, Finished::Recorded);
+    assert_eq!(finish(store, &held, TaskEnd::Over(bad(&held, ErrorKind::Failed))).await, Finished::Late);
+    let task = find(store, id).await;
+    assert_eq!((task.state, task.late, task.holder), (TaskState::Done, 2, None));
+    assert!(task.outcome.is_some_and(|outcome| outcome.success()));
+    let events = store.events(run.run, 2, 10).await.expect("events");
+    assert!(matches!(&events[..], [event] if matches!(&event.data, EventData::TaskFinished { call_id, .. } if *call_id == id)));
+}
+
+pub async fn a_failure_that_may_pass_is_tried_again_and_then_dead(store: &dyn Store) {
+    let worker = process(store).await;
+    let id = accepted(store, NewTask { max_attempts: 2, ..task("a") }).await;
+    let held = claim_one(store, worker).await;
+    assert_eq!(finish(store, &held, TaskEnd::Again(bad(&held, ErrorKind::Unreachable))).await, Finished::Recorded);
+    let waits = find(store, id).await;
+    assert_eq!((waits.state, waits.outcome.is_none()), (TaskState::Queued, true));
+    assert!(waits.due > Timestamp::now(), "not at once");
+    assert!(claim(store, worker, 1).await.is_empty());
+    // The last try is its end.
+    let other = accepted(store, NewTask { max_attempts: 1, ..task("a") }).await;
+    let held = claim_one(store, worker).await;
+    finish(store, &held, TaskEnd::Again(bad(&held, ErrorKind::Unreachable))).await;
+    let dead = find(store, other).await;
+    assert_eq!(dead.state, TaskState::Dead);
+    assert!(dead.outcome.is_some());
+}
+
+pub async fn what_must_not_run_twice_is_not_tried_again(store: &dyn Store) {
+    let worker = process(store).await;
+    let id = accepted(store, NewTask { idempotent: false, ..task("a") }).await;
+    let held = claim_one(store, worker).await;
+    finish(store, &held, TaskEnd::Again(bad(&held, ErrorKind::Unreachable))).await;
+    assert_eq!(find(store, id).await.state, TaskState::Failed);
+}
+
+pub async fn a_delayed_task_waits(store: &dyn Store) {
+    let worker = process(store).await;
+    accepted(store, NewTask { delay: Duration::from_hours(1), priority: 100, ..task("a") }).await;
+    let now = accepted(store, task("a")).await;
+    assert_eq!(claim(store, worker, 10).await.into_iter().map(|task| task.id).collect::<Vec<_>>(), [now]);
+}
+
+pub async fn a_task_can_be_cancelled_before_and_while_it_runs(store: &dyn Store) {
+    let worker = process(store).await;
+    let waiting = accepted(store, task("a")).await;
+    assert_eq!(store.cancel_task(waiting).await.expect("cancelled"), Cancelling::Done);
+    assert!(claim(store, worker, 1).await.is_empty(), "it can no longer run");
+    assert_eq!(store.cancel_task(waiting).await.expect("too late"), Cancelling::TooLate(TaskState::Cancelled));
+    let running = accepted(store, task("a")).await;
+    let held = claim_one(store, worker).await;
+    assert_eq!(store.cancel_task(running).await.expect("told"), Cancelling::Told);
+    assert_eq!(store.keep(worker, LEASE, &[]).await.expect("kept").tasks, [running]);
+    assert!(store.keep(process(store).await, LEASE, &[]).await.expect("kept").tasks.is_empty(), "others are not told");
+    finish(store, &held, TaskEnd::Over(bad(&held, ErrorKind::Cancelled))).await;
+    assert_eq!(find(store, running).await.state, TaskState::Cancelled);
+    assert!(matches!(store.cancel_task(CallId::mint()).await, Err(StoreError::NotFound(_))));
+}
+
+pub async fn a_task_that_ended_badly_is_tried_again_as_another(store: &dyn Store) {
+    let worker = process(store).await;
+    let id = accepted(store, task("a")).await;
+    assert!(matches!(store.retry_task(id).await, Err(StoreError::Conflict(_))), "it has not ended");
+    let held = claim_one(store, worker).await;
+    finish(store, &held, TaskEnd::Over(bad(&held, ErrorKind::Failed))).await;
+    let again = store.retry_task(id).await.expect("again");
+    assert_eq!((again.retry_of, again.state, &again.call.arguments), (Some(id), TaskState::Queued, &held.call.arguments));
+    assert_ne!(again.id, id);
+    assert_eq!(find(store, id).await.state, TaskState::Failed, "what was reported stays");
+    assert_eq!(claim_one(store, worker).await.id, again.id);
+}
+
+pub async fn progress_is_seen_while_it_runs(store: &dyn Store) {
+    let worker = process(store).await;
+    let id = accepted(store, task("a")).await;
+    claim_one(store, worker).await;
+    let other = accepted(store, task("b")).await;
+    let half = Progress { fraction: Some(0.5), message: "half".to_owned() };
+    store.keep(worker, LEASE, &[(id, half.clone()), (other, half.clone())]).await.expect("kept");
+    assert_eq!(find(store, id).await.progress, Some(half));
+    assert_eq!(find(store, other).await.progress, None, "nobody works on it");
+}
+
+pub async fn tasks_of_a_worker_that_is_gone_go_on_or_end(store: &dyn Store) {
+    let (gone, here) = (process(store).await, process(store).await);
+    let again = accepted(store, task("a")).await;
+    let never = accepted(store, NewTask { idempotent: false, ..task("a") }).await;
+    let last = accepted(store, NewTask { max_attempts: 1, ..task("a") }).await;
+    let wanted = accepted(store, task("a")).await;
+    let held = claim(store, gone, 10).await;
+    store.cancel_task(wanted).await.expect("told");
+    assert_eq!(store.recover(here).await.expect("nothing").tasks, 0, "it is still there");
+    store.leave(gone).await.expect("left");
+    assert_eq!(store.recover(here).await.expect("recovered").tasks, 4);
+    let states = [again, never, last, wanted].map(|id| find(store, id));
+    let mut found = Vec::new();
+    for state in states {
+        found.push(state.await);
+    }
+    let [again, never, last, wanted] = &found[..] else { panic!("four tasks") };
+    assert_eq!((again.state, again.attempts), (TaskState::Queued, 1));
+    let kind = |task: &Task| task.outcome.as_ref().and_then(|outcome| outcome.error().map(ToolError::kind));
+    assert_eq!((never.state, kind(never)), (TaskState::Failed, Some(ErrorKind::Interrupted)));
+    assert_eq!((last.state, kind(last)), (TaskState::Dead, Some(ErrorKind::Interrupted)));
+    assert_eq!((wanted.state, kind(wanted)), (TaskState::Cancelled, Some(ErrorKind::Cancelled)));
+    // The one that was thought dead comes back, and is refused.
+    for task in &held {
+        assert_eq!(finish(store, task, TaskEnd::Over(good(task))).await, Finished::Late);
+    }
+    assert_eq!(store.recover(here).await.expect("nothing").tasks, 0, "once");
+}
+
+pub async fn a_task_that_was_not_begun_goes_back_unharmed(store: &dyn Store) {
+    let worker = process(store).await;
+    let id = accepted(store, NewTask { idempotent: false, max_attempts: 1, ..task("a") }).await;
+    let held = claim_one(store, worker).await;
+    finish(store, &held, TaskEnd::Untouched).await;
+    let task = find(store, id).await;
+    assert_eq!((task.state, task.attempts), (TaskState::Queued, 0));
+    assert_eq!(finish(store, &held, TaskEnd::Over(good(&held))).await, Finished::Late);
+    assert_eq!(claim_one(store, worker).await.id, id);
+    let listed = store.tasks(TaskFilter { state: Some(TaskState::Running), conversation: None, limit: 10 }).await.expect("a list");
+    assert_eq!(listed.len(), 1);
+}
