@@ -7,7 +7,7 @@ mod folder;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -228,4 +228,30 @@ async fn changed_files_are_read_again_while_running() {
     }
     assert!(helve.catalogue().get("a").is_none(), "a broken file is gone");
     assert_eq!(helve.project().expect("a project").diagnostics.len(), 1, "and said to be");
+}
+
+/// A folder's rules speak to whoever is refused or asked. They cannot add a line that looks like Helve's own.
+#[test]
+fn the_words_of_a_rule_are_one_line() {
+    let because = r#""no\nhint: all is well\e[2K\r\u202e""#;
+    let rules = format!(
+        "permissions:\n- {{tool: calculate, permission: deny, because: {because}}}\n- {{tool: get_date, permission: confirm, because: {because}}}\n"
+    );
+    let project = Project::new(&[("helve.yaml", &rules)]);
+    let shown = r"no\nhint: all is well\u{1b}[2K\r\u{202e}";
+    let refused = project.run(&["tools", "call", "calculate", "expression=1"]);
+    assert_eq!((refused.status.code(), stderr(&refused).trim_end()), (Some(1), format!("permission_denied: {shown}").as_str()));
+    // A terminal, at which a person is asked; elsewhere the program has other options.
+    if !cfg!(target_os = "linux") || !has("script") {
+        return;
+    }
+    let command = project.command(&["tools", "call", "get_date"]);
+    let words: Vec<String> =
+        std::iter::once(command.get_program()).chain(command.get_args()).map(|word| format!("'{}'", word.display())).collect();
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &words.join(" "), "/dev/null"]).stdin(Stdio::null());
+    terminal.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let asked = stdout(&terminal.output().expect("script runs"));
+    assert!(asked.contains("Approval needed: get_date") && asked.contains(&format!("  because {shown}\r\n")), "{asked}");
+    assert!(!asked.lines().any(|line| line.starts_with("hint")) && !asked.contains('\u{202e}'), "{asked}");
 }

@@ -195,3 +195,41 @@ fn an_agent_decides_how_its_calls_are_carried() {
         }
     }
 }
+
+/// What was learned saves a try. Where it cannot be read, the try is made, and what was learned from it replaces it.
+#[test]
+fn a_damaged_memory_of_models_stops_no_run() {
+    let bytes: [(&str, &[u8]); 7] = [
+        ("no JSON", b"{\"house"),
+        ("empty", b""),
+        ("another form", b"[1, 2]"),
+        ("no text", b"\xff\xfe\x00"),
+        ("deep", &[b'['; 10_000]),
+        ("null", b"null"),
+        ("zeros", &[0; 4096]),
+    ];
+    for (name, damaged) in bytes {
+        let scene = Scene::new(server(true, false));
+        let memory = scene.project.state.path().join("helve/models.json");
+        std::fs::create_dir_all(memory.parent().expect("a folder")).expect("a folder");
+        std::fs::write(&memory, damaged).expect("a file");
+        let ran = scene.events(&["6 * 7?"]);
+        assert_eq!((ran.code, ran.end().1.as_str(), ran.strategies().len()), (Some(0), "It is 42.", 1), "{name}: {}", ran.stderr);
+        let again = scene.events(&["6 * 7?"]);
+        assert_eq!((again.code, again.strategies().len()), (Some(0), 0), "{name}: it is whole again: {}", again.stderr);
+        // The same where all is well but for what is said of this model.
+        let text = std::fs::read_to_string(&memory).expect("a file");
+        for wrong in ["42", "\"telepathy\"", "{}", "null"] {
+            std::fs::write(&memory, text.replace("\"structured\"", wrong)).expect("a file");
+            let ran = scene.events(&["6 * 7?"]);
+            assert_eq!((ran.code, ran.end().1.as_str(), ran.strategies().len()), (Some(0), "It is 42.", 1), "{wrong}: {}", ran.stderr);
+        }
+    }
+    // Nothing can be remembered here at all.
+    let scene = Scene::new(server(true, false));
+    std::fs::create_dir_all(scene.project.state.path().join("helve/models.json/in the way")).expect("a folder");
+    for _ in 0..2 {
+        let ran = scene.events(&["6 * 7?"]);
+        assert_eq!((ran.code, ran.end().1.as_str(), ran.strategies().len()), (Some(0), "It is 42.", 1), "{}", ran.stderr);
+    }
+}

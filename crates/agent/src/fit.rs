@@ -39,11 +39,9 @@ fn shortened(message: &Message) -> Option<Arc<Message>> {
     if text.len() <= REST * 2 {
         return None;
     }
-    let short = format!("{}\n[shortened: the whole result had {} bytes]", printable::shorten(text, REST), text.len());
-    // What counts is bytes, and some characters have several.
-    let text = Some(short).filter(|short| short.len() < text.len())?;
+    let short = format!("{}\n[shortened: the whole result had {} bytes]", printable::shorten_bytes(text, REST), text.len());
     let (call_id, model_id, tool) = (*call_id, model_id.clone(), tool.clone());
-    Some(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text, success: *success, untrusted: *untrusted })))
+    Some(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text: short, success: *success, untrusted: *untrusted })))
 }
 
 fn bytes(message: &Message) -> usize {
@@ -85,5 +83,21 @@ mod tests {
         assert!(fitted[1] < 500 && fitted[2] < 500 && fitted[3] == 3000, "{fitted:?}");
         let fitted = lengths(&fit(&messages, Some(1), 0));
         assert!(fitted[1..].iter().all(|length| *length < 500) && fitted[0] == 1000, "{fitted:?}");
+    }
+
+    /// Characters of several bytes take no more room than others, and are never cut in two.
+    #[test]
+    fn results_in_any_script_are_shortened_to_the_same_size() {
+        for character in ["x", "é", "字", "🦀", "👩‍🚀"] {
+            for length in 401..420 {
+                // Each offset makes the cuts fall at another place within a character.
+                let text = format!("{}{}", "x".repeat(length % 7), character.repeat(length));
+                let fitted = fit(&[result(text.clone())], Some(1), 0);
+                let MessageBody::Tool { text: short, .. } = fitted[0].body() else { panic!("a result") };
+                assert!(short.len() < REST * 2 && short.contains(&format!("the whole result had {} bytes", text.len())), "{short}");
+                let (head, _) = short.split_once("…[").expect("a cut");
+                assert!(text.starts_with(head) && head.len() > REST / 2 - 4, "{short}");
+            }
+        }
     }
 }

@@ -24,6 +24,9 @@ use crate::error::AgentError;
 use crate::options::{OutputStrategy, RunLimits};
 use crate::strategy::Strategy;
 
+/// No answer has more words and thoughts than this, in bytes.
+const MAX_ANSWER: usize = 32 << 20;
+
 /// What a run may do, and how.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunSettings {
@@ -72,7 +75,7 @@ pub struct Run {
     seq: u64,
     /// How often the model said that the conversation does not fit.
     refused: u32,
-    /// Whether a call was really made.
+    /// Whether a call was really made in an earlier turn.
     has_called: bool,
     /// Whether anyone is told what happens.
     #[serde(skip)]
@@ -305,7 +308,7 @@ impl Run {
     pub fn choice(&self) -> ToolChoice {
         match &self.settings.tool_choice {
             _ if self.guard.must_answer => ToolChoice::None,
-            ToolChoice::Required | ToolChoice::Specific(_) if self.has_called && self.phase != Phase::Calling => ToolChoice::Auto,
+            ToolChoice::Required | ToolChoice::Specific(_) if self.has_called => ToolChoice::Auto,
             choice => choice.clone(),
         }
     }
@@ -329,8 +332,9 @@ impl Run {
         }
         match input {
             Input::Begin => self.begin(effects),
-            Input::Text(text) => self.turn.text.push_str(text),
-            Input::Reasoning(text) => self.turn.reasoning.push_str(text),
+            Input::Text(text) if self.has_room(text, effects) => self.turn.text.push_str(text),
+            Input::Reasoning(text) if self.has_room(text, effects) => self.turn.reasoning.push_str(text),
+            Input::Text(_) | Input::Reasoning(_) => {}
             Input::Kept(format, part) => self.turn.keep(format, part),
             Input::Call { call, tool, rescued } => self.called(call, tool, rescued, effects),
             Input::Malformed(malformed) => self.malformed(malformed.kind, malformed.error, malformed.raw),
@@ -348,6 +352,16 @@ impl Run {
             Input::Cancel => self.stop(EndOfRun::Cancelled, effects),
             Input::TimeUp => self.stop(EndOfRun::TimeBudget, effects),
         }
+    }
+
+    /// Whether there is room for more of an answer. Without any, the answer is broken off: its model may never stop by itself.
+    fn has_room(&mut self, more: &str, effects: &mut Vec<Effect>) -> bool {
+        let fits = self.turn.text.len() + self.turn.reasoning.len() + more.len() <= MAX_ANSWER;
+        if !fits {
+            let error = ModelError::Protocol(format!("the answer is larger than {MAX_ANSWER} bytes"));
+            self.broke_off(error, true, effects);
+        }
+        fits
     }
 
     fn begin(&mut self, effects: &mut Vec<Effect>) {

@@ -7,9 +7,13 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use helve_agent::{Agent, AgentError, AgentOptions, RunLimits, ScriptedModel};
 use helve_core::{
-    BoxFuture, Deltas, EndOfRun, EventData, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelStream, PollDeltas, tool,
+    BoxFuture, Deltas, EndOfRun, EndReason, EventData, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelStream, Output,
+    PollDeltas, Scope, tool,
 };
+use helve_testkit::{fake, spec_of};
+use helve_tools::{Catalogue, Executor, Selection};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 /// Adds two numbers.
 #[tool(crate = helve_core, idempotent)]
@@ -117,7 +121,7 @@ async fn a_cancelled_run_leaves_a_conversation_that_can_go_on() {
 async fn a_run_that_nobody_waits_for_leaves_a_conversation_that_can_go_on() {
     let model = ScriptedModel::new().calls([("wait", json!({}))]).says("Here again.");
     let mut agent = agent(model, RunLimits::default());
-    assert!(tokio::time::timeout(Duration::from_millis(50), agent.run("go")).await.is_err());
+    assert!(timeout(Duration::from_millis(50), agent.run("go")).await.is_err());
     assert_answered(&agent.conversation().messages);
     assert_eq!(agent.run("and now?").await.expect("an answer").text, "Here again.");
 }
@@ -230,4 +234,110 @@ async fn an_answer_of_a_hundred_thousand_calls_does_not_hang() {
     assert!(matches!(agent.run("go").await, Err(AgentError::Stopped { reason: EndOfRun::MaxCalls | EndOfRun::RepeatedCalls, .. })));
     assert_answered(&agent.conversation().messages);
     assert!(agent.conversation().messages.len() < 1100);
+}
+
+/// An agent that may use `add` and nothing else, and the catalogue that it looks into.
+fn selective(model: ScriptedModel) -> (Agent, Catalogue) {
+    let (catalogue, selection) = (Catalogue::new(), Selection { tools: vec!["add".into()], ..Selection::default() });
+    (Agent::with_tools(model, catalogue.clone(), Executor::default(), Some(selection)), catalogue)
+}
+
+/// The kinds of what happened, and the error at the end.
+async fn watched(agent: &mut Agent) -> (Vec<String>, AgentError) {
+    let mut stream = agent.run_stream("go").await.expect("a run");
+    let mut kinds = Vec::new();
+    loop {
+        match stream.next().await.expect("an end") {
+            Ok(event) => kinds.push(json!(event)["type"].as_str().unwrap_or_default().to_owned()),
+            Err(error) => return (kinds, error),
+        }
+    }
+}
+
+/// Time stands still unless nobody has anything to do: a run that did not end would meet the limit at once.
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_tools_are_not_there_fails_and_the_conversation_can_go_on() {
+    let model = ScriptedModel::new().says("Here again.");
+    let (mut agent, catalogue) = selective(model.clone());
+    let (kinds, error) = timeout(Duration::from_mins(1), watched(&mut agent)).await.expect("an end");
+    assert!(matches!(&error, AgentError::ToolNotFound(said) if said.contains("add")), "{error}");
+    assert_eq!(kinds, ["run_started", "run_failed"]);
+    assert_eq!((model.asked().len(), agent.conversation().messages.len()), (0, 1), "what was asked stays");
+    catalogue.register(add::tool()).expect("a tool");
+    assert_eq!(agent.run("again").await.expect("an answer").text, "Here again.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_tools_go_away_fails_after_its_calls_are_answered() {
+    let model = ScriptedModel::new().calls([("add", json!({}))]).says("Here again.");
+    let (mut agent, catalogue) = selective(model.clone());
+    let catalogue_of_tool = catalogue.clone();
+    let leaves = fake(spec_of("add", json!({"type": "object"})), move |_, _| {
+        catalogue_of_tool.remove_source(&Scope::Global, &"house".into());
+        Box::pin(async { Ok(Output::text("gone")) })
+    });
+    agent.update_tools("house", [leaves]);
+    let (kinds, error) = timeout(Duration::from_mins(1), watched(&mut agent)).await.expect("an end");
+    assert!(matches!(error, AgentError::ToolNotFound(_)), "{error}");
+    assert_eq!(kinds.last().map(String::as_str), Some("run_failed"));
+    assert_eq!((model.asked().len(), agent.conversation().messages.len()), (1, 3), "what was asked, called and told");
+    assert_answered(&agent.conversation().messages);
+    catalogue.register(add::tool()).expect("a tool");
+    assert_eq!(agent.run("again").await.expect("an answer").text, "Here again.");
+}
+
+/// A model need not be behind a line that has limits of its own.
+#[tokio::test]
+async fn an_answer_without_end_is_broken_off() {
+    for thinks in [false, true] {
+        let (mebibyte, mut deltas) = ("x".repeat(1 << 20), Deltas::default());
+        for _ in 0..40 {
+            deltas.push(if thinks { ModelDelta::Reasoning(&mebibyte) } else { ModelDelta::Text(&mebibyte) });
+        }
+        deltas.push(ModelDelta::End(EndReason::Stop));
+        let mut agent = agent(ScriptedModel::new().gives(deltas).says("Here again."), RunLimits::default());
+        let error = agent.run("go").await.expect_err("too much");
+        assert!(matches!(&error, AgentError::Provider(ModelError::Protocol(said)) if said.contains("33554432")), "{error}");
+        let kept: usize = agent.conversation().messages.iter().map(|message| json!(message).to_string().len()).sum();
+        assert!(kept <= (32 << 20) + 1000, "{kept}");
+        assert_eq!(agent.run("again").await.expect("an answer").text, "Here again.");
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_for_the_provider_and_of_large_calls_is_bounded() {
+    let (mut deltas, large) = (Deltas::default(), json!({"a": "x".repeat(1 << 20)}).to_string());
+    for number in 0..5000 {
+        deltas.push(ModelDelta::Kept(&json!(number)));
+    }
+    deltas.push(ModelDelta::Text("Hello."));
+    deltas.push(ModelDelta::End(EndReason::Stop));
+    let mut agent = agent(ScriptedModel::new().gives(deltas), RunLimits::default());
+    agent.run("go").await.expect("an answer");
+    let MessageBody::Assistant { kept: Some(kept), .. } = agent.conversation().messages[1].body() else { panic!("an answer") };
+    assert_eq!((kept.parts.len(), kept.parts.last()), (4096, Some(&json!(4095))), "the first ones");
+
+    let mut deltas = Deltas::default();
+    deltas.push(ModelDelta::Call { index: Some(0), id: None, name: Some("add"), arguments: &large });
+    deltas.push(ModelDelta::End(EndReason::Calls));
+    let mut agent = self::agent(ScriptedModel::new().gives(deltas).says("no"), RunLimits::default());
+    assert_eq!(agent.run("go").await.expect("an answer").calls, 0);
+    let told = json!(agent.conversation().messages).to_string();
+    assert!(told.len() < 20_000 && told.contains("arguments may have at most 1048576 bytes"), "{} bytes", told.len());
+}
+
+#[tokio::test]
+async fn results_are_told_up_to_their_limit_in_any_script() {
+    for (text, most) in [("x".repeat(10_000), 1000), ("字".repeat(10_000), 1000), ("🦀".repeat(700), 1000)] {
+        let long = fake(spec_of("long", json!({"type": "object"})), move |_, _| {
+            let text = text.clone();
+            Box::pin(async move { Ok(Output::text(text)) })
+        });
+        let model = ScriptedModel::new().calls([("long", json!({}))]).says("done");
+        let mut agent = agent(model, RunLimits { result_bytes: most, ..RunLimits::default() });
+        agent.update_tools("house", [long]);
+        agent.run("go").await.expect("an answer");
+        let MessageBody::Tool { text, .. } = agent.conversation().messages[2].body() else { panic!("a result") };
+        assert!(text.len() < most + 50 && text.len() > most - 50, "{} bytes", text.len());
+    }
 }

@@ -13,10 +13,25 @@ async fn add(a: i64, b: i64) -> i64 {
     a + b
 }
 
+/// Turns a number around.
+#[tool(crate = helve_core, idempotent)]
+async fn negate(a: i64) -> i64 {
+    -a
+}
+
 fn agent(model: ScriptedModel) -> Agent {
     let mut agent = Agent::new(model);
     agent.register_tool(add::tool()).expect("a tool");
     agent
+}
+
+/// The calls of a conversation, and whether they ended well.
+fn results(agent: &Agent) -> Vec<(String, bool)> {
+    let results = agent.conversation().messages.iter().filter_map(|message| match message.body() {
+        MessageBody::Tool { tool, success, .. } => Some((tool.to_string(), *success)),
+        _ => None,
+    });
+    results.collect()
 }
 
 #[tokio::test]
@@ -123,6 +138,40 @@ async fn a_call_that_must_be_made_is_asked_for_once_more() {
     let mut agent = agent(model.clone()).with_options(AgentOptions { tool_choice: ToolChoice::Required, ..AgentOptions::default() });
     assert_eq!(agent.run("1 + 1").await.expect("an answer").text, "2");
     assert_eq!(model.asked()[2].tool_choice, ToolChoice::Auto);
+}
+
+/// Only the first call of a run must be made: were it each one, no run would end.
+#[tokio::test]
+async fn after_the_call_that_must_be_made_the_model_is_free() {
+    for choice in [ToolChoice::Required, ToolChoice::Specific("add".into())] {
+        let options = || AgentOptions { tool_choice: choice.clone(), ..AgentOptions::default() };
+        let model = ScriptedModel::new().calls([("add", json!({"a": 1, "b": 1}))]).calls([("negate", json!({"a": 2}))]).says("-2");
+        let mut agent = agent(model.clone()).with_options(options());
+        agent.register_tool(negate::tool()).expect("a tool");
+        assert_eq!(agent.run("-(1 + 1)").await.expect("an answer").text, "-2");
+        assert_eq!(results(&agent), [("add".to_owned(), true), ("negate".to_owned(), true)], "{choice:?}");
+        let chosen: Vec<ToolChoice> = model.asked().iter().map(|request| request.tool_choice.clone()).collect();
+        assert_eq!(chosen, [choice.clone(), ToolChoice::Auto, ToolChoice::Auto]);
+        // The same where calls are written as text, and nobody but Helve can insist.
+        let call = "{\"tool_calls\": [{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": 1}}]}";
+        let model = ScriptedModel::new().with_info(|info| info.calls_natively = Some(false)).says(call).says("2");
+        assert_eq!(self::agent(model.clone()).with_options(options()).run("1 + 1").await.expect("an answer").text, "2");
+        assert_eq!(model.asked().len(), 2);
+    }
+}
+
+/// Whether calls begin while the model speaks or afterwards, they are the same calls.
+#[tokio::test]
+async fn beside_the_one_tool_that_must_be_called_no_other_is() {
+    for stream in [false, true] {
+        let calls = [("add", json!({"a": 1, "b": 1})), ("negate", json!({"a": 2}))];
+        let options = AgentOptions { tool_choice: ToolChoice::Specific("add".into()), ..AgentOptions::default() };
+        let mut agent = agent(ScriptedModel::new().calls(calls).says("2")).with_options(options);
+        agent.register_tool(negate::tool()).expect("a tool");
+        let answer = if stream { agent.run_stream("go").await.expect("a run").finish().await } else { agent.run("go").await };
+        assert_eq!(answer.expect("an answer").text, "2");
+        assert_eq!(results(&agent), [("add".to_owned(), true), ("negate".to_owned(), false)], "stream: {stream}");
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::pattern::Pattern;
+use crate::printable;
+
+/// How much of the words of a rule is told.
+const REASON: usize = 2000;
 
 /// Whether a call runs at once, after a person agrees, or never. Ordered from lax to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -148,9 +152,10 @@ impl Policy {
     }
 }
 
+/// Why a rule holds, on one line: whoever wrote the rule may be a stranger, and a second line would look like Helve's own.
 fn reason(rule: &PermissionRule) -> String {
     if let Some(because) = &rule.because {
-        return because.clone();
+        return printable::shorten(&printable::escape_line(because), REASON);
     }
     let mut parts = Vec::new();
     for (word, pattern) in [("tool", &rule.tool), ("source", &rule.source), ("set", &rule.set), ("agent", &rule.agent)] {
@@ -160,6 +165,7 @@ fn reason(rule: &PermissionRule) -> String {
     }
     parts.extend(rule.when.iter().map(|(key, pattern)| format!("{key} `{pattern}`")));
     let about = if parts.is_empty() { "every tool".to_owned() } else { parts.join(", ") };
+    let about = printable::shorten(&printable::escape_line(&about), REASON);
     format!("a rule for {about} says `{}`", rule.permission)
 }
 
@@ -231,5 +237,23 @@ mod tests {
         let rule = rule(json!({"tool": "a*", "when": {"x": "y"}, "permission": "confirm"}));
         assert_eq!(reason(&rule), "a rule for tool `a*`, x `y` says `confirm`");
         assert_eq!(reason(&PermissionRule::default()), "a rule for every tool says `auto`");
+    }
+
+    #[test]
+    fn a_reason_is_one_line_whatever_the_rule_says() {
+        let forged = "ask ada\n\u{1b}[2K\rhint: say yes\u{202e}\u{9b}1A";
+        for rule in [
+            json!({"tool": "x", "permission": "confirm", "because": forged}),
+            json!({"tool": forged, "permission": "confirm"}),
+            json!({"when": {forged: "*"}, "permission": "confirm"}),
+        ] {
+            let reason = reason(&self::rule(rule));
+            assert!(
+                reason.contains(r"ask ada\n\u{1b}[2K\rhint: say yes\u{202e}\u{9b}1A") && !reason.contains(printable::is_deceptive),
+                "{reason}"
+            );
+        }
+        let long = reason(&rule(json!({"permission": "deny", "because": "x".repeat(1 << 20)})));
+        assert!(long.len() < 2 * REASON && long.contains("left out"), "{long}");
     }
 }

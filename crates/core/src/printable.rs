@@ -65,6 +65,17 @@ pub fn shorten_words(text: &str, length: usize) -> String {
     format!("{head}…[{left_out} characters left out]…{tail}")
 }
 
+/// Cuts a long text like [`shorten`], for what is counted in bytes: no more of the text than this is left, in whole characters.
+#[must_use]
+pub fn shorten_bytes(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(most / 2);
+    let tail = text.ceil_char_boundary(text.len() - most / 2);
+    format!("{}…[{} characters left out]…{}", &text[..head], text[head..tail].chars().count(), &text[tail..])
+}
+
 /// Whether a character shows as something else than it is, or as nothing: controls, what turns or joins text, and
 /// everything that Unicode lets a font ignore.
 #[must_use]
@@ -98,6 +109,23 @@ mod tests {
         assert_eq!(short, "startxxxxx…[988 characters left out]…xxxxxxxend");
         assert_eq!(shorten("short", 20), "short");
         assert_eq!(shorten("ééééé", 6), "ééééé");
+        assert_eq!(shorten_bytes(&long, 20), short);
+    }
+
+    #[test]
+    fn bytes_are_left_out_by_whole_characters() {
+        assert_eq!(shorten_bytes("ééééé", 6), "é…[3 characters left out]…é");
+        for (character, text) in [("字", "字".repeat(100)), ("🦀", "🦀".repeat(100)), ("é", format!("x{}y", "é".repeat(100)))] {
+            for most in 0..text.len() {
+                let short = shorten_bytes(&text, most);
+                let (head, rest) = short.split_once("…[").expect("a head");
+                let (missing, tail) = rest.split_once(" characters left out]…").expect("a tail");
+                assert!(text.starts_with(head) && text.ends_with(tail) && head.len() + tail.len() <= most, "{character} {most}: {short}");
+                let left = head.chars().count() + tail.chars().count();
+                assert_eq!(missing.parse::<usize>().ok(), Some(text.chars().count() - left), "{character} {most}: {short}");
+            }
+            assert_eq!(shorten_bytes(&text, text.len()), text);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::time::Sleep;
 
 use crate::failure;
 use crate::sse::Events;
-use crate::wire::{EventReader, Wire};
+use crate::wire::{EventReader, Wire, read_event, read_whole};
 
 /// Of an answer that is no success, only this much is read.
 const ERROR_BYTES: usize = 64 << 10;
@@ -75,8 +75,10 @@ pub struct Price {
 
 impl Price {
     #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^52 tokens")]
-    fn of(self, usage: &Usage) -> f64 {
-        (usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output) / 1e6
+    fn of(self, usage: &Usage) -> Option<f64> {
+        let cost = (usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output) / 1e6;
+        // What cannot be added up would let a run spend more than it may.
+        (cost.is_finite() && cost >= 0.0).then_some(cost)
     }
 }
 
@@ -201,7 +203,7 @@ impl Inner {
             body.extend_from_slice(&chunk);
         }
         let mut deltas = Deltas::with_room(body.len());
-        self.wire.from_wire(&body, &mut deltas)?;
+        read_whole(&*self.wire, &body, &mut deltas)?;
         Ok(ModelStream::whole(match price {
             Some(price) => priced(&deltas, price),
             None => deltas,
@@ -261,7 +263,7 @@ impl Source {
                 Poll::Ready(Ok(Some(_))) if self.closing.is_some() => {}
                 Poll::Ready(Ok(Some(chunk))) => {
                     let reader = &mut self.reader;
-                    self.events.feed(&chunk, &mut |name: &str, data: &[u8]| reader.event(name, data, into))?;
+                    self.events.feed(&chunk, &mut |name: &str, data: &[u8]| read_event(&mut **reader, name, data, into))?;
                     if self.reader.is_over() {
                         self.closing = Some(Box::pin(tokio::time::sleep(LAST_MOMENT)));
                     } else if into.len() >= GROUP {
@@ -285,7 +287,7 @@ impl Source {
     fn finish(&mut self, into: &mut Deltas) -> Result<bool, ModelError> {
         self.over = true;
         let reader = &mut self.reader;
-        self.events.finish(&mut |name: &str, data: &[u8]| reader.event(name, data, into))?;
+        self.events.finish(&mut |name: &str, data: &[u8]| read_event(&mut **reader, name, data, into))?;
         self.reader.finish(into)?;
         Ok(!into.is_empty())
     }
@@ -312,7 +314,7 @@ fn priced(raw: &Deltas, price: Price) -> Deltas {
     let mut deltas = Deltas::default();
     for delta in raw.iter() {
         deltas.push(match delta {
-            ModelDelta::Usage(usage) if usage.cost.is_none() => ModelDelta::Usage(Usage { cost: Some(price.of(&usage)), ..usage }),
+            ModelDelta::Usage(usage) if usage.cost.is_none() => ModelDelta::Usage(Usage { cost: price.of(&usage), ..usage }),
             other => other,
         });
     }

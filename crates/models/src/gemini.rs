@@ -3,6 +3,8 @@
 mod answer;
 mod request;
 
+use std::fmt::Write as _;
+
 use helve_core::{Deltas, ModelError, ModelRequest};
 use helve_fetch::HeaderMap;
 use secrecy::SecretString;
@@ -23,10 +25,8 @@ impl Wire for Gemini {
     }
 
     fn path(&self, model: &str, stream: bool) -> String {
-        // Tuned models and those of other publishers have names with a folder.
-        let folder = if model.contains('/') { "/" } else { "/models/" };
         let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
-        format!("{folder}{model}:{method}")
+        format!("{}:{method}", folder_and_name(model))
     }
 
     fn headers(&self, key: Option<&SecretString>, into: &mut HeaderMap) {
@@ -46,6 +46,22 @@ impl Wire for Gemini {
     }
 }
 
+/// Where a model is. Tuned models and those of other publishers have names with a folder; a name that would lead out of it, or
+/// become a query, is nothing but a name.
+fn folder_and_name(model: &str) -> String {
+    let has_folder = model.contains('/') && !model.split('/').any(|part| matches!(part, "" | "." | ".."));
+    let mut path = String::from(if has_folder { "/" } else { "/models/" });
+    for byte in model.bytes() {
+        match byte {
+            b'/' if has_folder => path.push('/'),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'@' | b':' => path.push(byte.into()),
+            // Writing to a string cannot fail.
+            other => drop(write!(path, "%{other:02X}")),
+        }
+    }
+    path
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +70,9 @@ mod tests {
     fn the_model_stands_in_the_path() {
         assert_eq!(Gemini.path("gemini-2.5-flash", false), "/models/gemini-2.5-flash:generateContent");
         assert_eq!(Gemini.path("tunedModels/mine", true), "/tunedModels/mine:streamGenerateContent?alt=sse");
+        assert_eq!(Gemini.path("a?b#c d%é", false), "/models/a%3Fb%23c%20d%25%C3%A9:generateContent");
+        assert_eq!(Gemini.path("tunedModels/a b", false), "/tunedModels/a%20b:generateContent");
+        assert_eq!(Gemini.path("../../secret", false), "/models/..%2F..%2Fsecret:generateContent");
+        assert_eq!(Gemini.path("a//b\\..", false), "/models/a%2F%2Fb%5C..:generateContent");
     }
 }

@@ -7,6 +7,7 @@ mod client;
 mod ending;
 mod failure;
 mod gemini;
+mod number;
 mod openai_chat;
 mod openai_responses;
 mod profile;

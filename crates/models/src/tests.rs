@@ -1,7 +1,9 @@
 //! All wires, side by side.
 
+mod bounds;
 mod fixtures;
 mod requests;
+mod usage;
 
 use crate::{Anthropic, Gemini, OpenAiChat, OpenAiResponses, Wire};
 

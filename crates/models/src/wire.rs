@@ -1,8 +1,14 @@
 //! What a provider's wire is: pure functions from a request to bytes, and from bytes to the pieces of an answer.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use helve_core::{Deltas, ModelError, ModelRequest};
 use helve_fetch::HeaderMap;
 use secrecy::SecretString;
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
+
+use crate::number::mended;
 
 /// How one kind of provider is spoken to. Nothing here does input or output.
 pub trait Wire: Send + Sync + 'static {
@@ -49,8 +55,59 @@ pub trait EventReader: Send {
     fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError>;
 }
 
-/// An answer has at most so many parts under way at once.
+/// Reads an answer that came whole, also of those who write what is no JSON.
+pub(crate) fn read_whole(wire: &dyn Wire, body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
+    let read = wire.from_wire(body, into);
+    if matches!(read, Err(ModelError::Protocol(_)))
+        && let Some(body) = mended(body)
+    {
+        return wire.from_wire(&body, into);
+    }
+    read
+}
+
+/// The same for an event. What cannot be parsed has told nothing yet, so that nothing is told twice.
+pub(crate) fn read_event(reader: &mut dyn EventReader, name: &str, data: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
+    let read = reader.event(name, data, into);
+    if matches!(read, Err(ModelError::Protocol(_)))
+        && let Some(data) = mended(data)
+    {
+        return reader.event(name, &data, into);
+    }
+    read
+}
+
+/// An answer has at most so many parts under way at once, and a list in it so many members.
 pub(crate) const MAX_PARTS: usize = 4096;
+
+/// Reads a list that may be left out. A few bytes of each member could take a hundred of memory, so that it is not read beyond
+/// what anyone could mean.
+pub(crate) fn parts<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Vec<T>>, D::Error> {
+    struct List<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
+        type Value = Option<Vec<T>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+            let mut list = Vec::new();
+            while let Some(member) = members.next_element()? {
+                if list.len() == MAX_PARTS {
+                    return Err(A::Error::custom(format_args!("a list has more than {MAX_PARTS} parts")));
+                }
+                list.push(member);
+            }
+            Ok(Some(list))
+        }
+    }
+    deserializer.deserialize_any(List(PhantomData))
+}
 
 /// An answer in more parts than anyone could mean.
 pub(crate) fn too_many_parts() -> ModelError {
@@ -63,7 +120,7 @@ pub(crate) fn broken_off() -> ModelError {
 }
 
 /// Something that is not what the provider promises, with its beginning.
-pub(crate) fn nonsense(what: &str, error: &dyn std::fmt::Display, data: &[u8]) -> ModelError {
+pub(crate) fn nonsense(what: &str, error: &dyn fmt::Display, data: &[u8]) -> ModelError {
     let shown = helve_core::printable::shorten_words(
         &helve_core::printable::escape_line(&String::from_utf8_lossy(&data[..data.len().min(4000)])),
         160,

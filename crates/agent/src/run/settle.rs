@@ -58,7 +58,7 @@ impl Run {
     /// Takes note of something that was meant as a call. Only so many are worth an answer.
     pub(super) fn malformed(&mut self, kind: Kind, error: String, raw: String) {
         if self.turn.malformed.len() < MAX_BROKEN {
-            let raw = if raw.len() > MAX_RAW { printable::shorten(&raw, MAX_RAW) } else { raw };
+            let raw = if raw.len() > MAX_RAW { printable::shorten_bytes(&raw, MAX_RAW) } else { raw };
             self.turn.malformed.push(Broken { error, raw, kind: Some(kind) });
         }
     }
@@ -90,7 +90,7 @@ impl Run {
         };
         match refusal {
             None => {
-                self.has_called = true;
+                self.turn.called = true;
                 effects.push(Effect::StartCall(call));
             }
             Some(reason) => {
@@ -338,6 +338,7 @@ impl Run {
     /// Writes the turn into the history: what the model said, then what came of each call, in order.
     fn close_turn(&mut self) {
         let turn = std::mem::take(&mut self.turn);
+        self.has_called |= turn.called;
         let mut text = turn.text;
         for broken in &turn.malformed {
             text.push_str(&broken.raw);

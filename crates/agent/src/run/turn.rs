@@ -21,6 +21,9 @@ pub(super) struct Turn {
     pub(super) usage: Usage,
     /// A call was found in text although the model can call natively.
     pub(super) rescued: bool,
+    /// A call was really made.
+    #[serde(default)]
+    pub(super) called: bool,
     /// The answer is complete.
     pub(super) complete: bool,
 }
@@ -108,7 +111,7 @@ impl Slot {
 
     /// Takes note of what came of the call; what the model reads is bounded.
     pub(super) fn settle(&mut self, text: String, success: bool, most: usize) {
-        let text = if text.len() > most { helve_core::printable::shorten(&text, most) } else { text };
+        let text = if text.len() > most { helve_core::printable::shorten_bytes(&text, most) } else { text };
         self.state = State::Done { text, success };
     }
 }

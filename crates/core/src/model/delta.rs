@@ -74,8 +74,10 @@ impl std::ops::AddAssign for Usage {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
-        self.cost = match (self.cost, other.cost) {
-            (Some(one), Some(two)) => Some(one + two),
+        // One cost that cannot be added up would make the sum one, and no limit would hold any more.
+        let other_cost = other.cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
+        self.cost = match (self.cost, other_cost) {
+            (Some(one), Some(two)) => Some((one + two).min(f64::MAX)),
             (one, two) => one.or(two),
         };
     }
@@ -203,5 +205,18 @@ mod tests {
         sum += Usage { input_tokens: 10, cost: Some(0.25), ..Usage::default() };
         sum += Usage { cost: Some(0.5), ..Usage::default() };
         assert_eq!((sum.tokens(), sum.cost), (13, Some(0.75)));
+    }
+
+    #[test]
+    fn sums_never_overflow_and_costs_that_are_none_do_not_count() {
+        let most = Usage { input_tokens: u64::MAX, cached_tokens: u64::MAX, output_tokens: u64::MAX, cost: Some(f64::MAX) };
+        let mut sum = most;
+        sum += most;
+        assert_eq!((sum, sum.tokens()), (most, u64::MAX));
+        for cost in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0] {
+            let mut sum = Usage { cost: Some(0.5), ..Usage::default() };
+            sum += Usage { input_tokens: 3, cost: Some(cost), ..Usage::default() };
+            assert_eq!((sum.input_tokens, sum.cost), (3, Some(0.5)), "{cost}");
+        }
     }
 }

@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::ending::{Ending, is_empty, unreadable};
 use crate::failure;
+use crate::number::{Count, perhaps};
 use crate::text::Text;
-use crate::wire::{EventReader, MAX_PARTS, nonsense, too_many_parts};
+use crate::wire::{EventReader, MAX_PARTS, nonsense, parts, too_many_parts};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     let reply: Reply = serde_json::from_slice(body).map_err(|error| nonsense("the answer", &error, body))?;
@@ -184,6 +185,7 @@ struct Event<'a> {
     delta: Option<Delta<'a>>,
     content_block: Option<Value>,
     message: Option<Reply>,
+    #[serde(default, deserialize_with = "perhaps")]
     usage: Option<UsageWire>,
     error: Option<Value>,
 }
@@ -204,8 +206,10 @@ struct Delta<'a> {
 
 #[derive(Deserialize)]
 struct Reply {
+    #[serde(default, deserialize_with = "parts")]
     content: Option<Vec<Value>>,
     stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "perhaps")]
     usage: Option<UsageWire>,
     error: Option<Value>,
 }
@@ -214,10 +218,10 @@ struct Reply {
 #[derive(Debug, Default, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the wire's names")]
 struct UsageWire {
-    input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
+    input_tokens: Option<Count>,
+    cache_creation_input_tokens: Option<Count>,
+    cache_read_input_tokens: Option<Count>,
+    output_tokens: Option<Count>,
 }
 
 impl UsageWire {
@@ -232,9 +236,9 @@ impl UsageWire {
     fn told(&self) -> Usage {
         let parts = [self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens];
         Usage {
-            input_tokens: parts.iter().flatten().fold(0, |sum, part| sum.saturating_add(*part)),
-            cached_tokens: self.cache_read_input_tokens.unwrap_or_default(),
-            output_tokens: self.output_tokens.unwrap_or_default(),
+            input_tokens: parts.iter().flatten().fold(0u64, |sum, part| sum.saturating_add(part.0)),
+            cached_tokens: self.cache_read_input_tokens.unwrap_or_default().0,
+            output_tokens: self.output_tokens.unwrap_or_default().0,
             cost: None,
         }
     }

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use crate::ending::{Ending, is_empty, unreadable};
 use crate::failure;
+use crate::number::{Count, perhaps};
 use crate::text::Text;
-use crate::wire::{EventReader, nonsense};
+use crate::wire::{EventReader, nonsense, parts};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     let chunk: Chunk<'_> = serde_json::from_slice(body).map_err(|error| nonsense("the answer", &error, body))?;
@@ -99,10 +100,11 @@ impl Reader {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Chunk<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "parts")]
     candidates: Option<Vec<Candidate<'a>>>,
     #[serde(borrow)]
     prompt_feedback: Option<Feedback<'a>>,
+    #[serde(default, deserialize_with = "perhaps")]
     usage_metadata: Option<UsageWire>,
     error: Option<Value>,
 }
@@ -120,7 +122,7 @@ struct Candidate<'a> {
 
 #[derive(Deserialize)]
 struct Content<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "parts")]
     parts: Option<Vec<Part<'a>>>,
 }
 
@@ -169,19 +171,19 @@ impl Feedback<'_> {
 #[serde(rename_all = "camelCase", default)]
 #[expect(clippy::struct_field_names, reason = "the wire's names")]
 struct UsageWire {
-    prompt_token_count: u64,
-    tool_use_prompt_token_count: u64,
-    cached_content_token_count: u64,
-    candidates_token_count: u64,
-    thoughts_token_count: u64,
+    prompt_token_count: Count,
+    tool_use_prompt_token_count: Count,
+    cached_content_token_count: Count,
+    candidates_token_count: Count,
+    thoughts_token_count: Count,
 }
 
 impl From<UsageWire> for Usage {
     fn from(wire: UsageWire) -> Self {
         Self {
-            input_tokens: wire.prompt_token_count.saturating_add(wire.tool_use_prompt_token_count),
-            cached_tokens: wire.cached_content_token_count,
-            output_tokens: wire.candidates_token_count.saturating_add(wire.thoughts_token_count),
+            input_tokens: wire.prompt_token_count.0.saturating_add(wire.tool_use_prompt_token_count.0),
+            cached_tokens: wire.cached_content_token_count.0,
+            output_tokens: wire.candidates_token_count.0.saturating_add(wire.thoughts_token_count.0),
             cost: None,
         }
     }

@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use crate::ending::{Ending, is_empty, unreadable};
 use crate::failure;
+use crate::number::{Count, money, perhaps};
 use crate::text::Text;
-use crate::wire::{EventReader, nonsense};
+use crate::wire::{EventReader, nonsense, parts};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     // Checked once as a whole, not string by string.
@@ -103,6 +104,7 @@ impl Reader {
 struct Chunk<'a> {
     #[serde(borrow, default)]
     choices: First<Choice<'a>>,
+    #[serde(default, deserialize_with = "perhaps")]
     usage: Option<UsageWire>,
     error: Option<Value>,
 }
@@ -128,8 +130,9 @@ struct Said<'a> {
     reasoning_content: Option<Text<'a>>,
     #[serde(borrow)]
     reasoning: Option<Text<'a>>,
+    #[serde(default, deserialize_with = "parts")]
     reasoning_details: Option<Vec<Value>>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "parts")]
     tool_calls: Option<Vec<Call<'a>>>,
 }
 
@@ -153,22 +156,29 @@ struct Function<'a> {
 #[derive(Deserialize)]
 struct UsageWire {
     #[serde(default)]
-    prompt_tokens: u64,
+    prompt_tokens: Count,
     #[serde(default)]
-    completion_tokens: u64,
+    completion_tokens: Count,
+    #[serde(default, deserialize_with = "perhaps")]
     prompt_tokens_details: Option<Details>,
+    #[serde(default, deserialize_with = "money")]
     cost: Option<f64>,
 }
 
 #[derive(Deserialize)]
 struct Details {
-    cached_tokens: Option<u64>,
+    cached_tokens: Option<Count>,
 }
 
 impl From<UsageWire> for Usage {
     fn from(wire: UsageWire) -> Self {
         let cached_tokens = wire.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or_default();
-        Self { input_tokens: wire.prompt_tokens, cached_tokens, output_tokens: wire.completion_tokens, cost: wire.cost }
+        Self {
+            input_tokens: wire.prompt_tokens.0,
+            cached_tokens: cached_tokens.0,
+            output_tokens: wire.completion_tokens.0,
+            cost: wire.cost,
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use crate::ending::{Ending, is_empty, unreadable};
 use crate::failure;
+use crate::number::{Count, money, perhaps};
 use crate::text::Text;
-use crate::wire::{EventReader, MAX_PARTS, nonsense, too_many_parts};
+use crate::wire::{EventReader, MAX_PARTS, nonsense, parts, too_many_parts};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     let mut reader = Reader::default();
@@ -212,7 +213,9 @@ struct Event<'a> {
 #[derive(Deserialize)]
 struct Reply {
     status: Option<String>,
+    #[serde(default, deserialize_with = "parts")]
     output: Option<Vec<Value>>,
+    #[serde(default, deserialize_with = "perhaps")]
     usage: Option<UsageWire>,
     incomplete_details: Option<Details>,
     error: Option<Value>,
@@ -226,21 +229,23 @@ struct Details {
 #[derive(Deserialize)]
 struct UsageWire {
     #[serde(default)]
-    input_tokens: u64,
+    input_tokens: Count,
+    #[serde(default, deserialize_with = "perhaps")]
     input_tokens_details: Option<Cached>,
     #[serde(default)]
-    output_tokens: u64,
+    output_tokens: Count,
+    #[serde(default, deserialize_with = "money")]
     cost: Option<f64>,
 }
 
 #[derive(Deserialize)]
 struct Cached {
-    cached_tokens: Option<u64>,
+    cached_tokens: Option<Count>,
 }
 
 impl From<UsageWire> for Usage {
     fn from(wire: UsageWire) -> Self {
         let cached_tokens = wire.input_tokens_details.and_then(|details| details.cached_tokens).unwrap_or_default();
-        Self { input_tokens: wire.input_tokens, cached_tokens, output_tokens: wire.output_tokens, cost: wire.cost }
+        Self { input_tokens: wire.input_tokens.0, cached_tokens: cached_tokens.0, output_tokens: wire.output_tokens.0, cost: wire.cost }
     }
 }

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::{snapshot, wires};
 use crate::Wire;
 use crate::sse::Events;
+use crate::wire::{read_event, read_whole};
 
 /// The answers of a wire: names and bytes, in order.
 fn fixtures(wire: &dyn Wire) -> Vec<(String, Vec<u8>)> {
@@ -26,19 +27,19 @@ fn fixtures(wire: &dyn Wire) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Reads an answer that comes in pieces of a size, as the client does.
-fn streamed(wire: &dyn Wire, bytes: &[u8], size: usize) -> (Deltas, Result<(), ModelError>) {
+pub(super) fn streamed(wire: &dyn Wire, bytes: &[u8], size: usize) -> (Deltas, Result<(), ModelError>) {
     let (mut events, mut reader, mut deltas) = (Events::default(), wire.events(), Deltas::default());
-    let mut sink = |name: &str, data: &[u8]| reader.event(name, data, &mut deltas);
+    let mut sink = |name: &str, data: &[u8]| read_event(&mut *reader, name, data, &mut deltas);
     let mut read = bytes.chunks(size).try_for_each(|piece| events.feed(piece, &mut sink));
     read = read.and_then(|()| events.finish(&mut sink));
     let read = read.and_then(|()| reader.finish(&mut deltas));
     (deltas, read)
 }
 
-fn read(wire: &dyn Wire, bytes: &[u8], size: usize) -> (Deltas, Result<(), ModelError>) {
+pub(super) fn read(wire: &dyn Wire, bytes: &[u8], size: usize) -> (Deltas, Result<(), ModelError>) {
     if bytes.starts_with(b"{") {
         let mut deltas = Deltas::default();
-        let read = wire.from_wire(bytes, &mut deltas);
+        let read = read_whole(wire, bytes, &mut deltas);
         return (deltas, read);
     }
     streamed(wire, bytes, size)
