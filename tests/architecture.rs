@@ -26,7 +26,7 @@ enum Place {
 
 use Place::{Edge, Face, Inside, Shared, Tests};
 
-const PLACES: [(&str, Place); 16] = [
+const PLACES: [(&str, Place); 17] = [
     ("helve-agent", Inside),
     ("helve-core", Inside),
     ("helve-dialect", Inside),
@@ -37,6 +37,7 @@ const PLACES: [(&str, Place); 16] = [
     ("helve-http", Edge),
     ("helve-models", Edge),
     ("helve-project", Edge),
+    ("helve-store", Edge),
     ("helve-fetch", Shared),
     ("helve", Face),
     ("helve-cli", Face),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use helve_core::store::{AGEING, Accepted, Cancelling, Claim, Finish, Finished, Progress, TaskEnd, TaskFilter, TaskState};
 use helve_core::{CallId, ErrorKind, EventData, Store, StoreError};
 
-use super::*;
+use crate::scene::*;
 
 pub async fn a_task_is_accepted_once_and_told_to_its_run(store: &dyn Store) {
     let run = started(store).await;
@@ -29,9 +29,9 @@ pub async fn the_queue_goes_by_priority_and_age(store: &dyn Store) {
     let order: Vec<_> = claim(store, worker, 10).await.into_iter().map(|task| task.id).collect();
     assert!(order == [high, usual, next, low] || order == [high, next, usual, low], "those of one millisecond in any order: {order:?}");
     // A step of priority is worth a time, and no more: whoever waited longer goes first.
-    let (older, newer) = (task("a"), NewTask { priority: 1, delay: AGEING * 2, ..task("a") });
+    let (first, behind) = (task("a"), NewTask { priority: 1, delay: AGEING * 2, ..task("a") });
     let rank = |task: NewTask| Task::new(task, Timestamp::now()).rank();
-    assert!(rank(older) < rank(newer));
+    assert!(rank(first) < rank(behind));
 }
 
 pub async fn a_worker_gets_only_what_it_can_run(store: &dyn Store) {

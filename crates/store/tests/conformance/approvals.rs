@@ -3,7 +3,7 @@
 use helve_core::store::{Answering, Approval, ApprovalState, Reply, TaskState};
 use helve_core::{ApprovalId, Decision, EventData, Question, Schema, Store, ToolSpec};
 
-use super::*;
+use crate::scene::*;
 
 fn question(caller: Caller) -> Question {
     let spec = ToolSpec::new("wipe", "Wipes a disk.", Schema::any_object()).expect("a spec");

@@ -1,8 +1,4 @@
-//! What must hold for every engine.
-
-pub mod approvals;
-pub mod runs;
-pub mod tasks;
+//! Tasks, runs and processes to try a store with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use helve_core::store::TaskEnd;
 use helve_core::{EventData, RunId, Store, StoreError};
 
-use super::*;
+use crate::scene::*;
 
 pub async fn a_run_is_recorded_step_by_step(store: &dyn Store) {
     let run = started(store).await;

@@ -2,7 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
-mod suite;
+mod approvals;
+mod runs;
+mod scene;
+mod tasks;
 
 use std::sync::Arc;
 
@@ -33,7 +36,7 @@ macro_rules! tests {
                 #[tokio::test]
                 async fn $case() {
                     let scene = super::$engine();
-                    super::suite::$part::$case(&*scene.store).await;
+                    crate::$part::$case(&*scene.store).await;
                 }
             )+)+
         }
