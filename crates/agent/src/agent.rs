@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helve_core::source::ListSource;
 use helve_core::{DynTool, GenerateOptions, Grant, IntoTool, LanguageModel, Message, MessageBody, ModelTools, Part, RunId, SourceState};
 use helve_dialect::ToolTable;
-use helve_tools::{Catalogue, Executor, Selection, Snapshot, Toolkit, View};
+use helve_tools::{Catalogue, Executor, Record, Selection, Snapshot, Toolkit, View};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +52,8 @@ pub(crate) struct Parts {
     pub(crate) conversation: Conversation,
     /// The strategy that worked after another did not.
     pub(crate) learned: Option<Strategy>,
+    /// Where its runs are recorded.
+    pub(crate) record: Option<Record>,
 }
 
 /// What readers must know of tools, made once for each list.
@@ -90,6 +92,10 @@ impl Parts {
 }
 
 impl Agent {
+    pub(crate) fn parts(&mut self) -> &mut Parts {
+        &mut self.0
+    }
+
     /// An agent without tools.
     #[must_use]
     pub fn new(model: impl LanguageModel) -> Self {
@@ -119,6 +125,7 @@ impl Agent {
             conversation: Conversation::new(),
             output: None,
             learned: None,
+            record: None,
         })
     }
 
@@ -131,6 +138,7 @@ impl Agent {
         let mut agent = Self::with_tools(parts.model.clone(), catalogue, executor, selection).with_options(parts.options.clone());
         (agent.0.view, agent.0.resolved, agent.0.learned) = (parts.view.clone(), parts.resolved.clone(), parts.learned);
         agent.0.approver.clone_from(&parts.approver);
+        agent.0.record.clone_from(&parts.record);
         agent
     }
 

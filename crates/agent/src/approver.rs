@@ -25,4 +25,6 @@ pub enum Answered {
     Edit(Value),
     /// Nobody answers now: the run pauses.
     Later,
+    /// Nobody answered in time.
+    Expired,
 }

@@ -2,10 +2,12 @@
 
 mod tool_calls;
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use helve_core::Outcome;
+use serde_json::Value;
 
 pub use self::tool_calls::{ToolCallContext, ToolCallRecord};
 
@@ -22,6 +24,20 @@ pub trait Context: Send + 'static {
     /// # Errors
     /// Where it cannot be said. The run goes on without it.
     fn render(&self) -> Result<Option<String>, ContextError>;
+
+    /// What it must remember for the next process; nothing where there is nothing.
+    fn save(&self) -> Option<Value> {
+        None
+    }
+
+    /// Remembers what it saved.
+    ///
+    /// # Errors
+    /// Where that cannot be understood. The context begins anew.
+    fn restore(&mut self, saved: Value) -> Result<(), ContextError> {
+        let _ = saved;
+        Ok(())
+    }
 
     /// A call ended, was accepted, or was denied.
     ///
@@ -49,6 +65,28 @@ impl Contexts {
                 Ok(Some(text)) => paragraph(into, &text),
                 Ok(None) => {}
                 Err(error) => tracing::error!(context = context.id(), %error, "a context could not say its part"),
+            }
+        }
+    }
+
+    /// What the contexts must remember, by their names.
+    pub(crate) fn save(&self) -> BTreeMap<String, Value> {
+        let saved = |context: &Box<dyn Context>| match guarded(|| Ok(context.save())) {
+            Ok(saved) => Some((context.id().to_owned(), saved?)),
+            Err(error) => {
+                tracing::error!(context = context.id(), %error, "a context could not be saved");
+                None
+            }
+        };
+        self.0.iter().filter_map(saved).collect()
+    }
+
+    /// Gives the contexts back what they saved.
+    pub(crate) fn restore(&mut self, mut saved: BTreeMap<String, Value>) {
+        for context in &mut self.0 {
+            let Some(saved) = saved.remove(context.id()) else { continue };
+            if let Err(error) = guarded(|| context.restore(saved)) {
+                tracing::error!(context = context.id(), %error, "a context could not be restored");
             }
         }
     }

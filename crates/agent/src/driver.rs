@@ -1,13 +1,15 @@
 //! Drives a run: asks the model, runs the calls, asks people, and feeds what happens back into the run.
 
 mod calls;
+mod log;
 mod model;
 
 use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use helve_core::{BoxFuture, CallContext, Caller, Deltas, Event, EventData, LanguageModel, Observer, Question};
+use helve_core::store::RunState;
+use helve_core::{BoxFuture, CallContext, Caller, Deltas, EndOfRun, Event, EventData, LanguageModel, Observer, Question, ToolCall};
 use helve_tools::Toolkit;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -15,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::calls::{Around, Calls, Ticket};
+use self::log::{Log, SOON};
 use self::model::Work;
 use crate::agent::Parts;
 use crate::approver::Answered;
@@ -32,6 +35,9 @@ pub(crate) struct Driver<'a> {
     run: Run,
     effects: Vec<Effect>,
     spare: Vec<Effect>,
+    /// Calls that begin when what led to them is recorded.
+    starting: Vec<ToolCall>,
+    log: Option<Log>,
     outbox: Option<Outbox>,
     calls: Calls,
     people: FuturesUnordered<BoxFuture<'static, (Question, Answered)>>,
@@ -76,6 +82,8 @@ impl<'a> Driver<'a> {
             run,
             effects: Vec::new(),
             spare: Vec::new(),
+            starting: Vec::new(),
+            log: None,
             outbox,
             calls: Calls::default(),
             people: FuturesUnordered::new(),
@@ -91,7 +99,28 @@ impl<'a> Driver<'a> {
 
     /// Begins the run, and drives it to its end.
     pub(crate) async fn begin(mut self) -> Result<Answer, AgentError> {
+        if let Some(record) = self.parts.record.clone() {
+            record.begin().await?;
+            let said = self.parts.conversation.messages.len();
+            self.log = Some(Log::new(record, &self.run, said, self.cancel.clone()));
+            self.run = self.run.watched(true);
+        }
         self.handle(Input::Begin);
+        self.drive().await
+    }
+
+    /// Goes on with a run that was recorded: answers that came meanwhile count, and calls that were under way begin again where
+    /// they may.
+    pub(crate) async fn go_on(mut self, taken: Taken) -> Result<Answer, AgentError> {
+        let said = self.parts.conversation.messages.len();
+        self.log = Some(Log::taken(taken.record, &self.run, taken.epoch, said, taken.seq, self.cancel.clone()));
+        self.run = self.run.watched(true);
+        self.run.number(taken.seq);
+        self.around.toolkit = self.parts.toolkit()?;
+        self.open = taken.questions;
+        self.handle(Input::Recover);
+        self.paused = !self.open.is_empty();
+        self.take_answers().await?;
         self.drive().await
     }
 
@@ -120,17 +149,26 @@ impl<'a> Driver<'a> {
         let (mut work, mut deltas) = (Work::Idle, Deltas::default());
         loop {
             self.apply();
+            self.record().await?;
             if let Some(outbox) = &self.outbox {
                 outbox.taken().await;
             }
             if let Some(done) = self.done.take() {
+                self.commit(state_of(&done)).await?;
+                if let Some(outbox) = &self.outbox {
+                    outbox.taken().await;
+                }
                 self.parts.conversation.usage += self.run.usage();
                 self.calls.let_go();
                 return done;
             }
             if std::mem::take(&mut self.ask) {
+                self.hear_results().await?;
                 match self.request(&*model) {
-                    Ok((request, reader)) => work = Work::Opening(model.ask(request), reader),
+                    Ok((request, reader)) => {
+                        self.commit(RunState::Running).await?;
+                        work = Work::Opening(model.ask(request), reader);
+                    }
                     Err(error) => {
                         self.handle(Input::Failed(error));
                         continue;
@@ -138,6 +176,13 @@ impl<'a> Driver<'a> {
                 }
             }
             if self.paused && self.people.is_empty() && self.calls.is_empty() && matches!(work, Work::Idle) {
+                if self.take_answers().await? {
+                    continue;
+                }
+                self.commit(RunState::Waiting).await?;
+                if let Some(outbox) = &self.outbox {
+                    outbox.taken().await;
+                }
                 return Err(AgentError::Waiting(Box::new(Paused { run: self.run, questions: self.open })));
             }
             // The time that people take to think is not the run's.
@@ -160,7 +205,11 @@ impl<'a> Driver<'a> {
                         self.settled(settled);
                     }
                 }
-                Some((question, answer)) = self.people.next(), if !self.people.is_empty() => self.answered(question, answer, "user"),
+                Some((question, answer)) = self.people.next(), if !self.people.is_empty() => {
+                    let answer = self.record_answer(&question, answer, "user").await?;
+                    self.answer(question, answer, "user");
+                }
+                () = tokio::time::sleep(SOON), if self.log.as_ref().is_some_and(Log::waits) => self.commit(RunState::Running).await?,
                 event = work.next(&mut deltas), if !matches!(work, Work::Idle) => {
                     self.model_event(event, &mut work, &deltas);
                     if matches!(work, Work::Idle) {
@@ -187,6 +236,7 @@ impl<'a> Driver<'a> {
             for effect in effects.drain(..) {
                 match effect {
                     Effect::AskModel => self.ask = true,
+                    Effect::StartCall(call) if self.log.is_some() => self.starting.push(call),
                     Effect::StartCall(call) => self.calls.start(&self.around, call, Ticket::Plain),
                     Effect::CancelCalls => self.around.cx.cancelled().cancel(),
                     Effect::AskPerson(question) => self.ask_person(*question),
@@ -200,6 +250,17 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// Records what happened before the calls that follow from it begin.
+    async fn record(&mut self) -> Result<(), AgentError> {
+        if !self.starting.is_empty() {
+            self.commit(RunState::Running).await?;
+            for call in std::mem::take(&mut self.starting) {
+                self.calls.start(&self.around, call, Ticket::Plain);
+            }
+        }
+        Ok(())
+    }
+
     fn persist(&mut self) {
         let conversation = &mut self.parts.conversation;
         let known = conversation.messages.len();
@@ -211,6 +272,11 @@ impl<'a> Driver<'a> {
     }
 
     fn emit(&mut self, data: EventData) {
+        if let Some(log) = &mut self.log
+            && !data.is_piece()
+        {
+            return log.add(data);
+        }
         let Some(outbox) = &self.outbox else { return };
         let seq = self.run.place(&data);
         let (run_id, conversation_id) = (self.run.id(), Some(self.run.conversation()));
@@ -218,10 +284,11 @@ impl<'a> Driver<'a> {
     }
 
     fn ask_person(&mut self, question: Question) {
+        self.record_question(&question);
         let allowed =
             self.around.toolkit.get(&question.call.tool).is_some_and(|entry| self.parts.conversation.allowed.contains(&entry.digest()));
         if allowed {
-            return self.answered(question, Answered::Approve, "always");
+            return self.answer(question, Answered::Approve, "always");
         }
         match &self.parts.approver {
             Some(approver) => {
@@ -235,10 +302,11 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn answered(&mut self, question: Question, answer: Answered, by: &str) {
-        use helve_core::Decision::{Approve, Deny};
+    fn answer(&mut self, question: Question, answer: Answered, by: &str) {
+        use helve_core::Decision::{Approve, Deny, Expired};
         let (decision, ticket) = match answer {
             Answered::Later => return self.open.push(question),
+            Answered::Expired => (Expired, Ticket::Granted(question.answer(Expired, by))),
             Answered::Approve => (Approve, Ticket::Granted(question.answer(Approve, by))),
             Answered::Always => {
                 if let Some(entry) = self.around.toolkit.get(&question.call.tool) {
@@ -263,6 +331,23 @@ impl<'a> Driver<'a> {
         self.paused = false;
         self.handle(Input::Answered { approval: question.id, decision, by });
         self.calls.start(&self.around, question.call, ticket);
+    }
+}
+
+/// A recorded run that this process took.
+pub(crate) struct Taken {
+    pub(crate) record: helve_tools::Record,
+    pub(crate) epoch: u64,
+    pub(crate) seq: u64,
+    pub(crate) questions: Vec<Question>,
+}
+
+/// How a run that is over is recorded.
+fn state_of(done: &Result<Answer, AgentError>) -> RunState {
+    match done {
+        Ok(_) => RunState::Done,
+        Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => RunState::Cancelled,
+        Err(_) => RunState::Failed,
     }
 }
 

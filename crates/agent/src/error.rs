@@ -1,6 +1,6 @@
 //! What ends a run without an answer.
 
-use helve_core::{EndOfRun, ModelError, Question, RunError, SpecError};
+use helve_core::{EndOfRun, ModelError, Question, RunError, SpecError, StoreError};
 use helve_tools::ToolkitError;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,9 @@ pub enum AgentError {
         /// What the model had said.
         text: String,
     },
+    /// The record cannot be written or read. What was recorded stays, and the run can be resumed.
+    #[error("{0}")]
+    Storage(StoreError),
     /// The run waits for people. It goes on with `Agent::resume`.
     #[error("the run waits for a person to approve {} call(s)", .0.questions.len())]
     Waiting(Box<Paused>),
@@ -79,6 +82,7 @@ impl AgentError {
             Self::ToolExecutionFailed(_) => "failed",
             Self::Stopped { reason, .. } => reason.name(),
             Self::Waiting(_) => "waiting",
+            Self::Storage(_) => "storage",
         }
     }
 
@@ -91,6 +95,7 @@ impl AgentError {
                 Some("try a larger model, or let the agent fall back: `output_strategy: {fallback_to_structured_output: true}`")
             }
             Self::Stopped { reason: EndOfRun::Cancelled, .. } => None,
+            Self::Storage(_) => Some("see that there is room and that the record can be reached; `helve runs resume` goes on with the run"),
             Self::Stopped { .. } => Some("raise the limit in the agent's `limits`, or make the task smaller"),
             _ => None,
         }

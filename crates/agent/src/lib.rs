@@ -11,6 +11,7 @@ mod options;
 mod probe;
 mod run;
 mod scripted;
+mod stored;
 mod strategy;
 mod stream;
 mod typed;

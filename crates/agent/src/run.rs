@@ -4,6 +4,7 @@
 //! one outcome, and the history that it leaves is always one that a model can read: every call in it is answered.
 
 mod guard;
+mod recover;
 mod settle;
 mod turn;
 
@@ -136,6 +137,15 @@ pub enum Input<'a> {
         /// Who answered.
         by: String,
     },
+    /// The result of a background call came.
+    Result {
+        /// The tool's name.
+        tool: Arc<str>,
+        /// What came of it.
+        outcome: Outcome,
+    },
+    /// It goes on in another process, from where it was recorded last.
+    Recover,
     /// It cannot go on.
     Failed(AgentError),
     /// Nobody wants the answer any more.
@@ -156,6 +166,9 @@ pub struct ToolFacts {
     pub ends_run: bool,
     /// What it gives comes from outside.
     pub untrusted: bool,
+    /// A call that broke off may be made again: it is idempotent, or only goes into the queue.
+    #[serde(default)]
+    pub repeatable: bool,
 }
 
 /// Something to do.
@@ -348,6 +361,8 @@ impl Run {
                 self.waiting_told = false;
                 self.turn.resume(approval);
             }
+            Input::Result { tool, outcome } => self.heard(&tool, &outcome),
+            Input::Recover => self.recover(effects),
             Input::Failed(error) => self.fail(error, effects),
             Input::Cancel => self.stop(EndOfRun::Cancelled, effects),
             Input::TimeUp => self.stop(EndOfRun::TimeBudget, effects),

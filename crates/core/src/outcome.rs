@@ -97,6 +97,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// A call that ended badly before it could take any time.
+    #[must_use]
+    pub fn failed(call_id: CallId, tool: Arc<str>, error: ToolError) -> Self {
+        Self { call_id, tool, status: Status::Done(Err(error)), duration: Duration::ZERO }
+    }
+
     /// Whether the call ended well.
     #[must_use]
     pub fn success(&self) -> bool {

@@ -122,6 +122,8 @@ pub trait Store: Send + Sync + 'static {
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>>;
     /// Tasks of a conversation that ended and that its agent has not heard of, oldest first.
     fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>>;
+    /// The agent was told of a task's result. For runs that are not recorded; others say so with their next step.
+    fn hear(&self, task: CallId) -> Stored<'_, ()>;
 
     /// Stores a question about a call that belongs to no run.
     fn ask(&self, approval: Approval) -> Stored<'_, ()>;

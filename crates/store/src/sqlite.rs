@@ -172,6 +172,10 @@ impl Store for SqliteStore {
         self.read(move |rows| rows.inbox(conversation))
     }
 
+    fn hear(&self, task: CallId) -> Stored<'_, ()> {
+        self.change(move |rows| transact::hear(rows, task))
+    }
+
     fn ask(&self, approval: Approval) -> Stored<'_, ()> {
         self.change(move |rows| helve_core::store::Rows::put_approval(rows, &approval))
     }

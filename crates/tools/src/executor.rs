@@ -6,7 +6,7 @@
 //! `admit` as a [`Grant`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use helve_core::{
@@ -24,6 +24,7 @@ use crate::layers::retry::Retry;
 use crate::layers::timeout::Timeout;
 use crate::layers::trace::Trace;
 use crate::layers::{defer, trace, validate};
+use crate::record::Record;
 use crate::toolkit::{Member, Toolkit};
 
 /// How an executor is set up.
@@ -41,6 +42,8 @@ pub struct ExecutorOptions {
     pub cache_bytes: u64,
     /// How long a cancelled tool may tidy up before its work is dropped.
     pub grace: Duration,
+    /// Where background calls are accepted; without it they are refused.
+    pub record: Option<Record>,
     /// Concerns of your own, outermost first. They stand around the retries of a call, inside the cache.
     pub layers: Vec<Arc<dyn Layer>>,
 }
@@ -54,6 +57,7 @@ impl Default for ExecutorOptions {
             waiting: 1024,
             cache_bytes: 64 << 20,
             grace: Duration::from_secs(1),
+            record: None,
             layers: Vec::new(),
         }
     }
@@ -69,6 +73,7 @@ struct Inner {
     cache: Arc<Cache>,
     limits: Limits,
     grace: Duration,
+    record: OnceLock<Record>,
     layers: Vec<Arc<dyn Layer>>,
     chains: RwLock<Chains>,
 }
@@ -125,6 +130,7 @@ impl Executor {
             cache: Arc::new(Cache::new(options.cache_bytes)),
             limits: Limits::new(options.concurrency, options.waiting),
             grace: options.grace,
+            record: options.record.map(OnceLock::from).unwrap_or_default(),
             layers: options.layers,
             chains: RwLock::default(),
         }))
@@ -164,13 +170,33 @@ impl Executor {
         if let Some(output) = self.0.cache.lookup(&member.entry, &call, cx) {
             return answered(&call, Ok(output));
         }
-        match defer::defer(&member.entry, &call).await {
-            Ok(None) => Admission::Ready(Prepared { call, entry: member.entry.clone(), begun }),
-            Ok(Some(task)) => {
+        match defer::defer(self.record(), &member.entry, &call, cx.caller()).await {
+            Ok(false) => Admission::Ready(Prepared { call, entry: member.entry.clone(), begun }),
+            Ok(true) => {
                 let (tool, duration) = (member.entry.name().clone(), begun.elapsed());
-                Admission::Accepted(Outcome { call_id: task, tool, status: Status::Accepted, duration })
+                Admission::Accepted(Outcome { call_id: call.id, tool, status: Status::Accepted, duration })
             }
             Err(error) => answered(&call, Err(error)),
+        }
+    }
+
+    /// Where background calls are accepted.
+    #[must_use]
+    pub fn record(&self) -> Option<&Record> {
+        self.0.record.get()
+    }
+
+    /// Accepts background calls into this record from now on, unless there is one.
+    pub fn use_record(&self, record: Record) -> &Record {
+        self.0.record.get_or_init(|| record)
+    }
+
+    /// A call that was permitted before, checked again: what a person or an older process wrote may not fit any more.
+    pub(crate) fn prepare(&self, entry: &Arc<Entry>, mut call: ToolCall) -> Result<Prepared, Outcome> {
+        let begun = Instant::now();
+        match validate::validate(entry, &mut call, self.0.trace.redactor()) {
+            Ok(()) => Ok(Prepared { call, entry: entry.clone(), begun }),
+            Err(error) => Err(self.0.trace.finish(&call, entry, Err(error), begun)),
         }
     }
 

@@ -8,13 +8,17 @@ mod catalogue;
 mod executor;
 mod layers;
 mod names;
+mod record;
 mod set;
 mod toolkit;
+mod worker;
 
 pub use batch::Settled;
 pub use catalogue::{Catalogue, Entry, Reference, Snapshot, SourceKey, SourceReport, View};
 pub use executor::{Admission, Executor, ExecutorOptions, Prepared};
 pub use layers::cache::CacheKey;
 pub use names::{MAX_MODEL_NAME, model_name};
+pub use record::{Hold, Record};
 pub use set::ToolSet;
 pub use toolkit::{ModelList, Selection, Toolkit, ToolkitError};
+pub use worker::Worker;

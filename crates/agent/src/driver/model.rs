@@ -1,8 +1,8 @@
 //! The model's side of a run: the request of a turn, and the reading of its answer.
 
 use helve_core::{
-    BoxFuture, Deltas, EndReason, EventData, GenerateOptions, LanguageModel, Message, ModelDelta, ModelError, ModelRequest, ModelStream,
-    ToolKind,
+    BoxFuture, Deltas, EndReason, EventData, GenerateOptions, LanguageModel, Message, Mode, ModelDelta, ModelError, ModelRequest,
+    ModelStream, ToolKind,
 };
 use helve_dialect::{CallDelta, Delta, Event, Reader, Said, answer_text};
 use std::sync::Arc;
@@ -209,6 +209,7 @@ impl Driver<'_> {
             exclusive: rules.exclusive,
             ends_run: rules.ends_run,
             untrusted: entry.spec().origin().kind != ToolKind::Builtin,
+            repeatable: rules.idempotent || rules.mode == Mode::Background,
         }
     }
 }

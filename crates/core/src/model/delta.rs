@@ -62,6 +62,17 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// The rest after another was taken away.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(other.cached_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            cost: self.cost.map(|cost| (cost - other.cost.unwrap_or_default()).max(0.0)),
+        }
+    }
+
     /// Tokens read and written.
     #[must_use]
     pub fn tokens(&self) -> u64 {

@@ -129,6 +129,10 @@ impl Store for MemoryStore {
         })
     }
 
+    fn hear(&self, task: CallId) -> Stored<'_, ()> {
+        self.change(|tables| transact::hear(tables, task))
+    }
+
     fn ask(&self, approval: Approval) -> Stored<'_, ()> {
         self.change(|tables| tables.put_approval(&approval))
     }

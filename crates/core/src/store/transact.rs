@@ -279,12 +279,19 @@ pub fn commit_run(rows: &mut dyn Rows, commit: RunCommit) -> Done<u64> {
     (conversation.usage, conversation.contexts, conversation.updated) = (commit.usage, commit.contexts, now);
     rows.put_conversation(&conversation)?;
     for id in commit.heard {
-        if let Some(mut task) = rows.task(id)? {
-            task.heard = true;
-            rows.put_task(&task)?;
-        }
+        hear(rows, id)?;
     }
     Ok(before)
+}
+
+/// Remembers that an agent was told of a result.
+///
+/// # Errors
+/// See [`accept`].
+pub fn hear(rows: &mut dyn Rows, task: CallId) -> Done<()> {
+    let Some(mut task) = rows.task(task)? else { return Ok(()) };
+    task.heard = true;
+    rows.put_task(&task)
 }
 
 /// Marks a run that shall stop.

@@ -1,16 +1,16 @@
 //! Tasks, runs and processes to try a store with.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
+pub use std::collections::{BTreeMap, BTreeSet};
+pub use std::sync::Arc;
+pub use std::time::Duration;
 
-use helve_core::store::{Claim, Finish, MAX_ATTEMPTS, NewRun, NewTask, RunCommit, RunState, Task, TaskEnd, TaskFilter};
-use helve_core::{
+pub use helve_core::store::{Claim, Finish, MAX_ATTEMPTS, NewRun, NewTask, RunCommit, RunState, Task, TaskEnd, TaskFilter};
+pub use helve_core::{
     CallId, Caller, ConversationId, Digest, EndOfRun, ErrorKind, EventData, HolderId, Message, MessageBody, Outcome, Output, Part, RunId,
     Status, Store, ToolCall, ToolError, Usage,
 };
-use jiff::Timestamp;
-use serde_json::json;
+pub use jiff::Timestamp;
+pub use serde_json::json;
 
 pub const LEASE: Duration = Duration::from_mins(1);
 

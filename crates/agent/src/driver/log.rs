@@ -1,0 +1,221 @@
+//! Writes a run down: each step is one transaction, and nobody is told of an event before it is recorded.
+//!
+//! A turn costs two commits: before the model is asked, and before its calls begin. What happens while calls take their
+//! time is recorded and told shortly after.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::store::{Answering, Approval, NewRun, Reply, RunCommit, RunState};
+use helve_core::{CallId, Event, EventData, Question, StoreError, printable};
+use helve_tools::{Hold, Record};
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::Driver;
+use crate::approver::Answered;
+use crate::error::AgentError;
+use crate::run::{Input, Run};
+
+/// How long an event waits for others that are recorded with it.
+pub(super) const SOON: Duration = Duration::from_millis(50);
+/// So much of the request is shown in lists.
+const SHOWN: usize = 200;
+/// So many events of others are read at once.
+const PAGE: usize = 1000;
+
+/// What is not written down yet.
+pub(super) struct Log {
+    record: Record,
+    epoch: u64,
+    begin: Option<NewRun>,
+    events: Vec<(Timestamp, EventData)>,
+    asked: Vec<Approval>,
+    heard: Vec<CallId>,
+    /// How much of what was said is written down.
+    said: usize,
+    /// The last event that listeners know.
+    told: u64,
+    _hold: Hold,
+}
+
+impl Log {
+    /// The log of a run that begins.
+    pub(super) fn new(record: Record, run: &Run, said: usize, cancel: CancellationToken) -> Self {
+        let (settings, input) = (run.settings(), run.input());
+        let begin = NewRun {
+            id: run.id(),
+            conversation: run.conversation(),
+            parent: None,
+            agent: settings.agent.clone(),
+            model: settings.model.clone(),
+            input: printable::shorten(&input, SHOWN).into(),
+            holder: record.holder(),
+        };
+        Self { begin: Some(begin), ..Self::taken(record, run, 1, said, 0, cancel) }
+    }
+
+    /// The log of a run that was written down before.
+    pub(super) fn taken(record: Record, run: &Run, epoch: u64, said: usize, told: u64, cancel: CancellationToken) -> Self {
+        let hold = record.hold_run(run.id(), cancel);
+        Self { record, epoch, begin: None, events: Vec::new(), asked: Vec::new(), heard: Vec::new(), said, told, _hold: hold }
+    }
+
+    /// Whether something waits to be told.
+    pub(super) fn waits(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    pub(super) fn add(&mut self, data: EventData) {
+        // Whoever answers and whoever accepts tasks adds these in a transaction of their own.
+        if !matches!(data, EventData::PermissionResult { .. } | EventData::TaskAccepted { .. }) {
+            self.events.push((Timestamp::now(), data));
+        }
+    }
+}
+
+impl Driver<'_> {
+    /// Writes down what happened since, and tells it.
+    pub(super) async fn commit(&mut self, state: RunState) -> Result<(), AgentError> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let snapshot = if state.is_over() { None } else { Some(self.run.snapshot()?) };
+        let messages = self.run.messages().get(log.said..).unwrap_or_default().to_vec();
+        let count = messages.len();
+        let events = std::mem::take(&mut log.events);
+        let conversation = &self.parts.conversation;
+        let mut usage = conversation.usage;
+        usage += self.run.usage();
+        let commit = RunCommit {
+            run: self.run.id(),
+            epoch: log.epoch,
+            begin: log.begin.take(),
+            state,
+            snapshot,
+            events: events.clone(),
+            messages,
+            said: log.said,
+            asked: std::mem::take(&mut log.asked),
+            heard: std::mem::take(&mut log.heard),
+            allowed: conversation.allowed.clone(),
+            usage,
+            contexts: self.parts.contexts.save(),
+        };
+        let record = log.record.clone();
+        let before = record.store().commit_run(commit).await?;
+        log.said += count;
+        let known = std::mem::replace(&mut log.told, before + events.len() as u64);
+        if self.outbox.is_some() {
+            self.tell_others(&record, known, before).await?;
+        }
+        let (run_id, conversation_id) = (self.run.id(), Some(self.run.conversation()));
+        for (place, (time, data)) in events.into_iter().enumerate() {
+            let seq = before + 1 + place as u64;
+            self.push(Event { run_id, conversation_id, parent_run_id: None, seq, time, data });
+        }
+        Ok(())
+    }
+
+    /// Tells what others added to the run.
+    async fn tell_others(&mut self, record: &Record, mut known: u64, before: u64) -> Result<(), AgentError> {
+        while known < before {
+            let page = record.store().events(self.run.id(), known, PAGE.min(usize::try_from(before - known).unwrap_or(PAGE))).await?;
+            let Some(last) = page.last() else { break };
+            known = last.seq;
+            for event in page {
+                self.push(event);
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, event: Event) {
+        self.run.number(event.seq);
+        if let Some(outbox) = &self.outbox {
+            outbox.push(event);
+        }
+    }
+
+    /// Hears the results of background calls that came since.
+    pub(super) async fn hear_results(&mut self) -> Result<(), AgentError> {
+        let Some(record) = self.around.executor.record().cloned() else { return Ok(()) };
+        let conversation = self.run.conversation();
+        for task in record.store().inbox(conversation).await? {
+            let Some(outcome) = task.outcome else { continue };
+            self.parts.contexts.on_tool_call(&outcome);
+            self.handle(Input::Result { tool: task.tool, outcome });
+            match &mut self.log {
+                Some(log) => log.heard.push(task.id),
+                None => record.store().hear(task.id).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a question down with the next commit.
+    pub(super) fn record_question(&mut self, question: &Question) {
+        let entry = self.around.toolkit.get(&question.call.tool);
+        if let (Some(log), Some(entry)) = (&mut self.log, entry) {
+            log.asked.push(Approval::new(question.clone(), entry.digest(), entry.spec().rules().idempotent));
+        }
+    }
+
+    /// Records a person's answer. Another one may have been first: then that one counts.
+    pub(super) async fn record_answer(&mut self, question: &Question, answer: Answered, by: &str) -> Result<Answered, AgentError> {
+        let Some(record) = self.log.as_ref().map(|log| log.record.clone()) else { return Ok(answer) };
+        let Some(reply) = reply(&answer, by) else { return Ok(answer) };
+        Ok(match record.store().answer(question.id, reply).await? {
+            Answering::TooLate(approval) => answered(&approval).unwrap_or(answer),
+            Answering::Won(_) | Answering::Unknown => answer,
+        })
+    }
+
+    /// Takes answers that came from elsewhere. Says whether there were any.
+    pub(super) async fn take_answers(&mut self) -> Result<bool, AgentError> {
+        let Some(record) = self.log.as_ref().map(|log| log.record.clone()) else { return Ok(false) };
+        let stored = record.store().approvals(Some(self.run.id()), false, usize::MAX).await?;
+        let mut any = false;
+        for approval in stored {
+            let open = self.open.iter().position(|question| question.id == approval.question.id);
+            if let (Some(place), Some(answer)) = (open, answered(&approval)) {
+                let by = approval.reply.as_ref().map_or_else(|| Arc::from("nobody"), |reply| reply.by.clone());
+                let question = self.open.swap_remove(place);
+                self.answer(question, answer, &by);
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+}
+
+fn reply(answer: &Answered, by: &str) -> Option<Reply> {
+    use helve_core::Decision::{Approve, Deny};
+    let said = |decision| Reply { decision, by: by.into(), reason: None, always: false, arguments: None };
+    Some(match answer {
+        Answered::Later | Answered::Expired => return None,
+        Answered::Approve => said(Approve),
+        Answered::Always => Reply { always: true, ..said(Approve) },
+        Answered::Deny { reason } => Reply { reason: reason.clone(), ..said(Deny) },
+        Answered::Edit(arguments) => Reply { arguments: Some(arguments.clone()), ..said(Approve) },
+    })
+}
+
+/// What a stored answer means; nothing while there is none.
+fn answered(approval: &Approval) -> Option<Answered> {
+    use helve_core::Decision::Approve;
+    let Some(reply) = &approval.reply else {
+        let over = approval.state == helve_core::store::ApprovalState::Expired;
+        return over.then_some(Answered::Expired);
+    };
+    Some(match (reply.decision, &reply.arguments) {
+        (Approve, Some(arguments)) => Answered::Edit(arguments.clone()),
+        (Approve, None) if reply.always => Answered::Always,
+        (Approve, None) => Answered::Approve,
+        _ => Answered::Deny { reason: reply.reason.clone() },
+    })
+}
+
+impl From<StoreError> for AgentError {
+    fn from(error: StoreError) -> Self {
+        Self::Storage(error)
+    }
+}

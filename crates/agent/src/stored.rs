@@ -1,0 +1,76 @@
+//! Runs that are recorded: where, and how one goes on that another process began.
+
+use helve_core::store::{Approval, TakenRun};
+use helve_core::{RunId, StoreError};
+use helve_tools::Record;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Agent;
+use crate::conversation::Conversation;
+use crate::driver::{Driver, Taken};
+use crate::error::AgentError;
+use crate::run::{Answer, Run};
+use crate::stream::{Outbox, RunStream};
+
+impl Agent {
+    /// The same agent, whose runs are recorded: they survive the process, and people can answer days later.
+    #[must_use]
+    pub fn with_record(mut self, record: Record) -> Self {
+        self.parts().executor.use_record(record.clone());
+        self.parts().record = Some(record);
+        self
+    }
+
+    /// Goes on with a recorded run that nobody drives: one that waited for people, or whose process ended.
+    ///
+    /// # Errors
+    /// Where it cannot be taken, or why there is no answer.
+    pub async fn resume_run(&mut self, run: RunId) -> Result<Answer, AgentError> {
+        let cancel = CancellationToken::new();
+        let (run, taken) = self.take(run).await?;
+        Driver::new(self.parts(), run, None, cancel).go_on(taken).await
+    }
+
+    /// The same, and tells what happens as it happens. What happened before is in the record.
+    ///
+    /// # Errors
+    /// Where it cannot be taken.
+    pub async fn resume_run_stream(&mut self, run: RunId) -> Result<RunStream<'_>, AgentError> {
+        let (run, taken) = self.take(run).await?;
+        let (outbox, cancel) = (Outbox::default(), CancellationToken::new());
+        let driver = Driver::new(self.parts(), run, Some(outbox.clone()), cancel.clone());
+        Ok(RunStream::new(Box::pin(driver.go_on(taken)), outbox, cancel))
+    }
+
+    /// Goes on with a recorded conversation.
+    ///
+    /// # Errors
+    /// Where there is none, or it cannot be read.
+    pub async fn open_conversation(&mut self, id: helve_core::ConversationId) -> Result<(), AgentError> {
+        let record = self.parts().record.clone().ok_or_else(no_record)?;
+        let stored = record.store().conversation(id).await?.ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))?;
+        let parts = self.parts();
+        parts.contexts.restore(stored.contexts);
+        parts.conversation = Conversation { id, messages: stored.messages, allowed: stored.allowed, usage: stored.usage };
+        Ok(())
+    }
+
+    async fn take(&mut self, id: RunId) -> Result<(Run, Taken), AgentError> {
+        let record = self.parts().record.clone().ok_or_else(no_record)?;
+        record.begin().await?;
+        let TakenRun { record: stored, snapshot } = record.store().take_run(id, record.holder()).await?;
+        self.open_conversation(stored.conversation_id).await?;
+        let snapshot = snapshot.ok_or_else(|| StoreError::Damaged(format!("nothing says how run {id} goes on")))?;
+        let run = Run::restore(snapshot, self.conversation().messages.clone())?;
+        // What the run cost is counted when it ends; the record has counted it already.
+        self.parts().conversation.usage = self.parts().conversation.usage.without(run.usage());
+        let asked = record.store().approvals(Some(id), false, usize::MAX).await?;
+        let questions =
+            asked.into_iter().map(|Approval { question, .. }| question).filter(|question| run.is_waiting(question.id)).collect();
+        Ok((run, Taken { record, epoch: stored.epoch, seq: stored.seq, questions }))
+    }
+}
+
+fn no_record() -> AgentError {
+    AgentError::InvalidOptions("this agent keeps no record".into())
+}

@@ -1,0 +1,280 @@
+//! Runs that are recorded: they survive their process, people answer days later, and background calls come back.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use helve_agent::{Agent, AgentError, Context, ContextError, ScriptedModel};
+use helve_core::store::{Answering, ApprovalState, MemoryStore, Reply, RunState, TaskState};
+use helve_core::{Decision, ErrorKind, EventData, MessageBody, Outcome, RunId, Store, tool};
+use helve_tools::{Record, Worker};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// Deletes a file.
+#[tool(crate = helve_core, permission = "confirm")]
+async fn delete(path: String) -> String {
+    format!("deleted {path}")
+}
+
+/// Adds.
+#[tool(crate = helve_core)]
+async fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+static CHARGED: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes money, and never comes back.
+#[tool(crate = helve_core)]
+async fn charge() -> String {
+    CHARGED.fetch_add(1, Ordering::SeqCst);
+    std::future::pending().await
+}
+
+static LOOKED: AtomicUsize = AtomicUsize::new(0);
+
+/// Looks something up; the first time it never comes back.
+#[tool(crate = helve_core, idempotent)]
+async fn look() -> String {
+    if LOOKED.fetch_add(1, Ordering::SeqCst) == 0 {
+        std::future::pending::<()>().await;
+    }
+    "seen".to_owned()
+}
+
+/// Makes a report, later.
+#[tool(crate = helve_core, background)]
+async fn report(topic: String) -> String {
+    format!("all about {topic}")
+}
+
+fn agent(model: ScriptedModel, store: &MemoryStore) -> Agent {
+    let mut agent = Agent::new(model).with_record(Record::new(Arc::new(store.clone())));
+    for tool in [delete::tool(), add::tool(), charge::tool(), look::tool(), report::tool()] {
+        agent.register_tool(tool).expect("a tool");
+    }
+    agent
+}
+
+async fn only_run(store: &MemoryStore) -> helve_core::store::RunRecord {
+    let mut runs = store.runs(None, 10).await.expect("a list");
+    assert_eq!(runs.len(), 1);
+    runs.pop().expect("a run")
+}
+
+/// What is recorded of a run keeps the contract: numbers without gaps, each call with exactly one end.
+async fn events(store: &MemoryStore, run: RunId) -> Vec<EventData> {
+    let events = store.events(run, 0, 1000).await.expect("events");
+    let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    let events: Vec<EventData> = events.into_iter().map(|event| event.data).collect();
+    assert!(!events.iter().any(EventData::is_piece));
+    for event in &events {
+        if let EventData::ToolRequested { call_id, .. } = event {
+            let is_end = |event: &&EventData| matches!(event, EventData::ToolComplete { call_id: other, .. } if other == call_id);
+            assert_eq!(events.iter().filter(is_end).count(), 1, "{call_id} in {events:?}");
+        }
+    }
+    events
+}
+
+fn told(model: &ScriptedModel) -> String {
+    let asked = model.asked();
+    let messages = asked.last().expect("a request").messages.iter();
+    messages
+        .map(|message| match message.body() {
+            MessageBody::Tool { text, .. } => format!("{text}\n"),
+            body => format!("{body:?}\n"),
+        })
+        .collect()
+}
+
+fn yes(by: &str) -> Reply {
+    Reply { decision: Decision::Approve, by: by.into(), reason: None, always: false, arguments: None }
+}
+
+#[tokio::test]
+async fn a_run_is_recorded_with_two_commits_a_turn() {
+    let store = MemoryStore::default();
+    let model = ScriptedModel::new().calls([("add", json!({"a": 1, "b": 2})), ("add", json!({"a": 3, "b": 4}))]).says("3 and 7");
+    let mut agent = agent(model, &store);
+    let live: Vec<_> = agent.run_stream("add").await.expect("a run").collect().await;
+    let run = only_run(&store).await;
+    assert_eq!((run.state, &*run.input, run.holder), (RunState::Done, "add", None));
+    let recorded = events(&store, run.id).await;
+    assert!(matches!(recorded.last(), Some(EventData::RunFinished { text, .. }) if &**text == "3 and 7"));
+    let seen: Vec<u64> = live.iter().flatten().filter(|event| !event.data.is_piece()).map(|event| event.seq).collect();
+    assert_eq!(seen, (1..=recorded.len() as u64).collect::<Vec<_>>(), "whoever listens sees what is recorded");
+    // One for the lease of the process, then two for each of the two turns.
+    assert_eq!(*store.changes().borrow(), 1 + 2 * 2);
+    let conversation = store.conversation(run.conversation_id).await.expect("readable").expect("a conversation");
+    assert_eq!(conversation.messages, agent.conversation().messages);
+}
+
+#[tokio::test]
+async fn a_run_waits_for_an_answer_and_goes_on_in_another_process() {
+    let store = MemoryStore::default();
+    let calls = [("delete", json!({"path": "a"})), ("add", json!({"a": 1, "b": 2})), ("delete", json!({"path": "b"}))];
+    let error = agent(ScriptedModel::new().calls(calls), &store).run("go").await.expect_err("it waits");
+    assert!(matches!(error, AgentError::Waiting(_)));
+    let run = only_run(&store).await;
+    assert_eq!((run.state, run.holder), (RunState::Waiting, None));
+    let mut open = store.approvals(Some(run.id), true, 10).await.expect("a list");
+    open.sort_by_key(|approval| approval.question.call.arguments["path"].to_string());
+    let [a, b] = &open[..] else { panic!("two questions") };
+    assert_eq!(a.question.call.arguments, json!({"path": "a"}));
+    let no = Reply { decision: Decision::Deny, reason: Some("I need it".into()), ..yes("bob") };
+    assert!(matches!(store.answer(b.question.id, no).await, Ok(Answering::Won(_))));
+    // One answer is not enough.
+    let error = agent(ScriptedModel::new(), &store).resume_run(run.id).await.expect_err("it waits still");
+    assert!(matches!(error, AgentError::Waiting(paused) if paused.questions.len() == 1));
+    store.answer(a.question.id, yes("ada")).await.expect("answered");
+    assert_eq!(store.run(run.id).await.expect("readable").expect("a run").state, RunState::Ready);
+    let model = ScriptedModel::new().says("done");
+    let answer = agent(model.clone(), &store).resume_run(run.id).await.expect("an answer");
+    assert_eq!(answer.text, "done");
+    let told = told(&model);
+    assert!(told.contains("deleted a") && told.contains("I need it") && !told.contains("deleted b"), "{told}");
+    let results = events(&store, run.id).await.into_iter().filter_map(|event| match event {
+        EventData::PermissionResult { decision, by, .. } => Some((decision, by)),
+        _ => None,
+    });
+    assert_eq!(results.collect::<Vec<_>>(), [(Decision::Deny, "bob".to_owned()), (Decision::Approve, "ada".to_owned())]);
+}
+
+#[tokio::test]
+async fn arguments_that_a_person_changed_run_instead() {
+    let store = MemoryStore::default();
+    let model = ScriptedModel::new().calls([("delete", json!({"path": "a"}))]);
+    agent(model, &store).run("go").await.expect_err("it waits");
+    let open = store.approvals(None, true, 10).await.expect("a list").pop().expect("a question");
+    store.answer(open.question.id, Reply { arguments: Some(json!({"path": "z"})), always: true, ..yes("ada") }).await.expect("answered");
+    let model = ScriptedModel::new().calls([("delete", json!({"path": "y"}))]).says("done");
+    let run = only_run(&store).await;
+    let mut agent = agent(model.clone(), &store);
+    agent.resume_run(run.id).await.expect("an answer, without another question");
+    let told = told(&model);
+    assert!(told.contains("deleted z") && !told.contains("deleted a") && told.contains("deleted y"), "{told}");
+}
+
+/// Drops a run in the middle of a call, as a process does that is killed.
+async fn killed(agent: &mut Agent, store: &MemoryStore) -> RunId {
+    assert!(tokio::time::timeout(Duration::from_millis(200), agent.run("go")).await.is_err());
+    let run = only_run(store).await;
+    assert_eq!(run.state, RunState::Running);
+    store.leave(run.holder.expect("a holder")).await.expect("gone");
+    run.id
+}
+
+#[tokio::test]
+async fn a_call_that_must_not_run_twice_is_interrupted() {
+    let store = MemoryStore::default();
+    let model = ScriptedModel::new().calls([("charge", json!({})), ("add", json!({"a": 1, "b": 2}))]);
+    let run = killed(&mut agent(model, &store), &store).await;
+    let model = ScriptedModel::new().says("done");
+    agent(model.clone(), &store).resume_run(run).await.expect("an answer");
+    assert_eq!(CHARGED.load(Ordering::SeqCst), 1);
+    assert!(told(&model).contains("interrupted"), "{}", told(&model));
+    let ends = events(&store, run).await.into_iter().filter_map(|event| match event {
+        EventData::ToolComplete { outcome, .. } => outcome.error().map(helve_core::ToolError::kind),
+        _ => None,
+    });
+    assert!(ends.collect::<Vec<_>>().contains(&ErrorKind::Interrupted));
+}
+
+#[tokio::test]
+async fn a_call_that_may_run_twice_runs_again() {
+    let store = MemoryStore::default();
+    let run = killed(&mut agent(ScriptedModel::new().calls([("look", json!({}))]), &store), &store).await;
+    let model = ScriptedModel::new().says("done");
+    agent(model.clone(), &store).resume_run(run).await.expect("an answer");
+    assert!(told(&model).contains("seen"));
+    events(&store, run).await;
+}
+
+#[tokio::test]
+async fn a_run_that_lost_its_lease_cannot_write_any_more() {
+    let store = MemoryStore::default();
+    let model = ScriptedModel::new().calls([("delete", json!({"path": "a"}))]).says("never");
+    let mut first = agent(model, &store);
+    let error = first.run("go").await.expect_err("it waits");
+    let run = only_run(&store).await.id;
+    let open = store.approvals(None, true, 10).await.expect("a list").pop().expect("a question");
+    store.answer(open.question.id, yes("ada")).await.expect("answered");
+    agent(ScriptedModel::new().says("done"), &store).resume_run(run).await.expect("an answer");
+    let error = match error {
+        AgentError::Waiting(_) => first.resume_run(run).await.expect_err("it is over"),
+        other => other,
+    };
+    assert_eq!(error.kind(), "storage");
+    assert_eq!(store.approvals(None, false, 10).await.expect("a list")[0].state, ApprovalState::Approved);
+}
+
+#[tokio::test]
+async fn a_background_call_is_accepted_and_its_result_told_once() {
+    let store = MemoryStore::default();
+    let model = ScriptedModel::new().calls([("report", json!({"topic": "bees"}))]).says("I ordered it").says("bees!").says("again");
+    let mut agent = agent(model.clone(), &store).with_context(Counter(0));
+    assert_eq!(agent.run("report on bees").await.expect("an answer").text, "I ordered it");
+    assert!(told(&model).contains("accepted"));
+    let task = store.tasks(helve_core::store::TaskFilter { limit: 10, ..Default::default() }).await.expect("a list").pop().expect("a task");
+    assert_eq!(task.state, TaskState::Queued);
+    let record = Record::new(Arc::new(store.clone()));
+    let executor = helve_tools::Executor::default();
+    let count = Worker::new(record, executor, agent.catalogue().clone(), 4).run_until_empty(CancellationToken::new()).await.expect("work");
+    assert_eq!(count, 1);
+    let run = task.caller.run.expect("a run");
+    let finished = events(&store, run).await;
+    assert!(matches!(finished.last(), Some(EventData::TaskFinished { outcome, .. }) if outcome.success()), "{finished:?}");
+    agent.run("and?").await.expect("an answer");
+    assert!(told(&model).contains("all about bees"));
+    agent.run("and now?").await.expect("an answer");
+    assert_eq!(told(&model).matches("all about bees").count(), 1);
+    let saved = store.conversations(1).await.expect("a list").pop().expect("a conversation");
+    assert_eq!(saved.contexts["counter"], json!(2), "accepted, and then done");
+}
+
+/// Counts what it hears, and remembers it.
+struct Counter(u64);
+
+impl Context for Counter {
+    fn id(&self) -> &str {
+        "counter"
+    }
+
+    fn render(&self) -> Result<Option<String>, ContextError> {
+        Ok(None)
+    }
+
+    fn save(&self) -> Option<Value> {
+        Some(json!(self.0))
+    }
+
+    fn restore(&mut self, saved: Value) -> Result<(), ContextError> {
+        self.0 = serde_json::from_value(saved)?;
+        Ok(())
+    }
+
+    fn on_tool_call(&mut self, _: &Outcome) -> Result<(), ContextError> {
+        self.0 += 1;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn contexts_remember_across_processes() {
+    let store = MemoryStore::default();
+    let model = ScriptedModel::new().calls([("add", json!({"a": 1, "b": 2}))]).calls([("delete", json!({"path": "a"}))]);
+    agent(model, &store).with_context(Counter(0)).run("go").await.expect_err("it waits");
+    let open = store.approvals(None, true, 10).await.expect("a list").pop().expect("a question");
+    store.answer(open.question.id, yes("ada")).await.expect("answered");
+    let run = only_run(&store).await;
+    agent(ScriptedModel::new().says("done"), &store).with_context(Counter(0)).resume_run(run.id).await.expect("an answer");
+    let saved = store.conversation(run.conversation_id).await.expect("readable").expect("a conversation");
+    assert_eq!(saved.contexts["counter"], json!(2));
+    assert_eq!(saved.said, saved.messages.len());
+}

@@ -1,0 +1,183 @@
+//! The record as one process uses it: what it holds, and the heartbeat that keeps that.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use helve_core::store::{MemoryStore, Progress};
+use helve_core::{CallId, HolderId, RunId, Store, StoreError};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+/// How long a process that says nothing is thought to live.
+const LEASE: Duration = Duration::from_secs(30);
+/// How often it says something. Whoever cancels from elsewhere waits so long at most.
+const BEAT: Duration = Duration::from_secs(2);
+
+/// The record, and what this process holds of it. Cheap to clone; clones share.
+#[derive(Clone)]
+pub struct Record(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Store>,
+    holder: HolderId,
+    held: Arc<Held>,
+    begun: OnceCell<Sender<()>>,
+    in_memory: bool,
+}
+
+/// What can be stopped from elsewhere, and how far it is.
+#[derive(Default)]
+struct Held {
+    stops: Mutex<HashMap<Key, CancellationToken>>,
+    progress: Mutex<HashMap<CallId, Progress>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Task(CallId),
+    Run(RunId),
+}
+
+/// Something that this process holds as long as this lives.
+pub struct Hold {
+    held: Arc<Held>,
+    key: Key,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.held.stops.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+impl Record {
+    /// A record in a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self::of(store, false)
+    }
+
+    /// A record that ends with the process.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self::of(Arc::new(MemoryStore::default()), true)
+    }
+
+    fn of(store: Arc<dyn Store>, in_memory: bool) -> Self {
+        Self(Arc::new(Inner { store, holder: HolderId::mint(), held: Arc::default(), begun: OnceCell::new(), in_memory }))
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    /// Names this process.
+    #[must_use]
+    pub fn holder(&self) -> HolderId {
+        self.0.holder
+    }
+
+    /// Whether it ends with the process.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        self.0.in_memory
+    }
+
+    /// Begins to hold things. What is held before is anybody's.
+    ///
+    /// # Errors
+    /// Where the store cannot be used.
+    pub async fn begin(&self) -> Result<(), StoreError> {
+        let start = || async {
+            self.0.store.keep(self.0.holder, LEASE, &[]).await?;
+            let (end, ended) = channel();
+            let heart = Heart { store: self.0.store.clone(), holder: self.0.holder, held: self.0.held.clone(), ended };
+            let started = thread::Builder::new().name("helve-heart".to_owned()).spawn(move || heart.beat());
+            started.map(|_| end).map_err(|error| StoreError::Unavailable(format!("no thread for the heartbeat: {error}")))
+        };
+        self.0.begun.get_or_try_init(start).await.map(|_| ())
+    }
+
+    /// Lets everything go that is not over.
+    ///
+    /// # Errors
+    /// Where the store cannot be used; then leases end it.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        match self.0.begun.get() {
+            Some(end) => {
+                let _ = end.send(());
+                self.0.store.leave(self.0.holder).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Holds a run: who cancels it from elsewhere cancels this token.
+    #[must_use]
+    pub fn hold_run(&self, run: RunId, stop: CancellationToken) -> Hold {
+        self.hold(Key::Run(run), stop)
+    }
+
+    /// Holds a task.
+    pub(crate) fn hold_task(&self, task: CallId, stop: CancellationToken) -> Hold {
+        self.hold(Key::Task(task), stop)
+    }
+
+    fn hold(&self, key: Key, stop: CancellationToken) -> Hold {
+        let held = self.0.held.clone();
+        held.stops.lock().unwrap_or_else(PoisonError::into_inner).insert(key, stop);
+        Hold { held, key }
+    }
+
+    /// Remembers how far a task is, for the next heartbeat.
+    pub(crate) fn progress(&self, task: CallId, progress: Progress) {
+        self.0.held.progress.lock().unwrap_or_else(PoisonError::into_inner).insert(task, progress);
+    }
+}
+
+/// The heartbeat. It has a thread of its own, so that no tool can hold it up.
+struct Heart {
+    store: Arc<dyn Store>,
+    holder: HolderId,
+    held: Arc<Held>,
+    ended: Receiver<()>,
+}
+
+impl Heart {
+    fn beat(self) {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
+            tracing::error!("there is no heartbeat; other processes will take what this one has");
+            return;
+        };
+        let mut kept = Instant::now();
+        while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(BEAT) {
+            let progress: Vec<_> = self.held.progress.lock().unwrap_or_else(PoisonError::into_inner).drain().collect();
+            match runtime.block_on(self.store.keep(self.holder, LEASE, &progress)) {
+                Ok(stop) => {
+                    kept = Instant::now();
+                    self.stop(stop.tasks.into_iter().map(Key::Task).chain(stop.runs.into_iter().map(Key::Run)));
+                }
+                Err(error) if kept.elapsed() < LEASE => tracing::warn!(%error, "the record was not told that this process lives"),
+                Err(error) => {
+                    tracing::error!(%error, "the record thinks that this process is gone; what it does is stopped");
+                    let all: Vec<Key> = self.held.stops.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect();
+                    self.stop(all.into_iter());
+                }
+            }
+        }
+    }
+
+    fn stop(&self, keys: impl Iterator<Item = Key>) {
+        let stops = self.held.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in keys {
+            if let Some(stop) = stops.get(&key) {
+                stop.cancel();
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Workers: background calls out of the queue, run like any others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::store::{Claim, Finish, Finished, Progress, Recovered, Task, TaskEnd};
+use helve_core::{CallContext, CallId, Digest, EventData, Observer, Outcome, StoreError};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::catalogue::{Catalogue, Entry, View};
+use crate::executor::Executor;
+use crate::record::Record;
+
+/// How often a worker looks for work that nobody told it of.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often processes are looked for that are gone.
+const RECOVER: Duration = Duration::from_secs(5);
+/// How long it tries to record a result. Then the task's lease decides.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Runs background calls that its catalogue has tools for.
+pub struct Worker {
+    record: Record,
+    executor: Executor,
+    catalogue: Catalogue,
+    concurrency: usize,
+    running: JoinSet<()>,
+    recovered: Option<Instant>,
+}
+
+impl Worker {
+    /// A worker that runs so many calls at once.
+    #[must_use]
+    pub fn new(record: Record, executor: Executor, catalogue: Catalogue, concurrency: usize) -> Self {
+        Self { record, executor, catalogue, concurrency: concurrency.max(1), running: JoinSet::new(), recovered: None }
+    }
+
+    /// Works until it is stopped. Calls that are under way are told to stop, and go back to the queue where they may.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let mut changes = self.record.store().changes();
+        loop {
+            if let Err(error) = self.take(&stop).await {
+                tracing::warn!(%error, "no work can be taken now");
+            }
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(_) = self.running.join_next() => {}
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        tokio::time::sleep(LOOK).await;
+                    }
+                }
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+        while self.running.join_next().await.is_some() {}
+    }
+
+    /// Works until nothing is left that it could do. Says how many calls it ran.
+    ///
+    /// # Errors
+    /// Where the store cannot be used.
+    pub async fn run_until_empty(mut self, stop: CancellationToken) -> Result<usize, StoreError> {
+        let mut count = 0;
+        loop {
+            count += self.take(&stop).await?;
+            if self.running.join_next().await.is_none() || stop.is_cancelled() {
+                break;
+            }
+        }
+        while self.running.join_next().await.is_some() {}
+        Ok(count)
+    }
+
+    /// Takes as much work as there is room for.
+    async fn take(&mut self, stop: &CancellationToken) -> Result<usize, StoreError> {
+        while self.running.try_join_next().is_some() {}
+        self.record.begin().await?;
+        self.recover().await?;
+        let free = self.concurrency.saturating_sub(self.running.len());
+        if free == 0 || stop.is_cancelled() {
+            return Ok(0);
+        }
+        let tools: HashMap<Digest, Arc<Entry>> =
+            self.catalogue.snapshot(&View::default()).iter().map(|entry| (entry.digest(), entry.clone())).collect();
+        let known: Vec<Digest> = tools.keys().copied().collect();
+        let claim = Claim { holder: self.record.holder(), limit: free, tools: Some(&known) };
+        let tasks = self.record.store().claim(claim).await?;
+        let count = tasks.len();
+        for task in tasks {
+            if let Some(entry) = tools.get(&task.definition) {
+                self.running.spawn(work(self.record.clone(), self.executor.clone(), entry.clone(), task, stop.child_token()));
+            }
+        }
+        Ok(count)
+    }
+
+    async fn recover(&mut self) -> Result<(), StoreError> {
+        if self.recovered.is_some_and(|last| last.elapsed() < RECOVER) {
+            return Ok(());
+        }
+        let found = self.record.store().recover(self.record.holder()).await?;
+        self.recovered = Some(Instant::now());
+        if found != Recovered::default() {
+            tracing::warn!(tasks = found.tasks, runs = found.runs, approvals = found.approvals, "taken over from processes that are gone");
+        }
+        Ok(())
+    }
+}
+
+/// Runs one task and records what came of it.
+async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task, stop: CancellationToken) {
+    let _hold = record.hold_task(task.id, stop.clone());
+    let observer = Arc::new(Ear { record: record.clone(), task: task.id });
+    let cx = CallContext::new(task.caller.clone()).with_cancel(stop).with_observer(observer);
+    let outcome = match executor.prepare(&entry, task.call.clone()) {
+        Ok(prepared) => executor.attempt(prepared, &cx).await,
+        Err(outcome) => outcome,
+    };
+    let end = if may_pass(&outcome) && task.idempotent { TaskEnd::Again(outcome) } else { TaskEnd::Over(outcome) };
+    let finish = Finish { task: task.id, epoch: task.epoch, end };
+    let begun = Instant::now();
+    let mut pause = Duration::from_millis(100);
+    loop {
+        match record.store().finish(vec![finish.clone()]).await {
+            Ok(said) if said == [Finished::Recorded] => return,
+            Ok(_) => {
+                tracing::warn!(task = %task.id, tool = %task.tool, "the result came too late: somebody else has the task by now");
+                return;
+            }
+            Err(error) if begun.elapsed() < PATIENCE => {
+                tracing::warn!(task = %task.id, %error, "the result is not recorded yet");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(10));
+            }
+            Err(error) => {
+                tracing::error!(task = %task.id, %error, "the result could not be recorded");
+                return;
+            }
+        }
+    }
+}
+
+fn may_pass(outcome: &Outcome) -> bool {
+    outcome.error().is_some_and(helve_core::ToolError::is_retryable)
+}
+
+/// Hears how far a task is.
+struct Ear {
+    record: Record,
+    task: CallId,
+}
+
+impl Observer for Ear {
+    fn observe(&self, event: EventData) {
+        if let EventData::ToolProgress { fraction, message, .. } = event {
+            self.record.progress(self.task, Progress { fraction, message });
+        }
+    }
+}
