@@ -23,7 +23,7 @@ fn rules_hold_and_a_call_that_waits_says_so() {
     let shape: Value = serde_json::from_slice(&waiting.stdout).expect("JSON");
     assert_eq!((&shape["status"], &shape["tool"]), (&json!("waiting"), &json!("wipe")));
     assert!(shape["approval_id"].as_str().is_some_and(|id| id.starts_with("appr_")));
-    assert!(stderr(&waiting).contains("--yes"), "{}", stderr(&waiting));
+    assert!(stderr(&waiting).contains("helve approvals approve|deny appr_"), "{}", stderr(&waiting));
     assert_eq!(project.json(&["tools", "call", "wipe", "text=x", "--yes", "--json"])["data"], json!({"text": "x"}));
     let denied = project.json(&["tools", "call", "never", "text=x", "--yes", "--json"]);
     assert_eq!(denied["error"]["details"]["reason"], "policy");

@@ -7,6 +7,7 @@ mod agents;
 mod carried;
 #[path = "../folder.rs"]
 mod folder;
+mod record;
 mod refusals;
 mod scene;
 mod tape;

@@ -17,7 +17,7 @@ use crate::folder::Project;
 pub const KEY: &str = "test-key-0123456789";
 /// A run that takes longer hangs.
 const LONGEST: Duration = Duration::from_secs(20);
-const TYPES: [&str; 15] = [
+const TYPES: [&str; 19] = [
     "run_started",
     "model_requested",
     "text_delta",
@@ -25,7 +25,11 @@ const TYPES: [&str; 15] = [
     "model_responded",
     "tool_requested",
     "tool_start",
+    "tool_progress",
     "tool_complete",
+    "task_accepted",
+    "task_finished",
+    "tools_changed",
     "permission_request",
     "permission_result",
     "strategy_changed",
@@ -94,6 +98,13 @@ impl Scene {
             }
             thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// Lets the leases of dead processes be over, as they are half a minute later.
+    pub fn end_leases(&self) {
+        let file = self.project.folder.path().join(".helve/helve.db");
+        let record = rusqlite::Connection::open(file).expect("a record");
+        record.execute("UPDATE holders SET until = 0", []).expect("leases");
     }
 
     /// What the model was told of the results of its calls, in its last request.
@@ -176,6 +187,12 @@ impl Running {
         while !self.stdout.so_far().contains(text) {
             self.still_in_time();
         }
+    }
+
+    /// Kills it, without a word.
+    pub fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("dead");
     }
 
     /// What Ctrl-C does.

@@ -1,5 +1,7 @@
 //! What can be typed: commands and their options.
 
+pub mod records;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -30,6 +32,9 @@ pub struct Global {
     /// Record what the model says, to be replayed later
     #[arg(long, value_name = "FILE", global = true)]
     pub record: Option<PathBuf>,
+    /// The record: `sqlite:FILE` or `postgres://…`
+    #[arg(long, value_name = "URL", global = true)]
+    pub store: Option<String>,
     /// Print JSON on stdout, for programs
     #[arg(long, global = true)]
     pub json: bool,
@@ -51,6 +56,19 @@ pub enum Command {
     Models(Models),
     /// List, describe, call and check tools
     Tools(Tools),
+    /// List runs, show what happened in one, go on with it
+    Runs(records::Runs),
+    /// List background calls, show, cancel or repeat one
+    Tasks(records::Tasks),
+    /// List questions that wait for a person, and answer them
+    Approvals(records::Approvals),
+    /// Run background calls
+    Worker(records::Worker),
+    /// Copy the record into a new file
+    Backup {
+        /// The file
+        file: PathBuf,
+    },
     /// List tool sets and what is in them
     Sets,
     /// List agents and the tools they may use
@@ -117,8 +135,11 @@ pub enum ModelsCommand {
 #[derive(Args)]
 pub struct Run {
     /// What to answer; `-` reads it from stdin
-    #[arg(required = true, value_name = "PROMPT")]
+    #[arg(required_unless_present = "resume", conflicts_with = "resume", value_name = "PROMPT")]
     pub prompt: Vec<String>,
+    /// Go on with a run that waited, or whose process ended
+    #[arg(long, value_name = "RUN")]
+    pub resume: Option<helve::RunId>,
     /// The agent; left out, the project's own choice, its only agent, or one with all tools
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
@@ -239,6 +260,9 @@ pub struct Call {
     /// Approve the call if it must be confirmed
     #[arg(short, long)]
     pub yes: bool,
+    /// Wait for the end of a background call
+    #[arg(long)]
+    pub wait: bool,
 }
 
 #[derive(Args)]

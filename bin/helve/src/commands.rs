@@ -1,6 +1,8 @@
 //! One file for each command.
 
 pub mod agents;
+pub mod approvals;
+pub mod backup;
 pub mod chat;
 pub mod completions;
 pub mod demo;
@@ -9,10 +11,13 @@ pub mod models;
 pub mod parse;
 pub mod prompt;
 pub mod run;
+pub mod runs;
 pub mod schema;
 pub mod sets;
+pub mod tasks;
 pub mod tools;
 pub mod trust;
+pub mod worker;
 
 use std::fmt::Write;
 

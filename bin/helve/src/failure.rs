@@ -35,6 +35,18 @@ pub struct Failure {
     status: u8,
 }
 
+impl From<helve::StoreError> for Failure {
+    fn from(error: helve::StoreError) -> Self {
+        use helve::StoreError::{Conflict, Lost, NotFound};
+        let kind = match error {
+            NotFound(_) => "not_found",
+            Conflict(_) | Lost => "conflict",
+            _ => "storage",
+        };
+        Self::new(kind, error)
+    }
+}
+
 impl Failure {
     /// The command was understood and could not be done.
     pub fn new(kind: &'static str, message: impl fmt::Display) -> Self {

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve::{Diagnostic, Helve, ProjectReport, Redactor};
+use helve::{Diagnostic, Helve, ProjectReport, Record, Redactor};
 use tokio::runtime::Runtime;
 
+use crate::cli::Global;
 use crate::failure::Failure;
 
 /// How long a listing waits for servers that are slow to answer.
@@ -56,6 +57,12 @@ impl Workspace {
     pub fn settle(&self) {
         let catalogue = self.helve.catalogue();
         let _ = self.block_on(async { tokio::time::timeout(PATIENCE, catalogue.settled()).await });
+    }
+
+    /// The record.
+    pub fn record(&self, global: &Global) -> Result<Record, Failure> {
+        let opened = self.block_on(self.helve.open_record(global.store.as_deref()));
+        opened.map_err(|error| Failure::new("storage", &error).hint(&error.hint))
     }
 
     /// Runs work to its end.

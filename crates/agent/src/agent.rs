@@ -92,6 +92,10 @@ impl Parts {
 }
 
 impl Agent {
+    pub(crate) fn own_record(&self) -> Option<&Record> {
+        self.0.record.as_ref()
+    }
+
     pub(crate) fn parts(&mut self) -> &mut Parts {
         &mut self.0
     }

@@ -71,14 +71,14 @@ impl Contexts {
 
     /// What the contexts must remember, by their names.
     pub(crate) fn save(&self) -> BTreeMap<String, Value> {
-        let saved = |context: &Box<dyn Context>| match guarded(|| Ok(context.save())) {
+        let saved = |context: &dyn Context| match guarded(|| Ok(context.save())) {
             Ok(saved) => Some((context.id().to_owned(), saved?)),
             Err(error) => {
                 tracing::error!(context = context.id(), %error, "a context could not be saved");
                 None
             }
         };
-        self.0.iter().filter_map(saved).collect()
+        self.0.iter().filter_map(|context| saved(&**context)).collect()
     }
 
     /// Gives the contexts back what they saved.

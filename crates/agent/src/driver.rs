@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::calls::{Around, Calls, Ticket};
-use self::log::{Log, SOON};
+use self::log::{ALWAYS, Log, SOON};
 use self::model::Work;
 use crate::agent::Parts;
 use crate::approver::Answered;
@@ -36,7 +36,7 @@ pub(crate) struct Driver<'a> {
     effects: Vec<Effect>,
     spare: Vec<Effect>,
     /// Calls that begin when what led to them is recorded.
-    starting: Vec<ToolCall>,
+    starting: Vec<(ToolCall, Ticket)>,
     log: Option<Log>,
     outbox: Option<Outbox>,
     calls: Calls,
@@ -236,8 +236,7 @@ impl<'a> Driver<'a> {
             for effect in effects.drain(..) {
                 match effect {
                     Effect::AskModel => self.ask = true,
-                    Effect::StartCall(call) if self.log.is_some() => self.starting.push(call),
-                    Effect::StartCall(call) => self.calls.start(&self.around, call, Ticket::Plain),
+                    Effect::StartCall(call) => self.start(call, Ticket::Plain),
                     Effect::CancelCalls => self.around.cx.cancelled().cancel(),
                     Effect::AskPerson(question) => self.ask_person(*question),
                     Effect::Emit(event) => self.emit(event),
@@ -250,12 +249,12 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Records what happened before the calls that follow from it begin.
+    /// Records what happened before the calls that follow from it begin, and before people are asked.
     async fn record(&mut self) -> Result<(), AgentError> {
-        if !self.starting.is_empty() {
+        if !self.starting.is_empty() || self.log.as_ref().is_some_and(Log::asks) {
             self.commit(RunState::Running).await?;
-            for call in std::mem::take(&mut self.starting) {
-                self.calls.start(&self.around, call, Ticket::Plain);
+            for (call, ticket) in std::mem::take(&mut self.starting) {
+                self.calls.start(&self.around, call, ticket);
             }
         }
         Ok(())
@@ -284,12 +283,12 @@ impl<'a> Driver<'a> {
     }
 
     fn ask_person(&mut self, question: Question) {
-        self.record_question(&question);
         let allowed =
             self.around.toolkit.get(&question.call.tool).is_some_and(|entry| self.parts.conversation.allowed.contains(&entry.digest()));
         if allowed {
-            return self.answer(question, Answered::Approve, "always");
+            return self.answer(question, Answered::Approve, ALWAYS);
         }
+        self.record_question(&question);
         match &self.parts.approver {
             Some(approver) => {
                 let approver = approver.clone();
@@ -330,7 +329,15 @@ impl<'a> Driver<'a> {
         }
         self.paused = false;
         self.handle(Input::Answered { approval: question.id, decision, by });
-        self.calls.start(&self.around, question.call, ticket);
+        self.start(question.call, ticket);
+    }
+
+    /// Starts a call; where the run is recorded, only after that it begins is recorded.
+    fn start(&mut self, call: ToolCall, ticket: Ticket) {
+        match self.log {
+            Some(_) => self.starting.push((call, ticket)),
+            None => self.calls.start(&self.around, call, ticket),
+        }
     }
 }
 

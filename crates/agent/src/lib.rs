@@ -25,5 +25,6 @@ pub use options::{AgentOptions, OutputStrategy, RunLimits};
 pub use probe::{Probed, probe};
 pub use run::{Answer, Effect, Input, Run, RunSettings, ToolFacts};
 pub use scripted::ScriptedModel;
+pub use stored::cancel_run;
 pub use strategy::Strategy;
 pub use stream::RunStream;

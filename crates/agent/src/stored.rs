@@ -1,15 +1,16 @@
 //! Runs that are recorded: where, and how one goes on that another process began.
 
-use helve_core::store::{Approval, TakenRun};
+use helve_core::store::{Approval, RunCommit, RunState, TakenRun};
 use helve_core::{RunId, StoreError};
 use helve_tools::Record;
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
 use crate::conversation::Conversation;
 use crate::driver::{Driver, Taken};
 use crate::error::AgentError;
-use crate::run::{Answer, Run};
+use crate::run::{Answer, Effect, Input, Run};
 use crate::stream::{Outbox, RunStream};
 
 impl Agent {
@@ -19,6 +20,12 @@ impl Agent {
         self.parts().executor.use_record(record.clone());
         self.parts().record = Some(record);
         self
+    }
+
+    /// Where its runs are recorded.
+    #[must_use]
+    pub fn record(&self) -> Option<&Record> {
+        self.own_record()
     }
 
     /// Goes on with a recorded run that nobody drives: one that waited for people, or whose process ended.
@@ -73,4 +80,51 @@ impl Agent {
 
 fn no_record() -> AgentError {
     AgentError::InvalidOptions("this agent keeps no record".into())
+}
+
+/// Cancels a recorded run. Where a process drives it, that one is told and the state is `running`; else it ends here, and every
+/// call in it is answered.
+///
+/// # Errors
+/// Where there is none, or the record cannot be used.
+pub async fn cancel_run(record: &Record, id: RunId) -> Result<RunState, StoreError> {
+    let store = record.store();
+    let stored = store.cancel_run(id).await?;
+    if stored.state.is_over() {
+        return Ok(stored.state);
+    }
+    record.begin().await?;
+    let taken = match store.take_run(id, record.holder()).await {
+        Ok(taken) => taken,
+        Err(StoreError::Conflict(_)) => return Ok(RunState::Running),
+        Err(error) => return Err(error),
+    };
+    let conversation = store.conversation(stored.conversation_id).await?;
+    let conversation = conversation.ok_or_else(|| StoreError::NotFound(format!("conversation {}", stored.conversation_id)))?;
+    let snapshot = taken.snapshot.ok_or_else(|| StoreError::Damaged(format!("nothing says how run {id} goes on")))?;
+    let run = Run::restore(snapshot, conversation.messages).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let mut run = run.watched(true);
+    let mut effects = Vec::new();
+    run.handle(Input::Cancel, &mut effects);
+    let emitted = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Emit(data) => Some((Timestamp::now(), data)),
+        _ => None,
+    });
+    let commit = RunCommit {
+        run: id,
+        epoch: taken.record.epoch,
+        begin: None,
+        state: RunState::Cancelled,
+        snapshot: None,
+        events: emitted.collect(),
+        messages: run.messages().get(conversation.said..).unwrap_or_default().to_vec(),
+        said: conversation.said,
+        asked: Vec::new(),
+        heard: Vec::new(),
+        allowed: conversation.allowed,
+        usage: conversation.usage,
+        contexts: conversation.contexts,
+    };
+    store.commit_run(commit).await?;
+    Ok(RunState::Cancelled)
 }

@@ -12,7 +12,7 @@ const LENGTH: usize = 26;
 
 /// A text that is not an id of the wanted kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a {prefix} id; one looks like `{prefix}_` and {LENGTH} letters and digits")]
+#[error("`{text}` is no id of this kind; one looks like `{prefix}_` and {LENGTH} letters and digits")]
 pub struct IdError {
     text: String,
     prefix: &'static str,

@@ -36,6 +36,7 @@ pub use event::{EndOfRun, Event, EventData, Observer, RunError};
 pub use futures_util::future::BoxFuture;
 pub use helve_macros::tool;
 pub use ids::{ApprovalId, CallId, ConversationId, HolderId, IdError, RunId};
+pub use jiff::Timestamp;
 pub use layer::{Layer, Next};
 pub use message::{Kept, Message, MessageBody, Part, SaidCall, Written, wire_id};
 pub use model::{
@@ -51,6 +52,7 @@ pub use secret::{RedactedPieces, Redactor};
 pub use source::{ListSource, Scope, SourceId, SourceState, ToolList, ToolSource};
 pub use spec::{Origin, SpecError, ToolKind, ToolSpec};
 pub use store::{Store, StoreError};
+pub use tokio_util::sync::CancellationToken;
 pub use tool::{DynTool, IntoTool, Tool, ToolResult};
 
 /// What the code that [`macro@tool`] writes stands on. Not for people.

@@ -212,7 +212,8 @@ pub fn is_secret_variable(name: &str) -> bool {
 }
 
 /// The password in an address such as `postgres://user:password@host`.
-fn password_in_url(text: &str) -> Option<String> {
+#[must_use]
+pub fn password_in_url(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
     let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
     user.split_once(':').map(|(_, password)| password.to_owned())

@@ -11,6 +11,7 @@ mod run;
 mod task;
 pub mod transact;
 
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -160,6 +161,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Forgets runs, tasks and answered questions that ended before so long. Says how many.
     fn prune(&self, age: Duration) -> Stored<'_, usize>;
+    /// Copies the record into a file, while it is used.
+    fn backup<'a>(&'a self, file: &'a Path) -> Stored<'a, ()> {
+        let _ = file;
+        Box::pin(std::future::ready(Err(StoreError::Conflict("this record is copied with the tools of its database".to_owned()))))
+    }
     /// A number that grows when something changed. A hint: whoever waits also looks from time to time.
     fn changes(&self) -> watch::Receiver<u64>;
 }

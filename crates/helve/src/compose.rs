@@ -8,6 +8,8 @@ mod load;
 mod model;
 #[cfg(feature = "project")]
 mod project;
+#[cfg(feature = "store")]
+mod record;
 #[cfg(feature = "project")]
 mod resolve;
 
@@ -25,6 +27,8 @@ pub use helve_project::{Diagnostic, Runnable, Severity, StateError, StateFolder,
 pub use self::model::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]
 pub use self::project::{ProjectReport, file_schemas};
+#[cfg(feature = "store")]
+pub use self::record::NoRecord;
 #[cfg(feature = "project")]
 pub use self::resolve::ProjectAgent;
 

@@ -25,6 +25,8 @@
 mod compose;
 
 pub use compose::Helve;
+#[cfg(feature = "store")]
+pub use compose::NoRecord;
 #[cfg(feature = "models")]
 pub use compose::models;
 #[cfg(all(feature = "project", feature = "models"))]

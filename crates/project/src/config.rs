@@ -40,7 +40,8 @@ impl HelveFile {
     /// The keys and tokens that stand in it.
     pub fn secrets(&self) -> impl Iterator<Item = SecretString> {
         let keys = self.models.values().filter_map(|model| model.api_key.clone());
-        keys.chain(self.devices.iter().filter_map(|device| device.token.clone()))
+        let password = self.store.as_deref().and_then(helve_core::secret::password_in_url).map(Into::into);
+        keys.chain(self.devices.iter().filter_map(|device| device.token.clone())).chain(password)
     }
 }
 

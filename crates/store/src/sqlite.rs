@@ -237,6 +237,11 @@ impl Store for SqliteStore {
         self.change(move |rows| rows.prune(age))
     }
 
+    fn backup<'a>(&'a self, file: &'a Path) -> Stored<'a, ()> {
+        let file = file.to_owned();
+        self.read(move |rows| rows.copy_to(&file))
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }

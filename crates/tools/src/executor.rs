@@ -186,17 +186,18 @@ impl Executor {
         self.0.record.get()
     }
 
-    /// Accepts background calls into this record from now on, unless there is one.
+    /// Accepts background calls into this record from now on, unless there is one. Gives the one that is used.
+    #[expect(clippy::must_use_candidate, reason = "which one it is matters to few")]
     pub fn use_record(&self, record: Record) -> &Record {
         self.0.record.get_or_init(|| record)
     }
 
     /// A call that was permitted before, checked again: what a person or an older process wrote may not fit any more.
-    pub(crate) fn prepare(&self, entry: &Arc<Entry>, mut call: ToolCall) -> Result<Prepared, Outcome> {
+    pub(crate) fn prepare(&self, entry: &Arc<Entry>, mut call: ToolCall) -> Result<Prepared, Box<Outcome>> {
         let begun = Instant::now();
         match validate::validate(entry, &mut call, self.0.trace.redactor()) {
             Ok(()) => Ok(Prepared { call, entry: entry.clone(), begun }),
-            Err(error) => Err(self.0.trace.finish(&call, entry, Err(error), begun)),
+            Err(error) => Err(Box::new(self.0.trace.finish(&call, entry, Err(error), begun))),
         }
     }
 

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Claim, Finish, Finished, Progress, Recovered, Task, TaskEnd};
-use helve_core::{CallContext, CallId, Digest, EventData, Observer, Outcome, StoreError};
+use helve_core::store::{Claim, Finish, Finished, Progress, Recovered, Task, TaskEnd, interrupted};
+use helve_core::{CallContext, CallId, Digest, ErrorKind, EventData, Observer, Outcome, StoreError};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::catalogue::{Catalogue, Entry, View};
+use crate::catalogue::{Catalogue, Entry, Snapshot, View};
 use crate::executor::Executor;
 use crate::record::Record;
 
@@ -29,16 +29,32 @@ pub struct Worker {
     concurrency: usize,
     running: JoinSet<()>,
     recovered: Option<Instant>,
+    tools: Option<Tools>,
+}
+
+/// The tools of a snapshot by their definitions.
+struct Tools {
+    snapshot: Snapshot,
+    entries: HashMap<Digest, Arc<Entry>>,
+    known: Vec<Digest>,
+}
+
+impl Tools {
+    fn of(snapshot: Snapshot) -> Self {
+        let entries: HashMap<_, _> = snapshot.iter().map(|entry| (entry.digest(), entry.clone())).collect();
+        Self { known: entries.keys().copied().collect(), entries, snapshot }
+    }
 }
 
 impl Worker {
     /// A worker that runs so many calls at once.
     #[must_use]
     pub fn new(record: Record, executor: Executor, catalogue: Catalogue, concurrency: usize) -> Self {
-        Self { record, executor, catalogue, concurrency: concurrency.max(1), running: JoinSet::new(), recovered: None }
+        Self { record, executor, catalogue, concurrency: concurrency.max(1), running: JoinSet::new(), recovered: None, tools: None }
     }
 
-    /// Works until it is stopped. Calls that are under way are told to stop, and go back to the queue where they may.
+    /// Works until it is stopped. Calls that are under way are told to stop; they go back to the queue where they may run twice,
+    /// and are interrupted where they may not.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut changes = self.record.store().changes();
         loop {
@@ -48,11 +64,7 @@ impl Worker {
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(_) = self.running.join_next() => {}
-                changed = changes.changed() => {
-                    if changed.is_err() {
-                        tokio::time::sleep(LOOK).await;
-                    }
-                }
+                Ok(()) = changes.changed() => {}
                 () = tokio::time::sleep(LOOK) => {}
             }
         }
@@ -84,15 +96,17 @@ impl Worker {
         if free == 0 || stop.is_cancelled() {
             return Ok(0);
         }
-        let tools: HashMap<Digest, Arc<Entry>> =
-            self.catalogue.snapshot(&View::default()).iter().map(|entry| (entry.digest(), entry.clone())).collect();
-        let known: Vec<Digest> = tools.keys().copied().collect();
-        let claim = Claim { holder: self.record.holder(), limit: free, tools: Some(&known) };
+        let snapshot = self.catalogue.snapshot(&View::default());
+        if !self.tools.as_ref().is_some_and(|tools| tools.snapshot.is_same(&snapshot)) {
+            self.tools = Some(Tools::of(snapshot));
+        }
+        let Some(tools) = &self.tools else { return Ok(0) };
+        let claim = Claim { holder: self.record.holder(), limit: free, tools: Some(&tools.known) };
         let tasks = self.record.store().claim(claim).await?;
         let count = tasks.len();
         for task in tasks {
-            if let Some(entry) = tools.get(&task.definition) {
-                self.running.spawn(work(self.record.clone(), self.executor.clone(), entry.clone(), task, stop.child_token()));
+            if let Some(entry) = tools.entries.get(&task.definition) {
+                self.running.spawn(work(self.record.clone(), self.executor.clone(), entry.clone(), task, stop.clone()));
             }
         }
         Ok(count)
@@ -113,14 +127,22 @@ impl Worker {
 
 /// Runs one task and records what came of it.
 async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task, stop: CancellationToken) {
-    let _hold = record.hold_task(task.id, stop.clone());
+    // Cancelled by someone, or stopped because the worker ends: not the same.
+    let cancel = stop.child_token();
+    let _hold = record.hold_task(task.id, cancel.clone());
     let observer = Arc::new(Ear { record: record.clone(), task: task.id });
-    let cx = CallContext::new(task.caller.clone()).with_cancel(stop).with_observer(observer);
+    let cx = CallContext::new(task.caller.clone()).with_cancel(cancel).with_observer(observer);
     let outcome = match executor.prepare(&entry, task.call.clone()) {
         Ok(prepared) => executor.attempt(prepared, &cx).await,
-        Err(outcome) => outcome,
+        Err(outcome) => *outcome,
     };
-    let end = if may_pass(&outcome) && task.idempotent { TaskEnd::Again(outcome) } else { TaskEnd::Over(outcome) };
+    let is = |kind: ErrorKind| outcome.error().is_some_and(|error| error.kind() == kind);
+    let end = match (stop.is_cancelled() && is(ErrorKind::Cancelled), task.idempotent) {
+        (true, true) => TaskEnd::Untouched,
+        (true, false) => TaskEnd::Over(Outcome::failed(task.id, task.tool.clone(), interrupted())),
+        (false, true) if may_pass(&outcome) => TaskEnd::Again(outcome),
+        _ => TaskEnd::Over(outcome),
+    };
     let finish = Finish { task: task.id, epoch: task.epoch, end };
     let begun = Instant::now();
     let mut pause = Duration::from_millis(100);

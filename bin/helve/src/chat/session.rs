@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use helve::{Agent, AgentError, Answer, Answered, ChosenModel, EndOfRun, EventData, ModelChoice, ProjectAgent, printable};
+use helve::{Agent, AgentError, Answer, Answered, ChosenModel, EndOfRun, EventData, ModelChoice, ProjectAgent, RunId, printable};
 use serde_json::json;
 
 use super::approver::{Always, TerminalApprover};
@@ -34,6 +34,15 @@ pub struct Session {
     pub told: bool,
 }
 
+/// What is to be answered.
+#[derive(Clone, Copy)]
+pub enum Asked<'a> {
+    /// A request.
+    Now(&'a str),
+    /// A run that waited, or whose process ended.
+    Before(RunId),
+}
+
 /// How a session is set up.
 pub struct Setup<'a> {
     pub global: &'a Global,
@@ -57,7 +66,9 @@ impl Session {
         if let Some(because) = &chosen.because {
             terminal::note(&styled(FAINT, &printable::escape_line(&format!("model: {because}"))));
         }
-        let mut agent = helve.agent(file.as_ref(), chosen.model.clone());
+        let record = helve.open_record(setup.global.store.as_deref()).await;
+        let record = record.map_err(|error| Failure::new("storage", &error).hint(&error.hint))?;
+        let mut agent = helve.agent(file.as_ref(), chosen.model.clone()).with_record(record);
         if let Some(strategy) = chosen.strategy {
             agent = agent.with_strategy(strategy);
         }
@@ -79,6 +90,15 @@ impl Session {
         Self { agent, chosen: None, file: None, told: false }
     }
 
+    /// Lets go of what this process holds of the record.
+    pub async fn close(&self) {
+        if let Some(record) = self.agent.record()
+            && let Err(error) = record.close().await
+        {
+            tracing::debug!(%error, "the record was not told that this process ends");
+        }
+    }
+
     /// Remembers how calls were carried.
     pub fn learn(&self, workspace: &Workspace) {
         if let Some(chosen) = &self.chosen {
@@ -86,11 +106,14 @@ impl Session {
         }
     }
 
-    /// Answers one request, and shows what happens. Ctrl-C cancels it.
-    pub async fn answer(&mut self, input: &str, show: &mut Show, json: bool) -> Result<Answer, AgentError> {
+    /// Answers one request or goes on with a run, and shows what happens. Ctrl-C cancels it.
+    pub async fn answer(&mut self, asked: Asked<'_>, show: &mut Show, json: bool) -> Result<Answer, AgentError> {
         use futures_util::StreamExt;
         self.told = false;
-        let mut stream = self.agent.run_stream(input).await?;
+        let mut stream = match asked {
+            Asked::Now(input) => self.agent.run_stream(input).await?,
+            Asked::Before(run) => self.agent.resume_run_stream(run).await?,
+        };
         let cancel = stream.canceller();
         let mut guard = Guard::new(terminal::redactor());
         let mut ticks = tokio::time::interval(TICK);
@@ -123,9 +146,10 @@ impl Session {
             Ok(_) => Ok(ExitCode::SUCCESS),
             Err(AgentError::Waiting(paused)) => {
                 for question in &paused.questions {
-                    terminal::note(&format!("waiting: {} must be approved ({})", question.tool, question.id));
+                    let tool = printable::escape_line(&question.tool);
+                    terminal::note(&format!("waiting: {tool} must be approved: helve approvals approve|deny {}", question.id));
                 }
-                terminal::note("Run it at a terminal to be asked, or with `--approve yes`.");
+                terminal::note(&format!("Then go on with: helve run --resume {}", paused.run.id()));
                 Ok(ExitCode::from(3))
             }
             Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use helve::{AgentError, Conversation, EndOfRun, StateFolder, printable, suggest};
+use helve::{AgentError, CancellationToken, EndOfRun, StateFolder, printable, suggest};
 use serde_json::json;
 
 use crate::chat::editor::{Editor, Input};
-use crate::chat::session::{self, Session, Setup};
+use crate::chat::session::{self, Asked, Session, Setup};
 use crate::chat::show::Show;
 use crate::chat::slash;
 use crate::chat::spinner::Spinner;
@@ -17,10 +18,10 @@ use crate::failure::Failure;
 use crate::terminal::{self, FAINT, GOOD, STRONG, styled};
 use crate::workspace::Workspace;
 
-/// The last conversation in each folder.
-const LAST: &str = "conversations.json";
-/// How many folders are remembered.
-const REMEMBERED: usize = 50;
+/// How many background calls run at once.
+const AT_ONCE: usize = 4;
+/// How long they may take to stop when the person leaves.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
 
 /// Talks until the person leaves.
 pub fn run(chat: &cli::Chat, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
@@ -33,10 +34,14 @@ pub fn run(chat: &cli::Chat, global: &Global, workspace: &Workspace) -> Result<E
     workspace.block_on(async {
         let mut talk = Talk { session: Session::open(&setup).await?, setup, show: Show::new(spinner.clone()) };
         if chat.r#continue {
-            talk.go_on()?;
+            talk.go_on().await?;
         }
         talk.greet();
-        talk.talk(&editor).await
+        let working = talk.work();
+        let ended = talk.talk(&editor).await;
+        working.end().await;
+        talk.session.close().await;
+        ended
     })
 }
 
@@ -47,7 +52,30 @@ struct Talk<'a> {
     show: Show,
 }
 
+/// Background calls that run while the person talks.
+struct Working {
+    stop: CancellationToken,
+    work: tokio::task::JoinHandle<()>,
+}
+
+impl Working {
+    async fn end(self) {
+        self.stop.cancel();
+        // What does not stop in time goes back to the queue with this process's lease.
+        let _ = tokio::time::timeout(LAST_MOMENT, self.work).await;
+    }
+}
+
 impl Talk<'_> {
+    /// Runs background calls, as long as the conversation goes on.
+    fn work(&self) -> Working {
+        let helve = self.setup.workspace.helve();
+        let stop = CancellationToken::new();
+        let record = self.session.agent.record().cloned().unwrap_or_else(helve::Record::in_memory);
+        let worker = helve::Worker::new(record, helve.executor().clone(), helve.catalogue().clone(), AT_ONCE);
+        Working { work: tokio::spawn(worker.run(stop.clone())), stop }
+    }
+
     fn greet(&self) {
         let info = self.session.agent.model().info();
         let agent = self.session.file.as_ref().map(|agent| format!("{} with ", agent.file.name)).unwrap_or_default();
@@ -88,9 +116,8 @@ impl Talk<'_> {
     /// Answers one line; says how to leave where nobody is there to approve what it needs.
     async fn say(&mut self, line: &str) -> Option<ExitCode> {
         let json = self.setup.global.json;
-        let ended = self.session.answer(line, &mut self.show, json).await;
+        let ended = self.session.answer(Asked::Now(line), &mut self.show, json).await;
         self.session.learn(self.setup.workspace);
-        self.keep();
         match ended {
             Ok(_) => None,
             Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {
@@ -149,6 +176,7 @@ impl Talk<'_> {
         let global = Global {
             model: model.map(ToOwned::to_owned).or_else(|| self.setup.global.model.clone()),
             record: self.setup.global.record.clone(),
+            store: self.setup.global.store.clone(),
             folder: self.setup.global.folder.clone(),
             ..*self.setup.global
         };
@@ -179,41 +207,15 @@ impl Talk<'_> {
         Ok(())
     }
 
-    fn folder(&self) -> String {
-        self.setup.workspace.helve().project().map(|report| report.root.display().to_string()).unwrap_or_default()
-    }
-
-    /// Keeps the conversation, so that `--continue` finds it.
-    fn keep(&self) {
-        let Ok(state) = StateFolder::of_user() else { return };
-        let keep = || -> Result<(), helve::StateError> {
-            let _lock = state.lock()?;
-            let mut all = kept(&state);
-            all.retain(|(folder, _)| *folder != self.folder());
-            all.push((self.folder(), self.session.agent.conversation().clone()));
-            let excess = all.len().saturating_sub(REMEMBERED);
-            all.drain(..excess);
-            state.write(LAST, &serde_json::to_string(&all).unwrap_or_default())
+    /// Goes on with the last conversation of this record.
+    async fn go_on(&mut self) -> Result<(), Failure> {
+        let record = self.setup.workspace.helve().open_record(self.setup.global.store.as_deref()).await;
+        let record = record.map_err(|error| Failure::new("storage", &error).hint(&error.hint))?;
+        let Some(last) = record.store().conversations(1).await?.pop() else {
+            return Err(Failure::new("not_found", "there is no conversation to go on with").hint("begin one: `helve chat`"));
         };
-        if let Err(error) = keep() {
-            tracing::warn!(%error, "the conversation is not kept");
-        }
-    }
-
-    /// Goes on with the last conversation in this folder.
-    fn go_on(&mut self) -> Result<(), Failure> {
-        let state = StateFolder::of_user().map_err(|error| Failure::new("failed", error))?;
-        let last = kept(&state).into_iter().rev().find(|(folder, _)| *folder == self.folder());
-        let Some((_, conversation)) = last else {
-            return Err(Failure::new("not_found", "there is no conversation in this folder to go on with").hint("begin one: `helve chat`"));
-        };
-        terminal::note(&styled(FAINT, &format!("going on after {} messages", conversation.messages.len())));
-        self.session.agent.set_conversation(conversation);
+        self.session.agent.open_conversation(last.id).await.map_err(|error| Failure::new(error.kind(), error))?;
+        terminal::note(&styled(FAINT, &format!("going on after {} messages", last.said)));
         Ok(())
     }
-}
-
-fn kept(state: &StateFolder) -> Vec<(String, Conversation)> {
-    let text = state.read(LAST).ok().flatten().unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
 }

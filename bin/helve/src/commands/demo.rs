@@ -36,7 +36,7 @@ pub fn run(global: &Global, redactor: &Redactor) -> Result<ExitCode, Failure> {
         let helve = Helve::with_options(helve::ExecutorOptions { redactor: redactor.clone(), ..helve::ExecutorOptions::default() });
         let mut session = Session::of(helve.agent(None, recording));
         let mut show = Show::new(Spinner::new());
-        let ended = session.answer(REQUEST, &mut show, global.json).await;
+        let ended = session.answer(crate::chat::session::Asked::Now(REQUEST), &mut show, global.json).await;
         let code = session.ended(ended)?;
         if !global.json {
             terminal::note(&styled(

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use crate::chat::editor::Editor;
-use crate::chat::session::{Session, Setup};
+use helve::{RunId, StoreError};
+
+use crate::chat::session::{Asked, Session, Setup};
 use crate::chat::show::Show;
 use crate::chat::spinner::Spinner;
 use crate::cli::{self, Approve, Global};
@@ -18,18 +20,31 @@ const MAX_INPUT: u64 = 16 << 20;
 
 /// Answers one request.
 pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    let input = input(&run.prompt)?;
+    let input = if run.resume.is_some() { String::new() } else { input(&run.prompt)? };
     super::show_errors(workspace);
+    let of_run = run.resume.map(|id| agent_of(id, global, workspace)).transpose()?.flatten();
     let spinner = Spinner::new();
     let editor = (run.approve == Approve::Ask && terminal::can_ask() && !global.json).then(|| Arc::new(Mutex::new(Editor::new(None, &[]))));
-    let setup = Setup { global, workspace, agent: run.agent.as_deref(), approve: run.approve, editor, spinner: &spinner };
+    let setup =
+        Setup { global, workspace, agent: run.agent.as_deref().or(of_run.as_deref()), approve: run.approve, editor, spinner: &spinner };
     workspace.block_on(async {
         let mut session = Session::open(&setup).await?;
         let mut show = Show::new(spinner.clone());
-        let ended = session.answer(&input, &mut show, global.json).await;
+        let asked = run.resume.map_or(Asked::Now(&input), Asked::Before);
+        let ended = session.answer(asked, &mut show, global.json).await;
         session.learn(workspace);
+        session.close().await;
         session.ended(ended)
     })
+}
+
+/// The agent of a recorded run, where a file describes it.
+fn agent_of(id: RunId, global: &Global, workspace: &Workspace) -> Result<Option<String>, Failure> {
+    let record = workspace.record(global)?;
+    let run = workspace.block_on(record.store().run(id))?.ok_or_else(|| StoreError::NotFound(format!("run {id}")))?;
+    let known = workspace.helve().project().unwrap_or_default();
+    let described = |name: &str| known.agents.iter().any(|agent| agent.file.name == name);
+    Ok(run.agent.as_deref().filter(|name| described(name)).map(ToOwned::to_owned))
 }
 
 /// What is asked: the words of the command line, or stdin.

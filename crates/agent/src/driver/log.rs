@@ -17,6 +17,8 @@ use crate::approver::Answered;
 use crate::error::AgentError;
 use crate::run::{Input, Run};
 
+/// Who answers for a tool that was allowed for the whole conversation.
+pub(super) const ALWAYS: &str = "always";
 /// How long an event waits for others that are recorded with it.
 pub(super) const SOON: Duration = Duration::from_millis(50);
 /// So much of the request is shown in lists.
@@ -61,14 +63,19 @@ impl Log {
         Self { record, epoch, begin: None, events: Vec::new(), asked: Vec::new(), heard: Vec::new(), said, told, _hold: hold }
     }
 
+    /// Whether people are asked something that is not written down.
+    pub(super) fn asks(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
     /// Whether something waits to be told.
     pub(super) fn waits(&self) -> bool {
         !self.events.is_empty()
     }
 
     pub(super) fn add(&mut self, data: EventData) {
-        // Whoever answers and whoever accepts tasks adds these in a transaction of their own.
-        if !matches!(data, EventData::PermissionResult { .. } | EventData::TaskAccepted { .. }) {
+        // Whoever answers a question adds that in the same transaction; what was allowed before is answered by nobody.
+        if !matches!(&data, EventData::PermissionResult { by, .. } if by != ALWAYS) {
             self.events.push((Timestamp::now(), data));
         }
     }

@@ -51,7 +51,7 @@ impl Run {
         let id = outcome.call_id;
         let told = match self.settings.language {
             helve_dialect::Language::Chinese => format!("[后台调用 {id}（`{tool}`）已结束，结果如下]\n{text}"),
-            _ => format!("[the background call {id} (`{tool}`) has ended; its result:]\n{text}"),
+            helve_dialect::Language::English => format!("[the background call {id} (`{tool}`) has ended; its result:]\n{text}"),
         };
         self.messages.push(Arc::new(Message::user(told)));
     }

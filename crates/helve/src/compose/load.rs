@@ -2,7 +2,7 @@
 //!
 //! A broken file costs only itself.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use helve_command::CommandDefinition;
@@ -36,6 +36,8 @@ pub(super) struct Loaded {
     /// Files beside the project's own that decide what runs.
     pub(super) scripts: Vec<PathBuf>,
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// Whether the folder has any file of a project.
+    pub(super) is_project: bool,
 }
 
 /// Reads all files of a project.
@@ -43,7 +45,7 @@ pub(super) fn load(folder: &Path, fetch: &Fetch, redactor: &Redactor) -> std::io
     let Folder { root, files, diagnostics } = discover(folder)?;
     // Before the files are read: a change in between is then seen as one.
     let seen = Fingerprint::of(&root);
-    let mut loaded = Loaded { root, seen, diagnostics, ..Loaded::default() };
+    let mut loaded = Loaded { root, seen, diagnostics, is_project: !files.is_empty(), ..Loaded::default() };
     for (kind, path) in &files {
         let file = match ProjectFile::open(&loaded.root, path) {
             Ok(file) => file,
@@ -71,6 +73,7 @@ impl Loaded {
                 redactor.add_written(self.config.secrets());
                 self.rules_to_trust(&file);
                 self.models_to_trust(&file);
+                self.record_to_trust(&file);
                 self.config_file = Some(file);
             }
             Kind::Command => {
@@ -175,6 +178,20 @@ impl Loaded {
         let what = format!("sends what is said to {}{key}", address(url));
         let digest = Digest::of([file.text().as_bytes()]);
         self.runnables.push(Runnable { name: format!("model {name}"), what, file: file.path().to_string(), digest });
+    }
+
+    /// A record outside of the folder gets all that is said, so it is part of what a person must trust.
+    fn record_to_trust(&mut self, file: &ProjectFile) {
+        let Some(store) = &self.config.store else { return };
+        let own = store
+            .strip_prefix("sqlite:")
+            .map(Path::new)
+            .filter(|path| path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)));
+        if own.is_none() {
+            let what = format!("keeps what is said in {}", address(store));
+            let digest = Digest::of([store.as_bytes()]);
+            self.runnables.push(Runnable { name: "record".into(), what, file: file.path().to_string(), digest });
+        }
     }
 
     /// Rules are part of what a person must trust: until then they only tighten.

@@ -62,6 +62,10 @@ pub struct ProjectReport {
     pub models: Arc<BTreeMap<String, ModelEntry>>,
     /// Whether there are settings that cannot be read.
     pub settings_are_broken: bool,
+    /// Where the record is, if the settings say so.
+    pub store: Option<Arc<str>>,
+    /// Whether the folder describes anything.
+    pub is_project: bool,
     /// How much of a result a model is told.
     pub result_bytes: Option<u64>,
     /// What is wrong.
@@ -200,6 +204,8 @@ impl Helve {
             model: loaded.config.model.as_deref().map(Arc::from),
             models: Arc::new(loaded.config.models.clone()),
             settings_are_broken: loaded.config_is_broken,
+            store: loaded.config.store.as_deref().map(Into::into),
+            is_project: loaded.is_project,
             result_bytes: loaded.config.limits.result_bytes,
             diagnostics,
             runnables,

@@ -1,5 +1,6 @@
 //! Rows in SQLite. What is looked for has columns; everything else is one JSON text.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,6 +127,17 @@ impl<'a> SqliteRows<'a> {
     pub(super) fn body(&self, digest: Digest) -> Row<Option<Vec<u8>>> {
         let found = self.0.query_row("SELECT bytes FROM bodies WHERE digest = ?1", [digest.to_string()], |row| row.get(0)).optional();
         found.map_err(|error| engine(&error))
+    }
+
+    /// Writes a copy of everything into a new file.
+    pub(super) fn copy_to(&self, file: &Path) -> Row<()> {
+        if file.exists() {
+            return Err(StoreError::Conflict(format!("{} is there already", file.display())));
+        }
+        let name = file.to_str().ok_or_else(|| StoreError::Conflict(format!("the name {} cannot be used", file.display())))?;
+        self.execute("VACUUM INTO ?1", [name])?;
+        super::schema::private(file);
+        Ok(())
     }
 
     pub(super) fn prune(&self, age: Duration) -> Row<usize> {

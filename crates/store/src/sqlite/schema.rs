@@ -87,12 +87,15 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<Result<(), StoreErro
 }
 
 /// What is recorded is nobody else's business.
-fn private(file: &Path) {
+pub(super) fn private(file: &Path) {
     #[cfg(unix)]
     for ending in ["", "-wal", "-shm"] {
         use std::os::unix::fs::PermissionsExt;
         let mut name = file.as_os_str().to_owned();
         name.push(ending);
+        if !Path::new(&name).exists() {
+            continue;
+        }
         // It is there without this too; others on the machine could read it then.
         if let Err(error) = std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o600)) {
             tracing::debug!(%error, file = %Path::new(&name).display(), "the record's permissions stay as they are");

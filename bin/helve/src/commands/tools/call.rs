@@ -3,7 +3,11 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use helve::{Admission, CallContext, Diagnostic, ErrorKind, Helve, Outcome, Prepared, Question, Status, ToolCall, printable};
+use helve::store::{Approval, ApprovalState};
+use helve::{
+    Admission, CallContext, CancellationToken, Denial, Diagnostic, ErrorKind, Helve, Mode, Outcome, Prepared, Question, Record, Status,
+    ToolCall, ToolError, Worker, printable,
+};
 
 use super::{approve, arguments};
 use crate::cli::{Call, Global};
@@ -35,17 +39,30 @@ pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<Exi
             .cloned()
             .collect::<Vec<_>>(),
     );
-    let outcome = workspace.block_on(settle(call, command.yes, workspace.helve()));
+    let entry = workspace.helve().catalogue().get(&command.name);
+    if entry.is_some_and(|entry| entry.spec().rules().mode == Mode::Background) {
+        workspace.record(global)?;
+    }
+    let mut outcome = match workspace.block_on(settle(call, command.yes, workspace.helve())) {
+        Ok(outcome) => outcome,
+        Err(question) => ask_later(*question, global, workspace)?,
+    };
+    if command.wait && !matches!(outcome.status, Status::Done(_)) {
+        let record = workspace.record(global)?;
+        outcome = workspace.block_on(wait(&outcome, &record, workspace.helve()))?;
+        workspace.block_on(record.close())?;
+    }
     Ok(show(&outcome, global))
 }
 
-async fn settle(call: ToolCall, yes: bool, helve: &Helve) -> Outcome {
+/// Runs the call, or gives the question back that nobody is here to answer.
+async fn settle(call: ToolCall, yes: bool, helve: &Helve) -> Result<Outcome, Box<Question>> {
     let toolkit = helve.toolkit();
     let (cx, executor) = (CallContext::default(), helve.executor());
     let mut grant = None;
     let mut asked = call;
     loop {
-        return match executor.admit(&toolkit, asked, &cx, grant.take()).await {
+        return Ok(match executor.admit(&toolkit, asked, &cx, grant.take()).await {
             Admission::Ready(prepared) => attempt(prepared, &cx, helve).await,
             Admission::Answered(outcome) | Admission::Accepted(outcome) => outcome,
             Admission::Waiting(question) if yes => {
@@ -58,17 +75,50 @@ async fn settle(call: ToolCall, yes: bool, helve: &Helve) -> Outcome {
                 asked = question.call;
                 continue;
             }
-            Admission::Waiting(question) => waiting(&question),
-        };
+            Admission::Waiting(question) => return Err(Box::new(question)),
+        });
     }
 }
 
-fn waiting(question: &Question) -> Outcome {
-    terminal::error(
-        "the call must be approved and there is no terminal to ask on",
-        Some("call it again with --yes to approve it; this question is not kept"),
-    );
-    Outcome { call_id: question.call.id, tool: question.tool.clone(), status: Status::Waiting(question.id), duration: Duration::ZERO }
+/// Keeps a question that nobody is here to answer.
+fn ask_later(question: Question, global: &Global, workspace: &Workspace) -> Result<Outcome, Failure> {
+    let (id, call_id, tool) = (question.id, question.call.id, question.tool.clone());
+    let entry = workspace.helve().catalogue().get(&tool);
+    let entry = entry.ok_or_else(|| Failure::new("unknown_tool", format_args!("`{tool}` is gone")))?;
+    let approval = Approval::new(question, entry.digest(), entry.spec().rules().idempotent);
+    let record = workspace.record(global)?;
+    workspace.block_on(record.store().ask(approval))?;
+    terminal::note(&styled(FAINT, &format!("nobody is here to ask; answer with: helve approvals approve|deny {id}")));
+    Ok(Outcome { call_id, tool, status: Status::Waiting(id), duration: Duration::ZERO })
+}
+
+/// Waits for the end of a call that was put off, and works on it where nobody else does.
+async fn wait(outcome: &Outcome, record: &Record, helve: &Helve) -> Result<Outcome, Failure> {
+    let stop = CancellationToken::new();
+    let _end = stop.clone().drop_guard();
+    let worker = Worker::new(record.clone(), helve.executor().clone(), helve.catalogue().clone(), 1);
+    let mut work = std::pin::pin!(worker.run(stop));
+    let mut changes = record.store().changes();
+    loop {
+        if let Some(task) = record.store().task(outcome.call_id).await?
+            && let Some(outcome) = task.outcome
+        {
+            return Ok(outcome);
+        }
+        if let Status::Waiting(id) = outcome.status
+            && let Some(approval) = record.store().approval(id).await?
+            && matches!(approval.state, ApprovalState::Denied | ApprovalState::Expired)
+        {
+            let reason = if approval.state == ApprovalState::Denied { Denial::Denied } else { Denial::Expired };
+            let error = ToolError::denied(reason, format!("the call was {}", approval.state.name()));
+            return Ok(Outcome::failed(outcome.call_id, outcome.tool.clone(), error));
+        }
+        tokio::select! {
+            () = &mut work => {}
+            _ = changes.changed() => {}
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+        }
+    }
 }
 
 /// Runs the call, shows that it still runs after a second, and cancels it on Ctrl-C.

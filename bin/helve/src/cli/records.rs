@@ -1,0 +1,122 @@
+//! What can be typed about the record: runs, tasks and approvals.
+
+use clap::{Args, Subcommand};
+use helve::{ApprovalId, CallId, RunId};
+
+#[derive(Args)]
+pub struct Runs {
+    #[command(subcommand)]
+    pub command: Option<RunsCommand>,
+}
+
+#[derive(Subcommand)]
+pub enum RunsCommand {
+    /// List runs, newest first (the default)
+    List {
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
+    /// Show what happened in a run
+    Show {
+        /// The run
+        id: RunId,
+    },
+    /// Go on with a run that waited, or whose process ended
+    Resume {
+        /// The run
+        id: RunId,
+    },
+    /// Stop a run; every call that was announced is answered
+    Cancel {
+        /// The run
+        id: RunId,
+    },
+    /// Forget runs, tasks and answered questions that ended long ago
+    Prune {
+        /// How long ago, such as `30d`
+        #[arg(long, value_name = "TIME", default_value = "30d")]
+        older_than: humantime::Duration,
+    },
+}
+
+#[derive(Args)]
+pub struct Tasks {
+    #[command(subcommand)]
+    pub command: Option<TasksCommand>,
+}
+
+#[derive(Subcommand)]
+pub enum TasksCommand {
+    /// List background calls, newest first (the default)
+    List {
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
+    /// Show one, with its arguments and what came of it
+    Show {
+        /// The task
+        id: CallId,
+    },
+    /// Cancel one that waits or runs
+    Cancel {
+        /// The task
+        id: CallId,
+    },
+    /// Try one again that ended badly, as a new task
+    Retry {
+        /// The task
+        id: CallId,
+    },
+}
+
+#[derive(Args)]
+pub struct Approvals {
+    #[command(subcommand)]
+    pub command: Option<ApprovalsCommand>,
+}
+
+#[derive(Subcommand)]
+pub enum ApprovalsCommand {
+    /// List open questions (the default)
+    List {
+        /// Also those that were answered
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show one, with the exact arguments
+    Show {
+        /// The question
+        id: ApprovalId,
+    },
+    /// Let a call run
+    Approve {
+        /// The question
+        id: ApprovalId,
+        /// Do not ask again for this tool in this conversation
+        #[arg(long)]
+        always: bool,
+        /// Run it with these arguments instead, one JSON object
+        #[arg(long, value_name = "JSON")]
+        arguments: Option<String>,
+    },
+    /// Do not let it run
+    Deny {
+        /// The question
+        id: ApprovalId,
+        /// A word to the model
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+}
+
+#[derive(Args)]
+pub struct Worker {
+    /// End when nothing is left to do
+    #[arg(long)]
+    pub until_empty: bool,
+    /// Run so many calls at once
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub concurrency: usize,
+}

@@ -1,0 +1,148 @@
+//! `helve approvals`: questions that wait for a person, and their answers.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use helve::store::{Answering, Approval, Reply};
+use helve::{ApprovalId, Decision, StoreError, printable};
+use serde_json::{Value, json};
+
+use super::runs::when;
+use crate::cli::Global;
+use crate::cli::records::{Approvals, ApprovalsCommand};
+use crate::failure::Failure;
+use crate::table::{Cell, Table};
+use crate::terminal::{self, CAREFUL, FAINT, STRONG, styled};
+use crate::workspace::Workspace;
+
+/// So many are listed.
+const LISTED: usize = 200;
+
+/// Lists, shows and answers questions.
+pub fn run(command: &Approvals, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+    let record = workspace.record(global)?;
+    let store = record.store();
+    match &command.command {
+        None => list(&workspace.block_on(store.approvals(None, true, LISTED))?, global),
+        Some(ApprovalsCommand::List { all }) => list(&workspace.block_on(store.approvals(None, !all, LISTED))?, global),
+        Some(ApprovalsCommand::Show { id }) => {
+            let found = workspace.block_on(store.approval(*id))?.ok_or_else(|| StoreError::NotFound(format!("approval {id}")))?;
+            if global.json { terminal::json(describe(&found)) } else { show(&found) }
+        }
+        Some(ApprovalsCommand::Approve { id, always, arguments }) => {
+            let arguments = arguments.as_deref().map(read).transpose()?;
+            return answer(*id, Reply { always: *always, arguments, ..reply(Decision::Approve) }, global, workspace);
+        }
+        Some(ApprovalsCommand::Deny { id, reason }) => {
+            return answer(*id, Reply { reason: reason.clone(), ..reply(Decision::Deny) }, global, workspace);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn reply(decision: Decision) -> Reply {
+    let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|name| !name.is_empty());
+    Reply { decision, by: by.map_or_else(|| Arc::from("user"), Into::into), reason: None, always: false, arguments: None }
+}
+
+fn read(text: &str) -> Result<Value, Failure> {
+    let value: Value = serde_json::from_str(text).map_err(|error| Failure::usage(format_args!("the arguments are not JSON: {error}")))?;
+    if value.is_object() { Ok(value) } else { Err(Failure::usage("the arguments must be a JSON object")) }
+}
+
+fn answer(id: ApprovalId, reply: Reply, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+    let record = workspace.record(global)?;
+    // What a person writes instead must fit the tool before it counts as an answer.
+    if let (Some(arguments), Some(asked)) = (&reply.arguments, workspace.block_on(record.store().approval(id))?) {
+        workspace.settle();
+        let entry = workspace.helve().catalogue().get(&asked.question.tool);
+        let mut arguments = arguments.clone();
+        if let Some(Err(problems)) = entry.map(|entry| entry.spec().input().fit(&mut arguments)) {
+            let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            return Err(
+                Failure::new("invalid_parameters", listed.join("; ")).hint(format_args!("helve tools show {}", asked.question.tool))
+            );
+        }
+    }
+    match workspace.block_on(record.store().answer(id, reply))? {
+        Answering::Won(approval) => {
+            if global.json {
+                terminal::json(json!({"approval": describe(&approval)}));
+                return Ok(ExitCode::SUCCESS);
+            }
+            terminal::print(&format!("{} {}", approval.question.tool, approval.state.name()));
+            let next = match (approval.question.caller.run, approval.state.name()) {
+                (Some(run), _) => Some(format!("go on with the run: helve runs resume {run}")),
+                (None, "approved") => Some("a server runs it now, or: helve worker --until-empty".to_owned()),
+                _ => None,
+            };
+            if let Some(next) = next {
+                terminal::note(&styled(FAINT, &next));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Answering::TooLate(approval) => {
+            let by = approval.reply.as_ref().map(|reply| format!(" by {}", printable::escape_line(&reply.by))).unwrap_or_default();
+            Err(Failure::new("conflict", format_args!("approval {id} is {} already{by}", approval.state.name())))
+        }
+        Answering::Unknown => Err(StoreError::NotFound(format!("approval {id}")).into()),
+    }
+}
+
+/// A question as programs see it.
+pub fn describe(approval: &Approval) -> Value {
+    let question = &approval.question;
+    json!({
+        "id": question.id,
+        "call_id": question.call.id,
+        "tool": question.tool,
+        "arguments": question.call.arguments,
+        "digest": question.digest,
+        "reason": question.reason,
+        "state": approval.state,
+        "agent": question.caller.agent,
+        "run_id": question.caller.run,
+        "conversation_id": question.caller.conversation,
+        "parent_run_id": approval.parent_run,
+        "asked_at": question.asked_at,
+        "expires_at": question.expires_at,
+        "answered_at": approval.answered_at,
+        "answer": approval.reply,
+    })
+}
+
+fn list(approvals: &[Approval], global: &Global) {
+    if global.json {
+        terminal::json(json!({"approvals": approvals.iter().map(describe).collect::<Vec<_>>()}));
+        return;
+    }
+    if approvals.is_empty() {
+        terminal::note("Nobody is asked anything.");
+        return;
+    }
+    let mut table = Table::new(&["APPROVAL", "STATE", "TOOL", "WHEN", "ARGUMENTS"]);
+    for approval in approvals {
+        let question = &approval.question;
+        table.row(vec![
+            Cell::new(&question.id.to_string(), STRONG),
+            Cell::new(approval.state.name(), CAREFUL),
+            Cell::from(&*question.tool),
+            Cell::from(when(question.asked_at).as_str()),
+            Cell::from(question.call.arguments.to_string().as_str()),
+        ]);
+    }
+    table.print();
+    terminal::note(&styled(FAINT, "helve approvals show|approve|deny ID"));
+}
+
+fn show(approval: &Approval) {
+    let question = &approval.question;
+    terminal::print(&format!("{} {}", styled(STRONG, &question.id.to_string()), styled(CAREFUL, approval.state.name())));
+    let arguments = serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
+    terminal::print(&format!("{} {}", printable::escape_line(&question.tool), printable::escape(&arguments)));
+    terminal::print(&styled(FAINT, &printable::escape_line(&question.reason)));
+    terminal::print(&styled(FAINT, &format!("asked {}", when(question.asked_at))));
+    if let Some(reply) = &approval.reply {
+        terminal::print(&styled(FAINT, &printable::escape_line(&format!("answered by {}", reply.by))));
+    }
+}

@@ -1,0 +1,138 @@
+//! `helve tasks`: background calls and what came of them.
+
+use std::process::ExitCode;
+
+use helve::store::{Cancelling, Task, TaskFilter, TaskState};
+use helve::{CallId, Store, StoreError, printable};
+use serde_json::{Value, json};
+
+use super::runs::when;
+use crate::cli::Global;
+use crate::cli::records::{Tasks, TasksCommand};
+use crate::failure::Failure;
+use crate::table::{Cell, Table};
+use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG, styled};
+use crate::workspace::Workspace;
+
+/// Lists, shows, cancels and repeats tasks.
+pub fn run(command: &Tasks, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+    let record = workspace.record(global)?;
+    let store = record.store();
+    match &command.command {
+        None => list(&workspace.block_on(store.tasks(filter(20)))?, global),
+        Some(TasksCommand::List { limit }) => list(&workspace.block_on(store.tasks(filter(*limit)))?, global),
+        Some(TasksCommand::Show { id }) => show(&find(&**store, *id, workspace)?, global),
+        Some(TasksCommand::Cancel { id }) => {
+            let words = match workspace.block_on(store.cancel_task(*id))? {
+                Cancelling::Done => "cancelled".to_owned(),
+                Cancelling::Told => "its worker is told to stop".to_owned(),
+                Cancelling::TooLate(state) => {
+                    return Err(Failure::new("conflict", format_args!("task {id} is over: {}", state.name())));
+                }
+            };
+            say(&find(&**store, *id, workspace)?, &words, global);
+        }
+        Some(TasksCommand::Retry { id }) => {
+            let again = workspace.block_on(store.retry_task(*id))?;
+            say(&again, &format!("queued again as {}", again.id), global);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn filter(limit: usize) -> TaskFilter {
+    TaskFilter { limit, ..TaskFilter::default() }
+}
+
+fn find(store: &dyn Store, id: CallId, workspace: &Workspace) -> Result<Task, Failure> {
+    workspace.block_on(store.task(id))?.ok_or_else(|| StoreError::NotFound(format!("task {id}")).into())
+}
+
+fn say(task: &Task, words: &str, global: &Global) {
+    if global.json { terminal::json(json!({"task": describe(task)})) } else { terminal::print(words) }
+}
+
+/// A task as programs see it.
+pub fn describe(task: &Task) -> Value {
+    json!({
+        "id": task.id,
+        "tool": task.tool,
+        "state": task.state,
+        "arguments": task.call.arguments,
+        "attempts": task.attempts,
+        "max_attempts": task.max_attempts,
+        "priority": task.priority,
+        "progress": task.progress,
+        "outcome": task.outcome,
+        "run_id": task.caller.run,
+        "conversation_id": task.caller.conversation,
+        "agent": task.caller.agent,
+        "retry_of": task.retry_of,
+        "created": task.created,
+        "due": task.due,
+        "updated": task.updated,
+    })
+}
+
+fn list(tasks: &[Task], global: &Global) {
+    if global.json {
+        terminal::json(json!({"tasks": tasks.iter().map(describe).collect::<Vec<_>>()}));
+        return;
+    }
+    if tasks.is_empty() {
+        terminal::note("There are no tasks. Calls of tools with `mode: background` become tasks.");
+        return;
+    }
+    let mut table = Table::new(&["TASK", "STATE", "TOOL", "TRIES", "WHEN", "RESULT"]);
+    for task in tasks {
+        let result = match (&task.outcome, &task.progress) {
+            (Some(outcome), _) => outcome.text().into_owned(),
+            (None, Some(progress)) => progress.message.clone(),
+            (None, None) => String::new(),
+        };
+        table.row(vec![
+            Cell::new(&task.id.to_string(), STRONG),
+            Cell::new(task.state.name(), style(task.state)),
+            Cell::from(&*task.tool),
+            Cell::from(task.attempts.to_string().as_str()),
+            Cell::from(when(task.created).as_str()),
+            Cell::from(result.as_str()),
+        ]);
+    }
+    table.print();
+    if tasks.iter().any(|task| task.state == TaskState::Queued) {
+        terminal::note(&styled(FAINT, "`helve worker --until-empty` runs what is queued."));
+    }
+}
+
+fn style(state: TaskState) -> anstyle::Style {
+    match state {
+        TaskState::Done => GOOD,
+        TaskState::Failed | TaskState::Dead => BAD,
+        TaskState::Queued => CAREFUL,
+        TaskState::Running | TaskState::Cancelled => FAINT,
+    }
+}
+
+fn show(task: &Task, global: &Global) {
+    if global.json {
+        terminal::json(describe(task));
+        return;
+    }
+    let line =
+        |name: &str, value: &str| terminal::print(&format!("{} {}", styled(FAINT, &format!("{name:<10}")), printable::escape(value)));
+    terminal::print(&format!("{} {}", styled(STRONG, &task.id.to_string()), styled(style(task.state), task.state.name())));
+    line("tool", &task.tool);
+    line("arguments", &task.call.arguments.to_string());
+    line("tries", &format!("{} of {}", task.attempts, task.max_attempts));
+    line("accepted", &when(task.created));
+    if let Some(run) = task.caller.run {
+        line("run", &run.to_string());
+    }
+    if let Some(progress) = &task.progress {
+        line("progress", &progress.message);
+    }
+    if let Some(outcome) = &task.outcome {
+        line("result", &outcome.text());
+    }
+}

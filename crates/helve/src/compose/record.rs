@@ -1,0 +1,170 @@
+//! Where the record is: what a person wrote, what the project says, the project's own folder, or the user's.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use helve_core::{Store, StoreError};
+use helve_store::SqliteStore;
+use helve_tools::Record;
+
+use super::Helve;
+
+/// Where a project keeps what belongs to this machine only.
+#[cfg(feature = "project")]
+const FOLDER: &str = ".helve";
+const FILE: &str = "helve.db";
+
+/// Why there is no record, and what to do.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct NoRecord {
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl NoRecord {
+    fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: hint.into() }
+    }
+}
+
+/// A record's address.
+#[derive(Debug, PartialEq)]
+enum Place {
+    File(PathBuf),
+    Server(String),
+}
+
+impl Place {
+    fn read(url: &str, base: &Path) -> Result<Self, NoRecord> {
+        if let Some(file) = url.strip_prefix("sqlite:") {
+            let file = file.strip_prefix("//").unwrap_or(file);
+            if file.trim().is_empty() {
+                return Err(NoRecord::new(format!("`{url}` names no file"), "write `sqlite:FILE`, such as `sqlite:.helve/helve.db`"));
+            }
+            return Ok(Self::File(base.join(file)));
+        }
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Ok(Self::Server(url.to_owned()));
+        }
+        Err(NoRecord::new("the record's address cannot be understood", "write `sqlite:FILE` or `postgres://…`"))
+    }
+}
+
+impl Helve {
+    /// Opens the record, and lets background calls be accepted into it.
+    ///
+    /// # Errors
+    /// Where it cannot be used; says what to do.
+    pub async fn open_record(&self, url: Option<&str>) -> Result<Record, NoRecord> {
+        if let Some(record) = self.executor.record() {
+            return Ok(record.clone());
+        }
+        let place = self.place(url)?;
+        let store = open(&place).await.map_err(|error| unusable(&place, &error))?;
+        Ok(self.executor.use_record(Record::new(store)).clone())
+    }
+
+    #[cfg(not(feature = "project"))]
+    fn place(&self, url: Option<&str>) -> Result<Place, NoRecord> {
+        let url = url.ok_or_else(|| NoRecord::new("nobody says where the record is", "name it, such as `sqlite:helve.db`"))?;
+        Place::read(url, Path::new("."))
+    }
+
+    #[cfg(feature = "project")]
+    fn place(&self, url: Option<&str>) -> Result<Place, NoRecord> {
+        let of_environment = std::env::var("HELVE_STORE").ok().filter(|url| !url.trim().is_empty());
+        if let Some(url) = url.map(str::to_owned).or(of_environment) {
+            return Place::read(&url, Path::new("."));
+        }
+        let report = self.project().unwrap_or_default();
+        if let Some(url) = &report.store {
+            let place = Place::read(url, &report.root)?;
+            // A stranger's folder must not choose where all that is said goes.
+            if !is_inside(&place, &report.root) && !report.trust.is_some_and(super::Trust::allows) {
+                let message = "this folder wants its record outside of itself, and nobody trusts the folder yet";
+                return Err(NoRecord::new(message, "look at what it does with `helve trust`, or name a record with --store"));
+            }
+            return Ok(place);
+        }
+        match self.state() {
+            _ if report.is_project => Ok(Place::File(own_folder(&report.root)?.join(FILE))),
+            Some(state) => Ok(Place::File(state.path(FILE))),
+            None => Err(NoRecord::new("there is no place for the record", "name one with --store, such as `sqlite:helve.db`")),
+        }
+    }
+}
+
+#[expect(clippy::unused_async, reason = "a server is reached over the network")]
+async fn open(place: &Place) -> Result<Arc<dyn Store>, StoreError> {
+    match place {
+        Place::File(file) => Ok(Arc::new(SqliteStore::open(file)?)),
+        Place::Server(_) => Err(StoreError::Version("PostgreSQL is not supported yet".to_owned())),
+    }
+}
+
+fn unusable(place: &Place, error: &StoreError) -> NoRecord {
+    let hint = match (place, error) {
+        (_, StoreError::Version(_)) => "use the Helve that wrote it, or name another record with --store",
+        (Place::File(_), StoreError::Damaged(_)) => "put the file aside, or restore a copy that `helve backup` made",
+        (Place::File(_), _) => "see that its folder can be written, or name another record with --store",
+        (Place::Server(_), _) => "see that the server can be reached",
+    };
+    NoRecord::new(error.to_string(), hint)
+}
+
+/// Whether a record stays in a folder.
+#[cfg(feature = "project")]
+fn is_inside(place: &Place, root: &Path) -> bool {
+    let Place::File(file) = place else { return false };
+    let plain = !file.components().any(|part| matches!(part, std::path::Component::ParentDir));
+    // A link in the folder could lead anywhere.
+    let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
+    plain && file.starts_with(root) && folder.is_none_or(|folder| folder.starts_with(root))
+}
+
+/// The project's folder for this machine, which no version control takes.
+#[cfg(feature = "project")]
+fn own_folder(root: &Path) -> Result<PathBuf, NoRecord> {
+    let folder = root.join(FOLDER);
+    let made = std::fs::create_dir_all(&folder).and_then(|()| {
+        let ignore = folder.join(".gitignore");
+        if ignore.exists() { Ok(()) } else { std::fs::write(ignore, "*\n") }
+    });
+    made.map_err(|error| {
+        NoRecord::new(format!("{} cannot be used: {error}", folder.display()), "name another place with --store, such as `sqlite:helve.db`")
+    })?;
+    Ok(folder)
+}
+
+#[cfg(all(test, feature = "project"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_files_or_servers() {
+        let base = Path::new("/project");
+        let file = |name: &str| Place::File(base.join(name));
+        assert_eq!(Place::read("sqlite:.helve/x.db", base).ok(), Some(file(".helve/x.db")));
+        assert_eq!(Place::read("sqlite:///tmp/x.db", base).ok(), Some(Place::File("/tmp/x.db".into())));
+        assert!(matches!(Place::read("postgres://db/x", base), Ok(Place::Server(_))));
+        for wrong in ["", "sqlite:", "mysql://x", "helve.db"] {
+            let error = Place::read(wrong, base).expect_err(wrong);
+            assert!(error.hint.contains("sqlite:"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_strangers_record_stays_in_its_folder() {
+        let root = Path::new("/project");
+        for inside in ["/project/.helve/helve.db", "/project/x.db"] {
+            assert!(is_inside(&Place::File(inside.into()), root), "{inside}");
+        }
+        for outside in ["/elsewhere/x.db", "/project/../x.db", "/projects/x.db"] {
+            assert!(!is_inside(&Place::File(outside.into()), root), "{outside}");
+        }
+        assert!(!is_inside(&Place::Server("postgres://db/x".into()), root));
+    }
+}

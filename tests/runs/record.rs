@@ -1,0 +1,196 @@
+//! Runs that are recorded, through the binary: waited for, killed, resumed, cancelled, and background calls.
+
+use std::process::Command;
+
+use helve_testkit::{Reply, Request, Script};
+use serde_json::{Value, json};
+
+use crate::scene::{NAP, Scene};
+
+/// Writes down each time it runs.
+const PAY: (&str, &str) = (
+    "tools/builtin/pay.yaml",
+    "name: pay\ndescription: Pays.\npermission: confirm\ncommand: [sh, -c, \"cat; echo paid >> paid.log\"]\nparameters: [{name: amount, type: integer}]\n",
+);
+/// Runs later.
+const LATER: (&str, &str) = (
+    "tools/builtin/later.yaml",
+    "name: later\ndescription: Runs later.\nmode: background\nidempotent: true\ncommand: [sh, -c, \"echo made later\"]\n",
+);
+
+impl Scene {
+    fn helve(&self, arguments: &[&str]) -> (Option<i32>, Value, String) {
+        let output = self.command(&[arguments, &["--json"]].concat()).output().expect("helve runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{stderr}"));
+        (output.status.code(), value, stderr)
+    }
+
+    fn paid(&self) -> usize {
+        std::fs::read_to_string(self.project.folder.path().join("paid.log")).unwrap_or_default().lines().count()
+    }
+
+    fn only<'a>(&self, list: &'a Value, name: &str) -> &'a Value {
+        let rows = list[name].as_array().unwrap_or_else(|| panic!("{list}"));
+        assert_eq!(rows.len(), 1, "{list}");
+        &rows[0]
+    }
+}
+
+fn answers_results() -> Script {
+    Script::from_fn(|request: &Request| {
+        let told = format!("{:?}", request.turns);
+        if told.contains("Result") {
+            Reply::text("all done")
+        } else {
+            Reply::calls([("pay", json!({"amount": 5})), ("pay", json!({"amount": 7}))])
+        }
+    })
+}
+
+#[test]
+fn a_run_waits_is_answered_elsewhere_and_goes_on() {
+    let scene = Scene::new(answers_results()).with(PAY.0, PAY.1);
+    let waiting = scene.events(&["pay"]);
+    assert_eq!((waiting.code, waiting.end().0.as_str()), (Some(3), "run_waiting"), "{}", waiting.stderr);
+    let (_, list, _) = scene.helve(&["approvals"]);
+    let asked = list["approvals"].as_array().expect("a list");
+    assert_eq!(asked.len(), 2, "{list}");
+    for (place, question) in asked.iter().enumerate() {
+        assert_eq!((&question["tool"], &question["state"]), (&json!("pay"), &json!("pending")));
+        let id = question["id"].as_str().expect("an id");
+        assert!(question["digest"].is_string() && question["call_id"].is_string() && question["run_id"].is_string(), "{question}");
+        let answer: &[&str] = if place == 0 { &["approvals", "approve", id] } else { &["approvals", "deny", id, "--reason", "too much"] };
+        assert_eq!(scene.helve(answer).0, Some(0));
+        let (code, again, _) = scene.helve(&["approvals", "approve", id]);
+        assert_eq!((code, again["error"]["kind"].as_str()), (Some(1), Some("conflict")), "one answer wins");
+    }
+    assert_eq!(scene.paid(), 0, "nothing runs before the run goes on");
+    let (_, runs, _) = scene.helve(&["runs"]);
+    let run = scene.only(&runs, "runs");
+    assert_eq!(run["state"], "ready");
+    let id = run["id"].as_str().expect("an id");
+    let resumed = scene.run(&["--resume", id]);
+    assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "all done\n"), "{}", resumed.stderr);
+    assert_eq!(scene.paid(), 1, "the denied call never runs");
+    assert!(scene.told().iter().any(|text| text.contains("too much")), "{:?}", scene.told());
+    let (_, shown, _) = scene.helve(&["runs", "show", id]);
+    assert_eq!(shown["run"]["state"], "done");
+    let events = shown["events"].as_array().expect("events");
+    let numbers: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
+    let (code, again, _) = scene.helve(&["run", "--resume", id]);
+    assert_eq!((code, again["error"]["kind"].as_str()), (Some(1), Some("storage")), "it is over: {again}");
+}
+
+/// A tool that must not run twice is interrupted when its process is killed, and the model is told.
+#[test]
+fn a_killed_run_is_resumed_and_nothing_runs_twice() {
+    let script = Script::from_fn(|request: &Request| match format!("{:?}", request.turns).contains("Result") {
+        true => Reply::text("I see"),
+        false => Reply::calls([("nap", json!({}))]),
+    });
+    let scene = Scene::new(script).with(NAP.0, NAP.1);
+    let mut running = scene.start(&["--json", "--approve", "yes", "sleep"], "");
+    running.wait_for("\"tool_requested\"");
+    let nap = scene.nap();
+    running.kill();
+    let _ = Command::new("kill").args(["-9", &nap]).status();
+    let (_, runs, _) = scene.helve(&["runs"]);
+    let id = scene.only(&runs, "runs")["id"].as_str().expect("an id").to_owned();
+    // The lease of the dead process is over only after a while; nobody may take the run before.
+    let (code, early, _) = scene.helve(&["run", "--resume", &id]);
+    assert_eq!((code, early["error"]["kind"].as_str()), (Some(1), Some("storage")), "{early}");
+    scene.end_leases();
+    let resumed = scene.run(&["--resume", &id]);
+    assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "I see\n"), "{}", resumed.stderr);
+    assert!(scene.told().iter().any(|text| text.contains("interrupted")), "{:?}", scene.told());
+    let (_, shown, _) = scene.helve(&["runs", "show", &id]);
+    let of = |kind: &str| shown["events"].as_array().expect("events").iter().filter(|event| event["type"] == kind).count();
+    assert_eq!((of("tool_requested"), of("tool_complete"), of("run_finished")), (1, 1, 1), "{shown}");
+}
+
+#[test]
+fn background_calls_are_accepted_run_by_a_worker_and_told_later() {
+    let script = Script::from_fn(|request: &Request| match format!("{:?}", request.turns) {
+        told if told.contains("made later") => Reply::text("it is made"),
+        told if told.contains("in the background as task") => Reply::text("it will be made"),
+        _ => Reply::calls([("later", json!({}))]),
+    });
+    let scene = Scene::new(script).with(LATER.0, LATER.1);
+    let first = scene.events(&["--approve", "yes", "make it"]);
+    assert_eq!((first.code, first.end().1.as_str()), (Some(0), "it will be made"), "{}", first.stderr);
+    assert_eq!(first.data("task_accepted").len(), 1, "{:?}", first.events);
+    let (_, tasks, _) = scene.helve(&["tasks"]);
+    let task = scene.only(&tasks, "tasks");
+    assert_eq!((&task["state"], &task["tool"]), (&json!("queued"), &json!("later")));
+    let (code, worked, stderr) = scene.helve(&["worker", "--until-empty"]);
+    assert_eq!((code, &worked["tasks_run"]), (Some(0), &json!(1)), "{stderr}");
+    let id = task["id"].as_str().expect("an id");
+    let (_, task, _) = scene.helve(&["tasks", "show", id]);
+    assert_eq!((&task["state"], &task["outcome"]["success"]), (&json!("done"), &json!(true)), "{task}");
+    let (code, error, _) = scene.helve(&["tasks", "cancel", id]);
+    assert_eq!((code, error["error"]["kind"].as_str()), (Some(1), Some("conflict")));
+}
+
+#[test]
+fn a_waiting_run_can_be_cancelled_and_its_questions_are_over() {
+    let scene = Scene::new(answers_results()).with(PAY.0, PAY.1);
+    assert_eq!(scene.run(&["pay"]).code, Some(3));
+    let (_, runs, _) = scene.helve(&["runs"]);
+    let id = scene.only(&runs, "runs")["id"].as_str().expect("an id").to_owned();
+    let (code, cancelled, _) = scene.helve(&["runs", "cancel", &id]);
+    assert_eq!((code, &cancelled["run"]["state"]), (Some(0), &json!("cancelled")));
+    assert_eq!(scene.helve(&["approvals"]).1, json!({"approvals": []}));
+    let (_, shown, _) = scene.helve(&["runs", "show", &id]);
+    let of = |kind: &str| shown["events"].as_array().expect("events").iter().filter(|event| event["type"] == kind).count();
+    assert_eq!((of("tool_requested"), of("tool_complete"), of("run_finished")), (2, 2, 1), "every call is answered: {shown}");
+    assert_eq!(scene.paid(), 0);
+}
+
+#[test]
+fn a_call_that_nobody_can_approve_now_is_kept_and_run_by_a_worker() {
+    let scene = Scene::new(Reply::text("hi")).with(PAY.0, PAY.1);
+    let (code, waiting, _) = scene.helve(&["tools", "call", "pay", "amount=3"]);
+    assert_eq!((code, &waiting["status"]), (Some(3), &json!("waiting")));
+    let id = waiting["approval_id"].as_str().expect("an id");
+    let (code, error, _) = scene.helve(&["approvals", "approve", id, "--arguments", "{\"amount\": \"much\"}"]);
+    assert_eq!((code, error["error"]["kind"].as_str()), (Some(1), Some("invalid_parameters")), "what a person writes is checked too");
+    assert_eq!(scene.helve(&["approvals", "approve", id, "--arguments", "{\"amount\": 4}"]).0, Some(0));
+    assert_eq!((scene.helve(&["worker", "--until-empty"]).1, scene.paid()), (json!({"tasks_run": 1}), 1));
+    let (_, task, _) = scene.helve(&["tasks", "show", waiting["call_id"].as_str().expect("an id")]);
+    assert_eq!((&task["state"], &task["arguments"]), (&json!("done"), &json!({"amount": 4})), "{task}");
+}
+
+#[test]
+fn a_copy_of_the_record_is_a_record() {
+    let scene = Scene::new(Reply::text("hi"));
+    assert_eq!(scene.run(&["hello"]).code, Some(0));
+    let copy = scene.project.state.path().join("copy.db");
+    let name = copy.to_str().expect("a name");
+    assert_eq!(scene.helve(&["backup", name]).0, Some(0));
+    let (code, error, _) = scene.helve(&["backup", name]);
+    assert_eq!((code, error["error"]["kind"].as_str()), (Some(1), Some("conflict")), "nothing is written over");
+    let store = format!("sqlite:{name}");
+    assert_eq!(scene.helve(&["--store", &store, "runs"]).1, scene.helve(&["runs"]).1);
+}
+
+#[test]
+fn a_record_that_cannot_be_used_says_so() {
+    let scene = Scene::new(Reply::text("hi"));
+    scene
+        .project
+        .write("notes.txt", b"this is no database at all, only a text that is long enough to be read as one: ".repeat(40).as_slice());
+    let notes = format!("sqlite:{}", scene.project.folder.path().join("notes.txt").display());
+    for (store, kind) in [(notes.as_str(), "damaged"), ("sqlite:/proc/none/x.db", "cannot be used"), ("mysql://x", "understood")] {
+        let (code, error, _) = scene.helve(&["--store", store, "runs"]);
+        assert_eq!((code, error["error"]["kind"].as_str()), (Some(1), Some("storage")), "{store}: {error}");
+        assert!(error["error"]["message"].as_str().is_some_and(|message| message.contains(kind)), "{store}: {error}");
+        assert!(error["error"]["details"]["hint"].is_string(), "{store}: {error}");
+    }
+    let untrusted = Scene::new(Reply::text("hi"));
+    untrusted.project.write("helve.yaml", b"store: sqlite:/tmp/of-a-stranger.db\n");
+    let (_, error, _) = untrusted.helve(&["runs"]);
+    assert!(error["error"]["message"].as_str().is_some_and(|message| message.contains("trusts")), "{error}");
+}
