@@ -30,12 +30,12 @@ impl Scene {
     fn paid(&self) -> usize {
         std::fs::read_to_string(self.project.folder.path().join("paid.log")).unwrap_or_default().lines().count()
     }
+}
 
-    fn only<'a>(&self, list: &'a Value, name: &str) -> &'a Value {
-        let rows = list[name].as_array().unwrap_or_else(|| panic!("{list}"));
-        assert_eq!(rows.len(), 1, "{list}");
-        &rows[0]
-    }
+fn only<'a>(list: &'a Value, name: &str) -> &'a Value {
+    let rows = list[name].as_array().unwrap_or_else(|| panic!("{list}"));
+    assert_eq!(rows.len(), 1, "{list}");
+    &rows[0]
 }
 
 fn answers_results() -> Script {
@@ -68,7 +68,7 @@ fn a_run_waits_is_answered_elsewhere_and_goes_on() {
     }
     assert_eq!(scene.paid(), 0, "nothing runs before the run goes on");
     let (_, runs, _) = scene.helve(&["runs"]);
-    let run = scene.only(&runs, "runs");
+    let run = only(&runs, "runs");
     assert_eq!(run["state"], "ready");
     let id = run["id"].as_str().expect("an id");
     let resumed = scene.run(&["--resume", id]);
@@ -87,9 +87,8 @@ fn a_run_waits_is_answered_elsewhere_and_goes_on() {
 /// A tool that must not run twice is interrupted when its process is killed, and the model is told.
 #[test]
 fn a_killed_run_is_resumed_and_nothing_runs_twice() {
-    let script = Script::from_fn(|request: &Request| match format!("{:?}", request.turns).contains("Result") {
-        true => Reply::text("I see"),
-        false => Reply::calls([("nap", json!({}))]),
+    let script = Script::from_fn(|request: &Request| {
+        if format!("{:?}", request.turns).contains("Result") { Reply::text("I see") } else { Reply::calls([("nap", json!({}))]) }
     });
     let scene = Scene::new(script).with(NAP.0, NAP.1);
     let mut running = scene.start(&["--json", "--approve", "yes", "sleep"], "");
@@ -98,7 +97,7 @@ fn a_killed_run_is_resumed_and_nothing_runs_twice() {
     running.kill();
     let _ = Command::new("kill").args(["-9", &nap]).status();
     let (_, runs, _) = scene.helve(&["runs"]);
-    let id = scene.only(&runs, "runs")["id"].as_str().expect("an id").to_owned();
+    let id = only(&runs, "runs")["id"].as_str().expect("an id").to_owned();
     // The lease of the dead process is over only after a while; nobody may take the run before.
     let (code, early, _) = scene.helve(&["run", "--resume", &id]);
     assert_eq!((code, early["error"]["kind"].as_str()), (Some(1), Some("storage")), "{early}");
@@ -123,7 +122,7 @@ fn background_calls_are_accepted_run_by_a_worker_and_told_later() {
     assert_eq!((first.code, first.end().1.as_str()), (Some(0), "it will be made"), "{}", first.stderr);
     assert_eq!(first.data("task_accepted").len(), 1, "{:?}", first.events);
     let (_, tasks, _) = scene.helve(&["tasks"]);
-    let task = scene.only(&tasks, "tasks");
+    let task = only(&tasks, "tasks");
     assert_eq!((&task["state"], &task["tool"]), (&json!("queued"), &json!("later")));
     let (code, worked, stderr) = scene.helve(&["worker", "--until-empty"]);
     assert_eq!((code, &worked["tasks_run"]), (Some(0), &json!(1)), "{stderr}");
@@ -139,7 +138,7 @@ fn a_waiting_run_can_be_cancelled_and_its_questions_are_over() {
     let scene = Scene::new(answers_results()).with(PAY.0, PAY.1);
     assert_eq!(scene.run(&["pay"]).code, Some(3));
     let (_, runs, _) = scene.helve(&["runs"]);
-    let id = scene.only(&runs, "runs")["id"].as_str().expect("an id").to_owned();
+    let id = only(&runs, "runs")["id"].as_str().expect("an id").to_owned();
     let (code, cancelled, _) = scene.helve(&["runs", "cancel", &id]);
     assert_eq!((code, &cancelled["run"]["state"]), (Some(0), &json!("cancelled")));
     assert_eq!(scene.helve(&["approvals"]).1, json!({"approvals": []}));
