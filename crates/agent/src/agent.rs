@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use helve_core::source::ListSource;
-use helve_core::{DynTool, GenerateOptions, Grant, IntoTool, LanguageModel, Message, MessageBody, ModelTools, Part, RunId, SourceState};
+use helve_core::{
+    DynTool, GenerateOptions, Grant, IntoTool, LanguageModel, Message, MessageBody, Mode, ModelTools, Part, RunId, SourceState,
+};
 use helve_dialect::ToolTable;
-use helve_tools::{Catalogue, Executor, Record, Selection, Snapshot, Toolkit, View};
+use helve_tools::{Catalogue, Executor, Record, Selection, Snapshot, Toolkit, View, Worker};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::approver::Approver;
 use crate::context::{Context, Contexts, ToolCallContext};
@@ -19,6 +21,9 @@ use crate::options::AgentOptions;
 use crate::run::{Answer, Run, RunSettings};
 use crate::strategy::Strategy;
 use crate::stream::{Outbox, RunStream};
+
+/// How many background calls of an agent without a record run at once.
+const AT_ONCE: usize = 8;
 
 /// A model with tools, and what was said so far.
 ///
@@ -54,6 +59,8 @@ pub(crate) struct Parts {
     pub(crate) learned: Option<Strategy>,
     /// Where its runs are recorded.
     pub(crate) record: Option<Record>,
+    /// Stops the worker that an agent without a record has for background calls.
+    pub(crate) worker: Option<DropGuard>,
 }
 
 /// What readers must know of tools, made once for each list.
@@ -88,6 +95,21 @@ impl Parts {
         };
         self.resolved = Some((snapshot, toolkit.clone()));
         Ok(toolkit)
+    }
+
+    /// Background calls need a queue and someone who works on it. An agent whose runs are not recorded has both in memory.
+    pub(crate) fn accept_background_calls(&mut self) {
+        if self.executor.record().is_some() {
+            return;
+        }
+        // Tools that are not there are the first turn's concern.
+        let Ok(toolkit) = self.toolkit() else { return };
+        if toolkit.list().any(|entry| entry.spec().rules().mode == Mode::Background) {
+            let (record, stop) = (Record::in_memory(), CancellationToken::new());
+            self.executor.use_record(record.clone());
+            tokio::spawn(Worker::new(record, self.executor.clone(), self.catalogue.clone(), AT_ONCE).run(stop.clone()));
+            self.worker = Some(stop.drop_guard());
+        }
     }
 }
 
@@ -130,6 +152,7 @@ impl Agent {
             output: None,
             learned: None,
             record: None,
+            worker: None,
         })
     }
 

@@ -105,6 +105,7 @@ impl<'a> Driver<'a> {
             self.log = Some(Log::new(record, &self.run, said, self.cancel.clone()));
             self.run = self.run.watched(true);
         }
+        self.parts.accept_background_calls();
         self.handle(Input::Begin);
         self.drive().await
     }
@@ -209,7 +210,7 @@ impl<'a> Driver<'a> {
                     let answer = self.record_answer(&question, answer, "user").await?;
                     self.answer(question, answer, "user");
                 }
-                () = tokio::time::sleep(SOON), if self.log.as_ref().is_some_and(Log::waits) => self.commit(RunState::Running).await?,
+                () = soon(self.log.as_ref()) => self.commit(RunState::Running).await?,
                 event = work.next(&mut deltas), if !matches!(work, Work::Idle) => {
                     self.model_event(event, &mut work, &deltas);
                     if matches!(work, Work::Idle) {
@@ -362,6 +363,14 @@ async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
+    }
+}
+
+/// Waits for a moment where something waits to be told, else for ever.
+async fn soon(log: Option<&Log>) {
+    match log {
+        Some(log) if log.waits() => tokio::time::sleep(SOON).await,
+        _ => std::future::pending().await,
     }
 }
 

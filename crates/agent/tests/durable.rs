@@ -278,3 +278,19 @@ async fn contexts_remember_across_processes() {
     assert_eq!(saved.contexts["counter"], json!(2));
     assert_eq!(saved.said, saved.messages.len());
 }
+
+/// An agent whose runs are not recorded has a queue too; it ends with the agent.
+#[tokio::test]
+async fn without_a_record_background_calls_run_in_memory() {
+    let model = ScriptedModel::new().calls([("report", json!({"topic": "bees"}))]);
+    let model = (0..200).fold(model, |model, _| model.says("I see"));
+    let mut agent = Agent::new(model.clone());
+    agent.register_tool(report::tool()).expect("a tool");
+    agent.run("report on bees").await.expect("an answer");
+    assert!(told(&model).contains("accepted") && agent.tool_calls().pending().len() == 1);
+    while !told(&model).contains("all about bees") {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        agent.run("and?").await.expect("an answer");
+    }
+    assert!(agent.tool_calls().pending().is_empty());
+}

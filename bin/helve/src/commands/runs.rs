@@ -140,7 +140,7 @@ fn describe(data: &EventData) -> (&'static str, String) {
         EventData::Notification { message } => ("note", message.clone()),
         EventData::RunWaiting { approvals } => ("waiting", format!("for {} answers", approvals.len())),
         EventData::RunFinished { text, reason, .. } => ("run ended", format!("{}: {text}", reason.name())),
-        EventData::RunFailed { error } => ("run failed", error.message.to_string()),
+        EventData::RunFailed { error } => ("run failed", error.message.clone()),
         EventData::ToolsChanged { added, removed } => ("tools changed", format!("{} new, {} gone", added.len(), removed.len())),
         _ => ("event", String::new()),
     }
