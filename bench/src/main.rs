@@ -10,6 +10,7 @@ mod catalogue;
 mod cpu;
 mod dialect;
 mod project;
+mod queue;
 mod report;
 mod start;
 
@@ -25,6 +26,11 @@ fn main() {
             dialect::measure(&mut report);
             println!("{report}");
         }
+        (Some("queue"), None) => {
+            let mut report = Report::default();
+            queue::measure(&mut report);
+            println!("{report}");
+        }
         (Some(binary), None) => {
             let mut report = Report::default();
             calls::measure(&mut report);
@@ -32,8 +38,9 @@ fn main() {
             project::measure(&mut report);
             start::measure(&mut report, binary);
             dialect::measure(&mut report);
+            queue::measure(&mut report);
             println!("{report}");
         }
-        _ => panic!("usage: helve-bench PATH-OF-HELVE | helve-bench dialect | helve-bench count-calls N"),
+        _ => panic!("usage: helve-bench PATH-OF-HELVE | helve-bench dialect | helve-bench queue | helve-bench count-calls N"),
     }
 }
