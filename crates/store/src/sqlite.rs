@@ -226,7 +226,7 @@ impl Store for SqliteStore {
 
     fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest> {
         let (digest, bytes) = (Digest::of([bytes]), bytes.to_vec());
-        self.change(move |rows| rows.put_body(digest, &bytes).map(|()| digest))
+        self.change(move |rows| rows.put_body(digest, &bytes, true).map(|()| digest))
     }
 
     fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>> {

@@ -32,6 +32,10 @@ fn text(value: &impl Serialize) -> Row<String> {
     serde_json::to_string(value).map_err(|error| StoreError::Conflict(format!("it cannot be written as JSON: {error}")))
 }
 
+/// Larger rows lie beside the table, so that lists and indexes stay small. In the row stands this mark and their digest; no JSON text begins so.
+const LARGE: usize = 64 << 10;
+const ELSEWHERE: char = '@';
+
 fn value<T: DeserializeOwned>(text: &str) -> Row<T> {
     serde_json::from_str(text).map_err(|error| StoreError::Damaged(format!("a row cannot be read: {error}")))
 }
@@ -45,10 +49,29 @@ impl<'a> SqliteRows<'a> {
         self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(|error| engine(&error))
     }
 
+    /// A row's text, or where it lies if it is large.
+    fn written(&self, value: &impl Serialize) -> Row<String> {
+        let text = text(value)?;
+        if text.len() <= LARGE {
+            return Ok(text);
+        }
+        let digest = Digest::of([text.as_bytes()]);
+        self.put_body(digest, text.as_bytes(), false)?;
+        Ok(format!("{ELSEWHERE}{digest}"))
+    }
+
+    /// What a row's text says.
+    fn understood<T: DeserializeOwned>(&self, body: &str) -> Row<T> {
+        let Some(digest) = body.strip_prefix(ELSEWHERE) else { return value(body) };
+        let damaged = || StoreError::Damaged(format!("the body {digest} of a row is missing"));
+        let bytes = self.body(digest.parse().map_err(|_| damaged())?)?.ok_or_else(damaged)?;
+        value(std::str::from_utf8(&bytes).map_err(|_| damaged())?)
+    }
+
     fn one<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Option<T>> {
-        let found =
-            self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(params, |row| row.get::<_, String>(0)).optional());
-        found.map_err(|error| engine(&error))?.map(|body| value(&body)).transpose()
+        let read = |mut statement: rusqlite::CachedStatement<'_>| statement.query_row(params, |row| row.get::<_, String>(0)).optional();
+        let found = self.0.prepare_cached(sql).and_then(read).map_err(|error| engine(&error))?;
+        found.map(|body| self.understood(&body)).transpose()
     }
 
     fn list<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Vec<T>> {
@@ -56,7 +79,7 @@ impl<'a> SqliteRows<'a> {
         let mut rows = statement.query(params).map_err(|error| engine(&error))?;
         let mut list = Vec::new();
         while let Some(row) = rows.next().map_err(|error| engine(&error))? {
-            list.push(value(row.get_ref(0).and_then(|body| Ok(body.as_str()?)).map_err(|error| engine(&error))?)?);
+            list.push(self.understood(row.get_ref(0).and_then(|body| Ok(body.as_str()?)).map_err(|error| engine(&error))?)?);
         }
         Ok(list)
     }
@@ -120,8 +143,10 @@ impl<'a> SqliteRows<'a> {
         self.list("SELECT body FROM conversations ORDER BY updated DESC, id DESC LIMIT ?1", [count(limit)])
     }
 
-    pub(super) fn put_body(&self, digest: Digest, bytes: &[u8]) -> Row<()> {
-        self.execute("INSERT OR IGNORE INTO bodies (digest, bytes) VALUES (?1, ?2)", params![digest.to_string(), bytes]).map(drop)
+    /// Keeps a body: for as long as a row refers to it, or for good.
+    pub(super) fn put_body(&self, digest: Digest, bytes: &[u8], for_good: bool) -> Row<()> {
+        let sql = "INSERT INTO bodies (digest, kept, bytes) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO UPDATE SET kept = max(kept, ?2)";
+        self.execute(sql, params![digest.to_string(), for_good, bytes]).map(drop)
     }
 
     pub(super) fn body(&self, digest: Digest) -> Row<Option<Vec<u8>>> {
@@ -148,6 +173,10 @@ impl<'a> SqliteRows<'a> {
         gone += self.execute("DELETE FROM approvals WHERE answered < ?1", [before])?;
         self.execute("DELETE FROM events WHERE run NOT IN (SELECT id FROM runs)", [])?;
         self.execute("DELETE FROM snapshots WHERE run NOT IN (SELECT id FROM runs)", [])?;
+        let referred = ["tasks", "approvals", "runs", "snapshots", "events", "conversations", "messages"]
+            .map(|table| format!("SELECT body FROM {table} WHERE body >= '@' AND body < 'A'"))
+            .join(" UNION ALL ");
+        self.execute(&format!("DELETE FROM bodies WHERE kept = 0 AND '@' || digest NOT IN ({referred})"), [])?;
         Ok(gone)
     }
 }
@@ -177,7 +206,7 @@ impl Rows for SqliteRows<'_> {
             task.caller.conversation.map(|id| id.to_string()),
             task.heard,
             task.updated.as_millisecond(),
-            text(task)?
+            self.written(task)?
         ];
         self.execute(sql, row).map(drop)
     }
@@ -215,7 +244,7 @@ impl Rows for SqliteRows<'_> {
             approval.state.name(),
             question.expires_at.map(Timestamp::as_millisecond),
             approval.answered_at.map(Timestamp::as_millisecond),
-            text(approval)?
+            self.written(approval)?
         ];
         self.execute(sql, row).map(drop)
     }
@@ -234,7 +263,7 @@ impl Rows for SqliteRows<'_> {
     fn put_run(&mut self, run: &RunRecord) -> Row<()> {
         let sql = "INSERT INTO runs (id, state, updated, body) VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT (id) DO UPDATE SET state = ?2, updated = ?3, body = ?4";
-        self.execute(sql, params![run.id.to_string(), run.state.name(), run.updated.as_millisecond(), text(run)?]).map(drop)
+        self.execute(sql, params![run.id.to_string(), run.state.name(), run.updated.as_millisecond(), self.written(run)?]).map(drop)
     }
 
     fn running_runs(&mut self) -> Row<Vec<RunRecord>> {
@@ -249,7 +278,7 @@ impl Rows for SqliteRows<'_> {
         match snapshot {
             Some(snapshot) => {
                 let sql = "INSERT INTO snapshots (run, body) VALUES (?1, ?2) ON CONFLICT (run) DO UPDATE SET body = ?2";
-                self.execute(sql, params![run.to_string(), text(snapshot)?]).map(drop)
+                self.execute(sql, params![run.to_string(), self.written(snapshot)?]).map(drop)
             }
             None => self.execute("DELETE FROM snapshots WHERE run = ?1", [run.to_string()]).map(drop),
         }
@@ -257,8 +286,11 @@ impl Rows for SqliteRows<'_> {
 
     fn add_event(&mut self, event: &Event) -> Row<()> {
         let seq = i64::try_from(event.seq).unwrap_or(i64::MAX);
-        self.execute("INSERT INTO events (run, seq, body) VALUES (?1, ?2, ?3)", params![event.run_id.to_string(), seq, text(event)?])
-            .map(drop)
+        self.execute(
+            "INSERT INTO events (run, seq, body) VALUES (?1, ?2, ?3)",
+            params![event.run_id.to_string(), seq, self.written(event)?],
+        )
+        .map(drop)
     }
 
     fn conversation(&mut self, conversation: ConversationId) -> Row<Option<ConversationRecord>> {
@@ -268,12 +300,13 @@ impl Rows for SqliteRows<'_> {
     fn put_conversation(&mut self, conversation: &ConversationRecord) -> Row<()> {
         let sql =
             "INSERT INTO conversations (id, updated, body) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO UPDATE SET updated = ?2, body = ?3";
-        self.execute(sql, params![conversation.id.to_string(), conversation.updated.as_millisecond(), text(conversation)?]).map(drop)
+        self.execute(sql, params![conversation.id.to_string(), conversation.updated.as_millisecond(), self.written(conversation)?])
+            .map(drop)
     }
 
     fn add_message(&mut self, conversation: ConversationId, place: usize, message: &Message) -> Row<()> {
         let sql = "INSERT INTO messages (conversation, place, body) VALUES (?1, ?2, ?3)";
-        self.execute(sql, params![conversation.to_string(), count(place), text(message)?]).map(drop)
+        self.execute(sql, params![conversation.to_string(), count(place), self.written(message)?]).map(drop)
     }
 
     fn is_gone(&mut self, holder: HolderId) -> Row<bool> {

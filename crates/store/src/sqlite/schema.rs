@@ -37,7 +37,7 @@ const STEPS: [&str; 1] = ["
     CREATE TABLE messages (conversation TEXT NOT NULL, place INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (conversation, place))
         WITHOUT ROWID;
     CREATE TABLE holders (id TEXT PRIMARY KEY, boot TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
-    CREATE TABLE bodies (digest TEXT PRIMARY KEY, bytes BLOB NOT NULL);
+    CREATE TABLE bodies (digest TEXT PRIMARY KEY, kept INTEGER NOT NULL, bytes BLOB NOT NULL);
 "];
 
 /// A connection that may write; the tables are brought up to date.

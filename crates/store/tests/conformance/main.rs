@@ -81,6 +81,7 @@ macro_rules! conformance {
                 a_run_can_be_told_to_stop
                 old_records_are_forgotten
                 large_bodies_are_kept_by_their_digest
+                large_rows_come_back_whole
                 changes_are_told
             }
         })+

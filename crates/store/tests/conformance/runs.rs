@@ -148,3 +148,21 @@ pub async fn changes_are_told(store: &dyn Store) {
     accepted(store, task("a")).await;
     tokio::time::timeout(Duration::from_secs(10), changes.changed()).await.expect("soon").expect("a change");
 }
+
+pub async fn large_rows_come_back_whole(store: &dyn Store) {
+    let run = started(store).await;
+    let long = "long ".repeat(60_000);
+    let commit = RunCommit {
+        events: vec![note(&long), note("short")],
+        messages: vec![said(&long)],
+        said: 1,
+        snapshot: Some(json!({"text": long})),
+        ..step(run.run, 1, RunState::Ready)
+    };
+    store.commit_run(commit).await.expect("recorded");
+    let events = store.events(run.run, 1, 10).await.expect("events");
+    assert!(matches!(&events[..], [first, _] if matches!(&first.data, EventData::Notification { message } if *message == long)));
+    let conversation = store.conversation(run.conversation).await.expect("readable").expect("a conversation");
+    assert!(format!("{:?}", conversation.messages[1].body()).contains(&long));
+    assert_eq!(store.take_run(run.run, run.holder).await.expect("taken").snapshot, Some(json!({"text": long})));
+}
