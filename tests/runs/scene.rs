@@ -100,13 +100,6 @@ impl Scene {
         }
     }
 
-    /// Lets the leases of dead processes be over, as they are half a minute later.
-    pub fn end_leases(&self) {
-        let file = self.project.folder.path().join(".helve/helve.db");
-        let record = rusqlite::Connection::open(file).expect("a record");
-        record.execute("UPDATE holders SET until = 0", []).expect("leases");
-    }
-
     /// What the model was told of the results of its calls, in its last request.
     pub fn told(&self) -> Vec<String> {
         let last = self.server.requests().last().cloned().expect("a request");

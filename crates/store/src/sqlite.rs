@@ -4,6 +4,7 @@
 //! when it is killed, the system frees the lock and the next one takes over at once.
 
 mod clock;
+mod process;
 mod rows;
 mod schema;
 mod thread;

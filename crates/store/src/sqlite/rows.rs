@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::clock;
+use super::process::Process;
 
 type Row<T> = Result<T, StoreError>;
 
@@ -86,8 +87,14 @@ impl<'a> SqliteRows<'a> {
 
     pub(super) fn keep_holder(&self, holder: HolderId, lease: Duration) -> Row<()> {
         let until = clock::since_boot().saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
-        let sql = "INSERT INTO holders (id, boot, until) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO UPDATE SET boot = ?2, until = ?3";
-        self.execute(sql, params![holder.to_string(), clock::boot(), until]).map(drop)
+        let sql = "INSERT INTO holders (id, boot, until, namespace, process, started) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            ON CONFLICT (id) DO UPDATE SET boot = ?2, until = ?3";
+        let this = Process::this();
+        let (namespace, number, started) = match &this {
+            Some(this) => (Some(&this.namespace), Some(this.number), Some(&this.started)),
+            None => (None, None, None),
+        };
+        self.execute(sql, params![holder.to_string(), clock::boot(), until, namespace, number, started]).map(drop)
     }
 
     pub(super) fn forget_holder(&self, holder: HolderId) -> Row<()> {
@@ -310,13 +317,16 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn is_gone(&mut self, holder: HolderId) -> Row<bool> {
-        let sql = "SELECT count(*) FROM holders WHERE id = ?1 AND boot = ?2 AND until > ?3";
+        let sql = "SELECT namespace, process, started FROM holders WHERE id = ?1 AND boot = ?2 AND until > ?3";
         let row = params![holder.to_string(), clock::boot(), clock::since_boot()];
-        let alive: i64 = self
-            .0
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.query_row(row, |row| row.get(0)))
-            .map_err(|error| engine(&error))?;
-        Ok(alive == 0)
+        let process = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Option<Process>> {
+            let (namespace, number, started): (Option<String>, Option<u32>, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(namespace.zip(number).zip(started).map(|((namespace, number), started)| Process { namespace, number, started }))
+        };
+        let found = self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(row, process).optional());
+        Ok(match found.map_err(|error| engine(&error))? {
+            None => true,
+            Some(process) => process.is_some_and(|process| process.is_gone()),
+        })
     }
 }

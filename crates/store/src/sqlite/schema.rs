@@ -36,7 +36,8 @@ const STEPS: [&str; 1] = ["
     CREATE INDEX conversations_updated ON conversations (updated);
     CREATE TABLE messages (conversation TEXT NOT NULL, place INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (conversation, place))
         WITHOUT ROWID;
-    CREATE TABLE holders (id TEXT PRIMARY KEY, boot TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE holders (id TEXT PRIMARY KEY, boot TEXT NOT NULL, until INTEGER NOT NULL, namespace TEXT, process INTEGER, started TEXT)
+        WITHOUT ROWID;
     CREATE TABLE bodies (digest TEXT PRIMARY KEY, kept INTEGER NOT NULL, bytes BLOB NOT NULL);
 "];
 
