@@ -94,10 +94,12 @@ fn a_killed_run_is_resumed_and_nothing_runs_twice() {
     let mut running = scene.start(&["--json", "--approve", "yes", "sleep"], "");
     running.wait_for("\"tool_requested\"");
     let nap = scene.nap();
-    running.kill();
-    let _ = Command::new("kill").args(["-9", &nap]).status();
     let (_, runs, _) = scene.helve(&["runs"]);
     let id = only(&runs, "runs")["id"].as_str().expect("an id").to_owned();
+    let (code, taken, _) = scene.helve(&["run", "--resume", &id]);
+    assert_eq!((code, taken["error"]["kind"].as_str()), (Some(1), Some("storage")), "it is driven: {taken}");
+    running.kill();
+    let _ = Command::new("kill").args(["-9", &nap]).status();
     let resumed = scene.run(&["--resume", &id]);
     assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "I see\n"), "{}", resumed.stderr);
     assert!(scene.told().iter().any(|text| text.contains("interrupted")), "{:?}", scene.told());
@@ -188,4 +190,39 @@ fn a_record_that_cannot_be_used_says_so() {
     untrusted.project.write("helve.yaml", b"store: sqlite:/tmp/of-a-stranger.db\n");
     let (_, error, _) = untrusted.helve(&["runs"]);
     assert!(error["error"]["message"].as_str().is_some_and(|message| message.contains("trusts")), "{error}");
+}
+
+/// Answers one request with 204 and gives what it said.
+fn listener() -> (String, std::thread::JoinHandle<String>) {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}/asked", listener.local_addr().expect("an address"));
+    let heard = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("a visitor");
+        let mut text = String::new();
+        let mut buffer = [0; 4096];
+        while !text.ends_with('}') {
+            let count = socket.read(&mut buffer).expect("a request");
+            text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        socket.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").expect("an answer");
+        text
+    });
+    (address, heard)
+}
+
+#[test]
+fn a_trusted_webhook_is_told_of_questions_and_questions_expire() {
+    let (address, heard) = listener();
+    let project = crate::folder::Project::new(&[("helve.yaml", &format!("approvals: {{expire: 1ms, webhook: \"{address}\"}}\n")), PAY]);
+    assert!(project.run(&["trust", "--yes"]).status.success());
+    let waiting = project.json(&["tools", "call", "pay", "amount=3", "--json"]);
+    let told = heard.join().expect("a listener");
+    assert!(told.starts_with("POST /asked") && told.contains("\"amount\":3"), "{told}");
+    let id = waiting["approval_id"].as_str().expect("an id");
+    assert!(told.contains(id), "{told}");
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    let late = project.json(&["approvals", "approve", id, "--json"]);
+    assert!(late["error"]["message"].as_str().is_some_and(|message| message.contains("expired")), "{late}");
+    assert_eq!(project.json(&["worker", "--until-empty", "--json"]), json!({"tasks_run": 0}));
 }

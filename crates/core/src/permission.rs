@@ -1,5 +1,8 @@
 //! Who may call what: a tool's own wish, the operator's rules, and what an agent tightens.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
 use std::fmt;
 use std::sync::Arc;
 
@@ -123,13 +126,28 @@ pub struct Ruling {
 pub struct Policy {
     rules: Vec<PermissionRule>,
     only_tightens: bool,
+    question_time: Option<Duration>,
 }
 
 impl Policy {
     /// A policy of some rules; their order has no meaning.
     #[must_use]
     pub fn new(rules: Vec<PermissionRule>) -> Self {
-        Self { rules, only_tightens: false }
+        Self { rules, only_tightens: false, question_time: None }
+    }
+
+    /// The same rules, whose questions expire when nobody answers for so long. Without it they never do.
+    #[must_use]
+    pub fn with_question_time(mut self, time: Option<Duration>) -> Self {
+        self.question_time = time;
+        self
+    }
+
+    /// When a question that is asked now expires.
+    #[must_use]
+    pub fn expires(&self, now: Timestamp) -> Option<Timestamp> {
+        self.question_time
+            .map(|time| jiff::SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok()).unwrap_or(Timestamp::MAX))
     }
 
     /// The same rules, none of which can loosen what a tool asks for: those of a folder that nobody trusts yet.

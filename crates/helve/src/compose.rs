@@ -12,6 +12,8 @@ mod project;
 mod record;
 #[cfg(feature = "project")]
 mod resolve;
+#[cfg(all(feature = "project", feature = "store"))]
+mod webhook;
 
 use helve_core::{CallContext, Outcome, Redactor, ToolCall};
 use helve_tools::{Catalogue, Executor, ExecutorOptions, Toolkit, View};
@@ -40,6 +42,8 @@ pub struct Helve {
     redactor: Redactor,
     #[cfg(feature = "project")]
     project: Option<std::sync::Arc<project::Project>>,
+    #[cfg(all(feature = "project", feature = "store"))]
+    telling: webhook::Telling,
 }
 
 impl Helve {
@@ -68,6 +72,8 @@ impl Helve {
             redactor,
             #[cfg(feature = "project")]
             project: None,
+            #[cfg(all(feature = "project", feature = "store"))]
+            telling: webhook::Telling::default(),
         }
     }
 

@@ -22,6 +22,8 @@ pub struct HelveFile {
     pub sources: Option<Vec<String>>,
     /// Who may call what; among rules that match the strictest wins.
     pub permissions: Vec<PermissionRule>,
+    /// How people are asked about calls.
+    pub approvals: ApprovalSettings,
     /// Where records are kept: `sqlite:FILE` or `postgres://…`.
     pub store: Option<String>,
     /// The address the server listens on.
@@ -43,6 +45,16 @@ impl HelveFile {
         let password = self.store.as_deref().and_then(helve_core::secret::password_in_url).map(Into::into);
         keys.chain(self.devices.iter().filter_map(|device| device.token.clone())).chain(password)
     }
+}
+
+/// How people are asked about calls.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalSettings {
+    /// How long a question waits for an answer, such as `7d`; left out, for ever.
+    pub expire: Option<HumanDuration>,
+    /// An address that is told of each new question, with a POST of its JSON.
+    pub webhook: Option<String>,
 }
 
 /// A model by a name of your own.

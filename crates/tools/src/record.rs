@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use helve_core::store::{MemoryStore, Progress};
+use helve_core::store::{Approval, MemoryStore, Progress};
 use helve_core::{CallId, HolderId, RunId, Store, StoreError};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,11 @@ struct Inner {
     held: Arc<Held>,
     begun: OnceCell<Sender<()>>,
     in_memory: bool,
+    tell: RwLock<Option<Tell>>,
 }
+
+/// Someone who is told of questions.
+type Tell = Arc<dyn Fn(&Approval) + Send + Sync>;
 
 /// What can be stopped from elsewhere, and how far it is.
 #[derive(Default)]
@@ -67,7 +71,14 @@ impl Record {
     }
 
     fn of(store: Arc<dyn Store>, in_memory: bool) -> Self {
-        Self(Arc::new(Inner { store, holder: HolderId::mint(), held: Arc::default(), begun: OnceCell::new(), in_memory }))
+        Self(Arc::new(Inner {
+            store,
+            holder: HolderId::mint(),
+            held: Arc::default(),
+            begun: OnceCell::new(),
+            in_memory,
+            tell: RwLock::default(),
+        }))
     }
 
     /// The store.
@@ -114,6 +125,19 @@ impl Record {
                 self.0.store.leave(self.0.holder).await
             }
             None => Ok(()),
+        }
+    }
+
+    /// Tells someone of every question that this process records from now on. It must not take long.
+    pub fn on_question(&self, tell: impl Fn(&Approval) + Send + Sync + 'static) {
+        *self.0.tell.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tell));
+    }
+
+    /// A question was recorded.
+    pub fn asked(&self, approval: &Approval) {
+        let tell = self.0.tell.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(tell) = tell {
+            tell(approval);
         }
     }
 

@@ -91,7 +91,8 @@ impl Session {
     }
 
     /// Lets go of what this process holds of the record.
-    pub async fn close(&self) {
+    pub async fn close(&self, helve: &helve::Helve) {
+        helve.told().await;
         if let Some(record) = self.agent.record()
             && let Err(error) = record.close().await
         {

@@ -40,7 +40,7 @@ pub fn run(chat: &cli::Chat, global: &Global, workspace: &Workspace) -> Result<E
         let working = talk.work();
         let ended = talk.talk(&editor).await;
         working.end().await;
-        talk.session.close().await;
+        talk.session.close(workspace.helve()).await;
         ended
     })
 }

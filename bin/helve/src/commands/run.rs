@@ -33,7 +33,7 @@ pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<Exi
         let asked = run.resume.map_or(Asked::Now(&input), Asked::Before);
         let ended = session.answer(asked, &mut show, global.json).await;
         session.learn(workspace);
-        session.close().await;
+        session.close(workspace.helve()).await;
         session.ended(ended)
     })
 }

@@ -101,7 +101,7 @@ impl Driver<'_> {
             events: events.clone(),
             messages,
             said: log.said,
-            asked: std::mem::take(&mut log.asked),
+            asked: log.asked.clone(),
             heard: std::mem::take(&mut log.heard),
             allowed: conversation.allowed.clone(),
             usage,
@@ -110,6 +110,7 @@ impl Driver<'_> {
         let record = log.record.clone();
         let before = record.store().commit_run(commit).await?;
         log.said += count;
+        std::mem::take(&mut log.asked).iter().for_each(|approval| record.asked(approval));
         let known = std::mem::replace(&mut log.told, before + events.len() as u64);
         if self.outbox.is_some() {
             self.tell_others(&record, known, before).await?;

@@ -74,6 +74,7 @@ impl Loaded {
                 self.rules_to_trust(&file);
                 self.models_to_trust(&file);
                 self.record_to_trust(&file);
+                self.webhook_to_trust(&file);
                 self.config_file = Some(file);
             }
             Kind::Command => {
@@ -191,6 +192,15 @@ impl Loaded {
             let what = format!("keeps what is said in {}", address(store));
             let digest = Digest::of([store.as_bytes()]);
             self.runnables.push(Runnable { name: "record".into(), what, file: file.path().to_string(), digest });
+        }
+    }
+
+    /// Whoever is told of questions reads the arguments of calls, so that is part of what a person must trust.
+    fn webhook_to_trust(&mut self, file: &ProjectFile) {
+        if let Some(url) = &self.config.approvals.webhook {
+            let what = format!("tells {} of every question, with the arguments of the call", address(url));
+            let digest = Digest::of([url.as_bytes()]);
+            self.runnables.push(Runnable { name: "webhook".into(), what, file: file.path().to_string(), digest });
         }
     }
 

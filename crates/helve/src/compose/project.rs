@@ -62,6 +62,8 @@ pub struct ProjectReport {
     pub models: Arc<BTreeMap<String, ModelEntry>>,
     /// Whether there are settings that cannot be read.
     pub settings_are_broken: bool,
+    /// Who is told of new questions.
+    pub webhook: Option<Arc<str>>,
     /// Where the record is, if the settings say so.
     pub store: Option<Arc<str>>,
     /// Whether the folder describes anything.
@@ -183,7 +185,8 @@ impl Helve {
         let Some(project) = &self.project else { return };
         let trust = project.trust_of(loaded);
         let trusted = trust.is_some_and(Trust::allows);
-        self.executor.set_policy(policy(loaded, &project.rules_of(loaded), trusted));
+        let expire = loaded.config.approvals.expire.map(|time| time.0);
+        self.executor.set_policy(policy(loaded, &project.rules_of(loaded), trusted).with_question_time(expire));
         project.commands.set(SourceState::Ready(loaded.commands.iter().cloned().collect()));
         project.native.set(SourceState::Ready(loaded.native.iter().cloned().collect()));
         let mut diagnostics = loaded.diagnostics.clone();
@@ -204,6 +207,7 @@ impl Helve {
             model: loaded.config.model.as_deref().map(Arc::from),
             models: Arc::new(loaded.config.models.clone()),
             settings_are_broken: loaded.config_is_broken,
+            webhook: loaded.config.approvals.webhook.as_deref().map(Into::into),
             store: loaded.config.store.as_deref().map(Into::into),
             is_project: loaded.is_project,
             result_bytes: loaded.config.limits.result_bytes,
@@ -265,7 +269,7 @@ impl Helve {
     }
 
     /// The connections that the project's sources share.
-    #[cfg(feature = "models")]
+    #[cfg(any(feature = "models", feature = "store"))]
     pub(super) fn fetch(&self) -> Fetch {
         self.project.as_ref().map(|project| project.fetch.clone()).unwrap_or_default()
     }

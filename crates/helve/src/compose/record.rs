@@ -64,7 +64,10 @@ impl Helve {
         }
         let place = self.place(url)?;
         let store = open(&place).await.map_err(|error| unusable(&place, &error))?;
-        Ok(self.executor.use_record(Record::new(store)).clone())
+        let record = self.executor.use_record(Record::new(store)).clone();
+        #[cfg(feature = "project")]
+        self.tell_webhook(&record);
+        Ok(record)
     }
 
     #[cfg(not(feature = "project"))]

@@ -83,7 +83,11 @@ impl Permit {
             ruling.permission = restriction;
             ruling.reason = format!("the agent's own rules say `{restriction}`");
         }
-        let ask = |reason| Verdict::Ask(Box::new(Question::new(call.clone(), entry.source(), entry.spec(), cx.caller().clone(), reason)));
+        let ask = |reason| {
+            let mut question = Question::new(call.clone(), entry.source(), entry.spec(), cx.caller().clone(), reason);
+            question.expires_at = policy.expires(question.asked_at);
+            Verdict::Ask(Box::new(question))
+        };
         match (ruling.permission, grant) {
             (Permission::Deny, _) => Verdict::Refuse(ToolError::denied(Denial::Policy, ruling.reason)),
             (Permission::Auto, None) => Verdict::Allow,

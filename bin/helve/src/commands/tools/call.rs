@@ -87,7 +87,12 @@ fn ask_later(question: Question, global: &Global, workspace: &Workspace) -> Resu
     let entry = entry.ok_or_else(|| Failure::new("unknown_tool", format_args!("`{tool}` is gone")))?;
     let approval = Approval::new(question, entry.digest(), entry.spec().rules().idempotent);
     let record = workspace.record(global)?;
-    workspace.block_on(record.store().ask(approval))?;
+    workspace.block_on(async {
+        record.store().ask(approval.clone()).await?;
+        record.asked(&approval);
+        workspace.helve().told().await;
+        Ok::<_, helve::StoreError>(())
+    })?;
     terminal::note(&styled(FAINT, &format!("nobody is here to ask; answer with: helve approvals approve|deny {id}")));
     Ok(Outcome { call_id, tool, status: Status::Waiting(id), duration: Duration::ZERO })
 }
