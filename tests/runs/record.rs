@@ -155,7 +155,7 @@ fn a_call_that_nobody_can_approve_now_is_kept_and_run_by_a_worker() {
     let (code, error, _) = scene.helve(&["approvals", "approve", id, "--arguments", "{\"amount\": \"much\"}"]);
     assert_eq!((code, error["error"]["kind"].as_str()), (Some(1), Some("invalid_parameters")), "what a person writes is checked too");
     assert_eq!(scene.helve(&["approvals", "approve", id, "--arguments", "{\"amount\": 4}"]).0, Some(0));
-    assert_eq!((scene.helve(&["worker", "--until-empty"]).1, scene.paid()), (json!({"tasks_run": 1}), 1));
+    assert_eq!((scene.helve(&["worker", "--until-empty"]).1, scene.paid()), (json!({"tasks_run": 1, "runs_resumed": 0}), 1));
     let (_, task, _) = scene.helve(&["tasks", "show", waiting["call_id"].as_str().expect("an id")]);
     assert_eq!((&task["state"], &task["arguments"]), (&json!("done"), &json!({"amount": 4})), "{task}");
 }
@@ -224,5 +224,18 @@ fn a_trusted_webhook_is_told_of_questions_and_questions_expire() {
     std::thread::sleep(std::time::Duration::from_millis(5));
     let late = project.json(&["approvals", "approve", id, "--json"]);
     assert!(late["error"]["message"].as_str().is_some_and(|message| message.contains("expired")), "{late}");
-    assert_eq!(project.json(&["worker", "--until-empty", "--json"]), json!({"tasks_run": 0}));
+    assert_eq!(project.json(&["worker", "--until-empty", "--json"]), json!({"tasks_run": 0, "runs_resumed": 0}));
+}
+
+#[test]
+fn a_worker_goes_on_with_runs_that_were_answered() {
+    let scene = Scene::new(answers_results()).with(PAY.0, PAY.1);
+    assert_eq!(scene.run(&["pay"]).code, Some(3));
+    let (_, list, _) = scene.helve(&["approvals"]);
+    for question in list["approvals"].as_array().expect("a list") {
+        scene.helve(&["approvals", "approve", question["id"].as_str().expect("an id")]);
+    }
+    let (_, worked, stderr) = scene.helve(&["worker", "--until-empty"]);
+    assert_eq!((&worked["runs_resumed"], scene.paid()), (&json!(1), 2), "{stderr}");
+    assert_eq!(only(&scene.helve(&["runs"]).1, "runs")["state"], "done");
 }

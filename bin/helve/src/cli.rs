@@ -62,7 +62,7 @@ pub enum Command {
     Tasks(records::Tasks),
     /// List questions that wait for a person, and answer them
     Approvals(records::Approvals),
-    /// Run background calls
+    /// Run background calls, and go on with runs that were answered
     Worker(records::Worker),
     /// Copy the record into a new file
     Backup {

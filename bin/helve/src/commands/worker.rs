@@ -1,23 +1,32 @@
-//! `helve worker`: runs background calls.
+//! `helve worker`: runs background calls, and goes on with runs whose questions were answered or whose process ended.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use helve::CancellationToken;
+use helve::store::RunState;
+use helve::{AgentError, CancellationToken, Record};
 use serde_json::json;
 
-use crate::cli::Global;
+use super::run::described_agent;
+use crate::chat::session::{Session, Setup};
+use crate::chat::spinner::Spinner;
 use crate::cli::records::Worker;
+use crate::cli::{Approve, Global};
 use crate::failure::Failure;
 use crate::terminal::{self, FAINT, styled};
 use crate::workspace::Workspace;
+
+/// How often runs are looked for that nobody told of.
+const LOOK: Duration = Duration::from_secs(1);
+/// So many runs are looked at in a round.
+const ROUND: usize = 100;
 
 /// Works until it is stopped, or until nothing is left.
 pub fn run(command: &Worker, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     super::show_errors(workspace);
     let record = workspace.record(global)?;
     workspace.settle();
-    let helve = workspace.helve();
-    let worker = helve::Worker::new(record.clone(), helve.executor().clone(), helve.catalogue().clone(), command.concurrency);
+    let desk = Desk { command, global, workspace, record };
     workspace.block_on(async {
         let stop = CancellationToken::new();
         let interrupted = stop.clone();
@@ -26,21 +35,93 @@ pub fn run(command: &Worker, global: &Global, workspace: &Workspace) -> Result<E
                 interrupted.cancel();
             }
         });
-        let count = if command.until_empty {
-            Some(worker.run_until_empty(stop).await?)
-        } else {
-            terminal::note(&styled(FAINT, "working; Ctrl-C ends it, and what runs then goes back to the queue where it may"));
-            tokio::select! {
-                () = worker.run(stop) => {}
-                () = helve.follow() => {}
+        let ended = if command.until_empty { desk.until_empty(&stop).await } else { desk.for_ever(&stop).await };
+        workspace.helve().told().await;
+        desk.record.close().await?;
+        ended
+    })
+}
+
+struct Desk<'a> {
+    command: &'a Worker,
+    global: &'a Global,
+    workspace: &'a Workspace,
+    record: Record,
+}
+
+impl Desk<'_> {
+    fn worker(&self) -> helve::Worker {
+        let helve = self.workspace.helve();
+        helve::Worker::new(self.record.clone(), helve.executor().clone(), helve.catalogue().clone(), self.command.concurrency)
+    }
+
+    async fn until_empty(&self, stop: &CancellationToken) -> Result<ExitCode, Failure> {
+        let (mut tasks, mut runs) = (0, 0);
+        loop {
+            let (some_tasks, some_runs) = (self.worker().run_until_empty(stop.clone()).await?, self.resume(stop).await?);
+            (tasks, runs) = (tasks + some_tasks, runs + some_runs);
+            if some_tasks + some_runs == 0 || stop.is_cancelled() {
+                break;
             }
-            None
-        };
-        record.close().await?;
-        if let Some(count) = count {
-            let words = format!("{count} {} run", if count == 1 { "task" } else { "tasks" });
-            if global.json { terminal::json(json!({"tasks_run": count})) } else { terminal::print(&words) }
+        }
+        if self.global.json {
+            terminal::json(json!({"tasks_run": tasks, "runs_resumed": runs}));
+        } else {
+            let of = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+            terminal::print(&format!("{} run, {} resumed", of(tasks, "task"), of(runs, "run")));
         }
         Ok(ExitCode::SUCCESS)
-    })
+    }
+
+    async fn for_ever(&self, stop: &CancellationToken) -> Result<ExitCode, Failure> {
+        terminal::note(&styled(FAINT, "working; Ctrl-C ends it, and what runs then goes back to the queue where it may"));
+        let mut changes = self.record.store().changes();
+        let resume = async {
+            loop {
+                if let Err(failure) = self.resume(stop).await {
+                    let _ = failure.show(false);
+                }
+                tokio::select! {
+                    Ok(()) = changes.changed() => {}
+                    () = tokio::time::sleep(LOOK) => {}
+                }
+            }
+        };
+        tokio::select! {
+            () = self.worker().run(stop.clone()) => {}
+            () = resume => {}
+            () = self.workspace.helve().follow() => {}
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Goes on with runs that nobody drives. Says how many.
+    async fn resume(&self, stop: &CancellationToken) -> Result<usize, Failure> {
+        let mut count = 0;
+        for run in self.record.store().runs(Some(RunState::Ready), ROUND).await? {
+            if stop.is_cancelled() {
+                break;
+            }
+            let agent = described_agent(&run, self.workspace);
+            let spinner = Spinner::new();
+            let setup = Setup {
+                global: self.global,
+                workspace: self.workspace,
+                agent: agent.as_deref(),
+                approve: Approve::Ask,
+                editor: None,
+                spinner: &spinner,
+            };
+            let mut session = Session::open(&setup).await?;
+            match session.agent.resume_run(run.id).await {
+                Ok(_) | Err(AgentError::Waiting(_) | AgentError::Stopped { .. }) => count += 1,
+                Err(AgentError::Storage(error)) => tracing::warn!(run = %run.id, %error, "the run stays where it is"),
+                Err(error) => {
+                    count += 1;
+                    tracing::warn!(run = %run.id, %error, "the run ended without an answer");
+                }
+            }
+        }
+        Ok(count)
+    }
 }

@@ -110,7 +110,9 @@ impl Driver<'_> {
         let record = log.record.clone();
         let before = record.store().commit_run(commit).await?;
         log.said += count;
-        std::mem::take(&mut log.asked).iter().for_each(|approval| record.asked(approval));
+        for approval in std::mem::take(&mut log.asked) {
+            record.asked(&approval);
+        }
         let known = std::mem::replace(&mut log.told, before + events.len() as u64);
         if self.outbox.is_some() {
             self.tell_others(&record, known, before).await?;
