@@ -239,3 +239,21 @@ fn a_worker_goes_on_with_runs_that_were_answered() {
     assert_eq!((&worked["runs_resumed"], scene.paid()), (&json!(1), 2), "{stderr}");
     assert_eq!(only(&scene.helve(&["runs"]).1, "runs")["state"], "done");
 }
+
+#[test]
+fn an_agent_that_wants_to_answers_to_results_by_itself() {
+    let script = Script::from_fn(|request: &Request| match format!("{:?}", request.turns) {
+        told if told.contains("made later") => Reply::text("it is made"),
+        told if told.contains("in the background as task") => Reply::text("it will be made"),
+        _ => Reply::calls([("later", json!({}))]),
+    });
+    let agent = "name: maker\ninstructions: You make things.\ntools: [later]\non_result: run\n";
+    let scene = Scene::new(script).with(LATER.0, LATER.1).with("agents/maker.yaml", agent);
+    assert_eq!(scene.run(&["--approve", "yes", "make it"]).stdout, "it will be made\n");
+    let (_, worked, stderr) = scene.helve(&["worker", "--until-empty"]);
+    assert_eq!(worked, json!({"tasks_run": 1, "runs_resumed": 1}), "{stderr}");
+    let (_, runs, _) = scene.helve(&["runs"]);
+    let states: Vec<_> = runs["runs"].as_array().expect("a list").iter().map(|run| (&run["state"], &run["conversation_id"])).collect();
+    assert!(matches!(&states[..], [second, first] if second == first && *first.0 == "done"), "{runs}");
+    assert_eq!(scene.helve(&["worker", "--until-empty"]).1, json!({"tasks_run": 0, "runs_resumed": 0}), "once");
+}

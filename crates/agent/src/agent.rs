@@ -335,7 +335,9 @@ impl Agent {
             language: options.language,
         };
         let mut messages = self.0.conversation.messages.clone();
-        messages.push(Arc::new(Message::new(MessageBody::User { parts: input.0 })));
+        if !input.0.is_empty() {
+            messages.push(Arc::new(Message::new(MessageBody::User { parts: input.0 })));
+        }
         Ok(Run::new(RunId::mint(), self.0.conversation.id, messages, settings))
     }
 }

@@ -49,6 +49,18 @@ impl Agent {
         Ok(RunStream::new(Box::pin(driver.go_on(taken)), outbox, cancel))
     }
 
+    /// Answers to results of background calls that came since, as if someone had asked what came of them. Nothing where there are none.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn run_on_results(&mut self) -> Result<Option<Answer>, AgentError> {
+        let record = self.parts().record.clone().ok_or_else(no_record)?;
+        if record.store().inbox(self.conversation().id).await?.is_empty() {
+            return Ok(None);
+        }
+        self.run(Vec::new()).await.map(Some)
+    }
+
     /// Goes on with a recorded conversation.
     ///
     /// # Errors

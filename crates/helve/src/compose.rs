@@ -23,7 +23,7 @@ use serde_json::Value;
 #[cfg(feature = "models")]
 pub use helve_models as models;
 #[cfg(feature = "project")]
-pub use helve_project::{Diagnostic, Runnable, Severity, StateError, StateFolder, Trust, read_yaml};
+pub use helve_project::{Diagnostic, OnResult, Runnable, Severity, StateError, StateFolder, Trust, read_yaml};
 
 #[cfg(all(feature = "project", feature = "models"))]
 pub use self::model::{ChosenModel, ModelChoice, NoModel};

@@ -32,7 +32,9 @@ pub use compose::models;
 #[cfg(all(feature = "project", feature = "models"))]
 pub use compose::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]
-pub use compose::{Diagnostic, ProjectAgent, ProjectReport, Runnable, Severity, StateError, StateFolder, Trust, file_schemas, read_yaml};
+pub use compose::{
+    Diagnostic, OnResult, ProjectAgent, ProjectReport, Runnable, Severity, StateError, StateFolder, Trust, file_schemas, read_yaml,
+};
 pub use helve_agent::*;
 pub use helve_core::*;
 /// How models speak of calls: finding them in text, and teaching models to write them.

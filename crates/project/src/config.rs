@@ -165,6 +165,9 @@ pub struct AgentFile {
     /// How it calls tools.
     #[serde(default)]
     pub output_strategy: OutputStrategy,
+    /// What happens when a background call of its ends and nobody talks with it.
+    #[serde(default)]
+    pub on_result: OnResult,
     /// Agents that it may call.
     #[serde(default)]
     pub subagents: Vec<String>,
@@ -174,6 +177,17 @@ pub struct AgentFile {
     /// Tools by name or pattern that it is stricter with; it can never loosen.
     #[serde(default)]
     pub permissions: BTreeMap<String, Permission>,
+}
+
+/// What happens when a background call ends and nobody talks with its agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnResult {
+    /// It is told when someone talks with it next.
+    #[default]
+    NextTurn,
+    /// A worker lets it answer at once.
+    Run,
 }
 
 /// How an agent calls tools.

@@ -12,7 +12,7 @@ mod state;
 mod trust;
 mod yaml;
 
-pub use config::{AgentFile, AgentLimits, DeviceRule, HelveFile, Limits, ModelEntry, OutputStrategy, SetFile};
+pub use config::{AgentFile, AgentLimits, DeviceRule, HelveFile, Limits, ModelEntry, OnResult, OutputStrategy, SetFile};
 pub use diagnostic::{Diagnostic, Severity};
 pub use discover::{Folder, Kind, discover};
 pub use file::{ProjectFile, read_inside};

@@ -1,10 +1,13 @@
-//! `helve worker`: runs background calls, and goes on with runs whose questions were answered or whose process ended.
+//! `helve worker`: runs background calls, goes on with runs whose questions were answered or whose process ended, and lets agents
+//! answer to results.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use helve::store::RunState;
-use helve::{AgentError, CancellationToken, Record};
+use helve::store::{RunState, TaskFilter};
+use helve::{AgentError, CancellationToken, ConversationId, OnResult, Record};
 use serde_json::json;
 
 use super::run::described_agent;
@@ -58,7 +61,8 @@ impl Desk<'_> {
     async fn until_empty(&self, stop: &CancellationToken) -> Result<ExitCode, Failure> {
         let (mut tasks, mut runs) = (0, 0);
         loop {
-            let (some_tasks, some_runs) = (self.worker().run_until_empty(stop.clone()).await?, self.resume(stop).await?);
+            let some_tasks = self.worker().run_until_empty(stop.clone()).await?;
+            let some_runs = self.resume(stop).await? + self.wake(stop).await?;
             (tasks, runs) = (tasks + some_tasks, runs + some_runs);
             if some_tasks + some_runs == 0 || stop.is_cancelled() {
                 break;
@@ -78,8 +82,10 @@ impl Desk<'_> {
         let mut changes = self.record.store().changes();
         let resume = async {
             loop {
-                if let Err(failure) = self.resume(stop).await {
-                    let _ = failure.show(false);
+                for done in [self.resume(stop).await, self.wake(stop).await] {
+                    if let Err(failure) = done {
+                        let _ = failure.show(false);
+                    }
                 }
                 tokio::select! {
                     Ok(()) = changes.changed() => {}
@@ -95,6 +101,37 @@ impl Desk<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// An agent at work without a person.
+    async fn session(&self, agent: Option<&str>) -> Result<Session, Failure> {
+        let spinner = Spinner::new();
+        let (global, workspace) = (self.global, self.workspace);
+        Session::open(&Setup { global, workspace, agent, approve: Approve::Ask, editor: None, spinner: &spinner }).await
+    }
+
+    /// Lets agents answer to results that nobody told them of, where their files say so. Says how many did.
+    async fn wake(&self, stop: &CancellationToken) -> Result<usize, Failure> {
+        let known = self.workspace.helve().project().unwrap_or_default();
+        let wakes = |name: &str| known.agents.iter().any(|agent| agent.file.name == name && agent.file.on_result == OnResult::Run);
+        let tasks = self.record.store().tasks(TaskFilter { limit: ROUND, ..TaskFilter::default() }).await?;
+        let unheard = tasks.into_iter().filter(|task| task.state.is_over() && !task.heard);
+        let waiting: BTreeMap<ConversationId, Arc<str>> =
+            unheard.filter_map(|task| Some((task.caller.conversation?, task.caller.agent.filter(|agent| wakes(agent))?))).collect();
+        let mut count = 0;
+        for (conversation, agent) in waiting {
+            if stop.is_cancelled() {
+                break;
+            }
+            let mut session = self.session(Some(&agent)).await?;
+            session.agent.open_conversation(conversation).await.map_err(|error| Failure::new(error.kind(), error))?;
+            match session.agent.run_on_results().await {
+                Ok(None) => {}
+                Ok(Some(_)) | Err(AgentError::Waiting(_) | AgentError::Stopped { .. }) => count += 1,
+                Err(error) => tracing::warn!(%conversation, %error, "the agent could not answer to a result"),
+            }
+        }
+        Ok(count)
+    }
+
     /// Goes on with runs that nobody drives. Says how many.
     async fn resume(&self, stop: &CancellationToken) -> Result<usize, Failure> {
         let mut count = 0;
@@ -103,16 +140,7 @@ impl Desk<'_> {
                 break;
             }
             let agent = described_agent(&run, self.workspace);
-            let spinner = Spinner::new();
-            let setup = Setup {
-                global: self.global,
-                workspace: self.workspace,
-                agent: agent.as_deref(),
-                approve: Approve::Ask,
-                editor: None,
-                spinner: &spinner,
-            };
-            let mut session = Session::open(&setup).await?;
+            let mut session = self.session(agent.as_deref()).await?;
             match session.agent.resume_run(run.id).await {
                 Ok(_) | Err(AgentError::Waiting(_) | AgentError::Stopped { .. }) => count += 1,
                 Err(AgentError::Storage(error)) => tracing::warn!(run = %run.id, %error, "the run stays where it is"),
