@@ -4,4 +4,4 @@
 
 mod sqlite;
 
-pub use sqlite::SqliteStore;
+pub use sqlite::{Durability, SqliteStore};

@@ -24,6 +24,28 @@ use tokio::sync::watch;
 use self::rows::SqliteRows;
 use self::thread::Worker;
 
+/// What a cut of the power may cost. A process that ends, in whatever way, costs nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing that was acknowledged.
+    #[default]
+    Full,
+    /// The last of it.
+    Normal,
+    /// Everything.
+    Off,
+}
+
+impl Durability {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Normal => "normal",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// A store in one SQLite file. Clones share.
 #[derive(Clone)]
 pub struct SqliteStore(Arc<Inner>);
@@ -43,11 +65,19 @@ impl SqliteStore {
     /// # Errors
     /// Where it cannot be opened, is no record of Helve, or was written by a newer version.
     pub fn open(file: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(file, Durability::Full)
+    }
+
+    /// The same, for a record that may lose something when the power is cut. Made for tests that show why the record may not.
+    ///
+    /// # Errors
+    /// See [`SqliteStore::open`].
+    pub fn open_with(file: impl AsRef<Path>, durability: Durability) -> Result<Self, StoreError> {
         let file = file.as_ref();
         if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(|error| unavailable(file, &error))?;
         }
-        let connection = schema::open(file)?;
+        let connection = schema::open(file, durability)?;
         let reader = schema::open_reader(file)?;
         let mut lock = file.as_os_str().to_owned();
         lock.push("-lock");

@@ -6,6 +6,8 @@ use std::time::Duration;
 use helve_core::StoreError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+use super::Durability;
+
 /// Older ones could lose committed transactions after a crash of the machine.
 const OLDEST: i32 = 3_051_003;
 /// Marks the file as one of Helve's.
@@ -42,12 +44,12 @@ const STEPS: [&str; 1] = ["
 "];
 
 /// A connection that may write; the tables are brought up to date.
-pub(super) fn open(file: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open(file: &Path, durability: Durability) -> Result<Connection, StoreError> {
     if rusqlite::version_number() < OLDEST {
         return Err(StoreError::Version(format!("SQLite {} is too old; 3.51.3 is needed", rusqlite::version())));
     }
     let mut connection = Connection::open(file).map_err(|error| explain(file, &error))?;
-    prepare(&mut connection).map_err(|error| explain(file, &error))??;
+    prepare(&mut connection, durability).map_err(|error| explain(file, &error))??;
     private(file);
     Ok(connection)
 }
@@ -60,10 +62,10 @@ pub(super) fn open_reader(file: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-fn prepare(connection: &mut Connection) -> rusqlite::Result<Result<(), StoreError>> {
+fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Result<Result<(), StoreError>> {
     connection.busy_timeout(PATIENCE)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "synchronous", durability.name())?;
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.set_prepared_statement_cache_capacity(64);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
