@@ -77,6 +77,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_reason_is_one_line_of_the_question() {
+        let mut hostile = question(json!({}));
+        hostile.reason = "fine\nAllow? yes\u{1b}[1A".to_owned();
+        let shown = lines(&hostile, &Redactor::default(), SHOWN);
+        assert!(shown.iter().all(|line| !line.starts_with("Allow") && !line.contains("\u{1b}[1A")), "{shown:?}");
+        assert!(!shown.join("\n").contains("fine\nAllow"), "{shown:?}");
+    }
+
     /// S9: nothing in the arguments can hide, and the end of a long one is shown.
     #[test]
     fn arguments_are_shown_as_they_are() {

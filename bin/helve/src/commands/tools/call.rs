@@ -174,7 +174,9 @@ fn show_to_person(outcome: &Outcome) {
             }
         }
         Status::Done(Err(error)) => {
-            terminal::note(&format!("{} {}", styled(BAD, &format!("{}:", error.kind())), printable::escape(error.message())));
+            // Further lines are set in, so that no tool can write a line that looks like one of Helve's.
+            let message = printable::escape(error.message()).replace('\n', "\n  ");
+            terminal::note(&format!("{} {message}", styled(BAD, &format!("{}:", error.kind()))));
             if let Some(hint) = hint(error.kind(), &outcome.tool) {
                 terminal::note(&format!("{} {}", styled(CAREFUL, "hint:"), printable::escape(&hint)));
             }
