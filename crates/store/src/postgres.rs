@@ -1,0 +1,262 @@
+//! PostgreSQL: many processes on many machines, one server.
+//!
+//! Transactions are those of `helve-core`: their rows are locked and loaded in one trip, changed in memory, and written in the
+//! next. Accepting and finishing tasks, of which there are many, share transactions. The server's clock decides about leases.
+//!
+//! Connections are not encrypted: the server belongs on the same machine or in the same private network, and an address that
+//! asks for TLS is refused. How durable a commit is, is the server's setting; `synchronous_commit` must not be `off`.
+
+mod draft;
+mod flush;
+mod keys;
+mod lane;
+mod queue;
+mod read;
+mod record;
+mod schema;
+mod session;
+mod transaction;
+mod trouble;
+mod upkeep;
+mod wake;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::Pool;
+use helve_core::store::{
+    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, Rows,
+    RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
+};
+use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
+use tokio::sync::watch;
+
+use self::draft::Draft;
+use self::keys::Keys;
+use self::lane::Lane;
+use self::queue::Wish;
+use self::wake::Wake;
+
+/// A store in a PostgreSQL database. Clones share.
+#[derive(Clone)]
+pub struct PostgresStore(Arc<Inner>);
+
+struct Inner {
+    pool: Pool,
+    wake: Wake,
+    accept: Lane<NewTask, Accepted>,
+    claim: Lane<Wish, Vec<Task>>,
+    finish: Lane<Vec<Finish>, Vec<Finished>>,
+}
+
+impl PostgresStore {
+    /// Opens a database by its address, as in `postgres://user@host/name`. Tables are made in the first schema of its search
+    /// path. Connections belong to the runtime in which this is called.
+    ///
+    /// # Errors
+    /// Where the server cannot be reached, or a newer version of Helve wrote the tables.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        let config = session::address(url)?;
+        let pool = session::pool(config.clone())?;
+        schema::migrate(&pool).await?;
+        let (accept, claim, finish) = (pool.clone(), pool.clone(), pool.clone());
+        Ok(Self(Arc::new(Inner {
+            wake: Wake::start(config),
+            accept: Lane::start(move |tasks| queue::accept(accept.clone(), tasks)),
+            claim: Lane::start(move |wishes| queue::claim(claim.clone(), wishes)),
+            finish: Lane::start(move |ended| queue::finish(finish.clone(), ended)),
+            pool,
+        })))
+    }
+
+    /// A transaction in a task of its own: it is done even if nobody waits for its answer.
+    fn change<I: Clone + Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        keys: Keys,
+        input: I,
+        change: impl Fn(&mut Draft, I) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Stored<'_, T> {
+        let pool = self.0.pool.clone();
+        self.told(async move { transaction::write_one(&pool, keys, input, change).await })
+    }
+
+    /// Does something in a task of its own, and tells everybody.
+    fn told<T: Send + 'static>(&self, work: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Stored<'_, T> {
+        let work = tokio::spawn(work);
+        Box::pin(async move {
+            let value = work.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the transaction broke off".to_owned())))?;
+            self.0.wake.everywhere();
+            Ok(value)
+        })
+    }
+}
+
+impl Store for PostgresStore {
+    fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
+        let (pool, progress) = (self.0.pool.clone(), progress.to_vec());
+        let quiet = progress.is_empty();
+        let work = tokio::spawn(async move { upkeep::keep(&pool, holder, lease, &progress).await });
+        Box::pin(async move {
+            let stop = work.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the lease broke off".to_owned())))?;
+            if !quiet {
+                self.0.wake.everywhere();
+            }
+            Ok(stop)
+        })
+    }
+
+    fn recover(&self, _: HolderId) -> Stored<'_, Recovered> {
+        let pool = self.0.pool.clone();
+        let work = tokio::spawn(async move { upkeep::recover(&pool).await });
+        Box::pin(async move {
+            let found = work.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the recovery broke off".to_owned())))?;
+            if found != Recovered::default() {
+                self.0.wake.everywhere();
+            }
+            Ok(found)
+        })
+    }
+
+    fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
+        let pool = self.0.pool.clone();
+        self.told(async move { upkeep::leave(&pool, holder).await })
+    }
+
+    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+        let accepted = self.0.accept.send(task);
+        Box::pin(async move {
+            let accepted = accepted.await?;
+            self.0.wake.everywhere();
+            Ok(accepted)
+        })
+    }
+
+    fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
+        let tools = claim.tools.map(keys::texts);
+        let claimed = self.0.claim.send(Wish { holder: claim.holder, limit: claim.limit, tools });
+        Box::pin(async move {
+            let tasks = claimed.await?;
+            // Nobody elsewhere waits for a task to be taken, and a worker that found nothing must not wake itself.
+            if !tasks.is_empty() {
+                self.0.wake.here();
+            }
+            Ok(tasks)
+        })
+    }
+
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+        let finished = self.0.finish.send(ended);
+        Box::pin(async move {
+            let finished = finished.await?;
+            self.0.wake.everywhere();
+            Ok(finished)
+        })
+    }
+
+    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
+        self.change(of_task(task), task, |draft, task| transact::cancel_task(draft, task))
+    }
+
+    fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
+        self.change(of_task(task), task, |draft, task| transact::retry_task(draft, task))
+    }
+
+    fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {
+        Box::pin(read::task(&self.0.pool, task))
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>> {
+        Box::pin(read::tasks(&self.0.pool, filter))
+    }
+
+    fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>> {
+        Box::pin(read::inbox(&self.0.pool, conversation))
+    }
+
+    fn hear(&self, task: CallId) -> Stored<'_, ()> {
+        self.change(of_task(task), task, |draft, task| transact::hear(draft, task))
+    }
+
+    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
+        let keys = Keys { approvals: [approval.question.id].into(), ..Keys::default() };
+        self.change(keys, approval, |draft, approval| draft.put_approval(&approval))
+    }
+
+    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
+        let keys = Keys { approvals: [approval].into(), ..Keys::default() };
+        self.change(keys, reply, move |draft, reply| transact::answer(draft, approval, reply))
+    }
+
+    fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
+        Box::pin(read::approval(&self.0.pool, approval))
+    }
+
+    fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>> {
+        Box::pin(read::approvals(&self.0.pool, run, open, limit))
+    }
+
+    fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
+        let keys = Keys { runs: [run].into(), snapshots: [run].into(), ..Keys::default() };
+        self.change(keys, run, move |draft, run| transact::take_run(draft, run, holder))
+    }
+
+    fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
+        let keys = Keys {
+            runs: [commit.run].into(),
+            stepping: [commit.run].into(),
+            conversations: commit.begin.iter().map(|begin| begin.conversation).collect(),
+            approvals: commit.asked.iter().map(|approval| approval.question.id).collect(),
+            tasks: commit.heard.iter().copied().collect(),
+            ..Keys::default()
+        };
+        self.change(keys, Arc::new(commit), |draft, commit| transact::commit_run(draft, RunCommit::clone(&commit)))
+    }
+
+    fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord> {
+        let keys = Keys { runs: [run].into(), ..Keys::default() };
+        self.change(keys, run, |draft, run| transact::cancel_run(draft, run))
+    }
+
+    fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>> {
+        Box::pin(read::run(&self.0.pool, run))
+    }
+
+    fn runs(&self, state: Option<RunState>, limit: usize) -> Stored<'_, Vec<RunRecord>> {
+        Box::pin(read::runs(&self.0.pool, state, limit))
+    }
+
+    fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>> {
+        Box::pin(read::events(&self.0.pool, run, after, limit))
+    }
+
+    fn conversation(&self, conversation: ConversationId) -> Stored<'_, Option<ConversationRecord>> {
+        Box::pin(read::conversation(&self.0.pool, conversation))
+    }
+
+    fn conversations(&self, limit: usize) -> Stored<'_, Vec<ConversationRecord>> {
+        Box::pin(read::conversations(&self.0.pool, limit))
+    }
+
+    fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest> {
+        let (pool, digest, bytes) = (self.0.pool.clone(), Digest::of([bytes]), bytes.to_vec());
+        self.told(async move { read::put_body(&pool, digest, bytes).await.map(|()| digest) })
+    }
+
+    fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>> {
+        Box::pin(read::body(&self.0.pool, digest))
+    }
+
+    fn prune(&self, age: Duration) -> Stored<'_, usize> {
+        let pool = self.0.pool.clone();
+        self.told(async move { upkeep::prune(&pool, age).await })
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.wake.changes()
+    }
+}
+
+fn of_task(task: CallId) -> Keys {
+    Keys { tasks: [task].into(), ..Keys::default() }
+}
