@@ -54,8 +54,12 @@ const STEPS: [&[&str]; 1] = [&[
 /// Brings the tables up to date, in one transaction.
 pub(super) async fn migrate(pool: &Pool) -> Result<(), StoreError> {
     let session = Session::lend(pool).await.map_err(Trouble::told)?;
-    // The connection is closed afterwards: a failure left its transaction open, and what was prepared is not needed again.
-    inside(&session).await.map_err(Trouble::told)
+    let migrated = inside(&session).await;
+    if migrated.is_err() {
+        // The connection is closed in any case; this frees the tables without waiting for that.
+        let _ = session.pipeline(vec![Step("ROLLBACK", values![])]).await;
+    }
+    migrated.map_err(Trouble::told)
 }
 
 async fn inside(session: &Session) -> Result<(), Trouble> {

@@ -110,7 +110,7 @@ async fn lost(pool: &Pool) -> Result<(Keys, bool), StoreError> {
 /// Forgets what ended before so long.
 pub(super) async fn prune(pool: &Pool, age: Duration) -> Result<usize, StoreError> {
     let session = Session::lend(pool).await.map_err(Trouble::told)?;
-    // The order is that of all locks: runs, questions, tasks. What fails closes the connection, and with it the transaction.
+    // What fails closes the connection, and with it the transaction.
     let gone = forget(&session, count(age.as_micros())).await.map_err(Trouble::told)?;
     session.give_back();
     Ok(gone)

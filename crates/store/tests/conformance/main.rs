@@ -8,6 +8,7 @@
 )]
 
 mod approvals;
+mod processes;
 mod runs;
 mod scene;
 mod server;

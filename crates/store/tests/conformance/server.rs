@@ -27,7 +27,7 @@ impl Schema {
     /// The address of the schema.
     pub fn url(&self) -> String {
         let mark = if self.server.contains('?') { '&' } else { '?' };
-        format!("{}{mark}options=-c%20search_path%3D{}", self.server, self.name)
+        format!("{}{mark}application_name={}&options=-c%20search_path%3D{}", self.server, self.name, self.name)
     }
 
     /// A store in it: each is like a process of its own.
