@@ -35,7 +35,7 @@ use tokio::sync::watch;
 use self::draft::Draft;
 use self::keys::Keys;
 use self::lane::Lane;
-use self::queue::Wish;
+use self::queue::{Claims, Wish};
 use self::wake::Wake;
 
 /// A store in a PostgreSQL database. Clones share.
@@ -60,11 +60,11 @@ impl PostgresStore {
         let config = session::address(url)?;
         let pool = session::pool(config.clone())?;
         schema::migrate(&pool).await?;
-        let (accept, claim, finish) = (pool.clone(), pool.clone(), pool.clone());
+        let (accept, claims, finish) = (pool.clone(), Arc::new(Claims::new(pool.clone())), pool.clone());
         Ok(Self(Arc::new(Inner {
             wake: Wake::start(config),
             accept: Lane::start(move |tasks| queue::accept(accept.clone(), tasks)),
-            claim: Lane::start(move |wishes| queue::claim(claim.clone(), wishes)),
+            claim: Lane::start(move |wishes| claims.clone().claim(wishes)),
             finish: Lane::start(move |ended| queue::finish(finish.clone(), ended)),
             pool,
         })))

@@ -105,6 +105,8 @@ pub(super) type Said = (ConversationId, usize, Message);
 /// The rows of one transaction.
 pub(super) struct Draft {
     now: Timestamp,
+    /// The server's process that has the transaction.
+    pub(super) backend: i32,
     pub(super) tasks: Shelf<CallId, Task>,
     pub(super) approvals: Shelf<ApprovalId, Approval>,
     pub(super) runs: Shelf<RunId, RunRecord>,
@@ -122,9 +124,10 @@ pub(super) struct Draft {
 
 impl Draft {
     /// A draft for these keys, of which some processes are alive.
-    pub(super) fn new(now: Timestamp, keys: &Keys, alive: BTreeSet<HolderId>) -> Self {
+    pub(super) fn new(now: Timestamp, backend: i32, keys: &Keys, alive: BTreeSet<HolderId>) -> Self {
         Self {
             now,
+            backend,
             tasks: Shelf::default(),
             approvals: Shelf::default(),
             runs: Shelf::default(),

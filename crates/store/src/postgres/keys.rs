@@ -27,7 +27,7 @@ const TASKS: &str =
 const SNAPSHOTS: &str = "SELECT run, body FROM helve_snapshots WHERE run = ANY($1::text[])";
 const ALIVE: &str = "SELECT id FROM helve_holders WHERE id = ANY($1::text[]) AND until > clock_timestamp()";
 /// Comes last, so that the time is one at which all locks were held.
-const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_backend_pid()";
 
 /// Which rows a transaction needs. The runs of tasks and questions come along by themselves.
 #[derive(Debug, Clone, Default)]
@@ -90,12 +90,13 @@ impl Keys {
         let now = answers.pop().and_then(|rows| rows.into_iter().next());
         let now = now.ok_or_else(|| StoreError::Unavailable("the server does not tell the time".to_owned()))?;
         let tables = places.map(|place| place.and_then(|place| answers.get_mut(place)).map(std::mem::take).unwrap_or_default());
-        Ok(self.draft(record::moment(now.try_get(0)?)?, tables)?)
+        Ok(self.draft(&now, tables)?)
     }
 
-    fn draft(&self, now: jiff::Timestamp, tables: [Vec<Row>; 6]) -> Result<Draft, StoreError> {
+    fn draft(&self, now: &Row, tables: [Vec<Row>; 6]) -> Result<Draft, StoreError> {
         let [runs, conversations, approvals, tasks, snapshots, alive] = tables;
-        let mut draft = Draft::new(now, self, alive.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?);
+        let (now, backend) = (record::moment(record::column(now, 0)?)?, record::column(now, 1)?);
+        let mut draft = Draft::new(now, backend, self, alive.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?);
         for row in runs {
             let run: helve_core::store::RunRecord = value(&row, 0)?;
             draft.runs.found(run.id, run);

@@ -26,8 +26,8 @@ const STEPS: [&[&str]; 1] = [&[
     // A queue leaves many dead rows behind; they are swept early and without pauses.
     r#"CREATE TABLE helve_tasks (id text COLLATE "C" PRIMARY KEY, state text COLLATE "C" NOT NULL, rank bigint NOT NULL,
         due bigint NOT NULL, definition text COLLATE "C" NOT NULL, conversation text COLLATE "C", run text COLLATE "C",
-        holder text COLLATE "C", epoch bigint NOT NULL, attempts bigint NOT NULL, cancelling boolean NOT NULL, heard boolean NOT NULL,
-        updated bigint NOT NULL, body text NOT NULL)
+        holder text COLLATE "C", claim text COLLATE "C", epoch bigint NOT NULL, attempts bigint NOT NULL, cancelling boolean NOT NULL,
+        heard boolean NOT NULL, updated bigint NOT NULL, body text NOT NULL)
         WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)"#,
     "CREATE INDEX helve_tasks_queue ON helve_tasks (rank, id) WHERE state = 'queued'",
     "CREATE INDEX helve_tasks_running ON helve_tasks (holder) WHERE state = 'running'",
@@ -48,6 +48,8 @@ const STEPS: [&[&str]; 1] = [&[
     r#"CREATE TABLE helve_messages (conversation text COLLATE "C" NOT NULL, place bigint NOT NULL, body text NOT NULL,
         PRIMARY KEY (conversation, place))"#,
     r#"CREATE TABLE helve_holders (id text COLLATE "C" PRIMARY KEY, until timestamptz NOT NULL)"#,
+    // The last transaction of each of the server's processes, for whoever lost the answer to a commit.
+    "CREATE TABLE helve_marks (backend integer PRIMARY KEY, mark text NOT NULL, made timestamptz NOT NULL) WITH (fillfactor = 50)",
     r#"CREATE TABLE helve_bodies (digest text COLLATE "C" PRIMARY KEY, bytes bytea NOT NULL)"#,
 ]];
 

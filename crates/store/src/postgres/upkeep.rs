@@ -31,6 +31,7 @@ const EXPIRED: &str = "SELECT id FROM helve_approvals WHERE state = 'pending' AN
     AND expires <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint LIMIT $1";
 /// Who left long ago is as gone as who was never there.
 const OLD_HOLDERS: &str = "DELETE FROM helve_holders WHERE until < clock_timestamp() - interval '1 day'";
+const OLD_MARKS: &str = "DELETE FROM helve_marks WHERE made < clock_timestamp() - interval '1 day'";
 
 /// Rows that somebody works with are left for the next time.
 const OLD_RUNS: &str = "DELETE FROM helve_runs WHERE id IN (SELECT id FROM helve_runs WHERE state IN ('done', 'failed', 'cancelled')
@@ -87,10 +88,15 @@ pub(super) async fn recover(pool: &Pool) -> Result<Recovered, StoreError> {
 /// What seems to be lost, and whether there may be more of it.
 async fn lost(pool: &Pool) -> Result<(Keys, bool), StoreError> {
     let part = count(PART);
-    let steps =
-        vec![Step(LOST_TASKS, values![part]), Step(LOST_RUNS, values![part]), Step(EXPIRED, values![part]), Step(OLD_HOLDERS, values![])];
+    let steps = vec![
+        Step(LOST_TASKS, values![part]),
+        Step(LOST_RUNS, values![part]),
+        Step(EXPIRED, values![part]),
+        Step(OLD_HOLDERS, values![]),
+        Step(OLD_MARKS, values![]),
+    ];
     let found = ask(pool, steps).await.map_err(Trouble::told)?;
-    let [tasks, runs, approvals, _] = &found[..] else { return Ok((Keys::default(), false)) };
+    let [tasks, runs, approvals, ..] = &found[..] else { return Ok((Keys::default(), false)) };
     let mut holders = BTreeSet::new();
     for row in tasks.iter().chain(runs) {
         if column::<Option<&str>>(row, 1)?.is_some() {

@@ -8,6 +8,7 @@
 )]
 
 mod approvals;
+mod crash;
 mod processes;
 mod runs;
 mod scene;

@@ -22,7 +22,7 @@ async fn soon(mut seen: impl AsyncFnMut() -> bool, what: &str) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), looked).await.unwrap_or_else(|_| panic!("{what}"));
+    tokio::time::timeout(Duration::from_mins(1), looked).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,7 +72,7 @@ async fn a_change_is_seen_by_the_other_process() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), seen).await.expect("the other hears of it");
+    tokio::time::timeout(Duration::from_mins(1), seen).await.expect("the other hears of it");
     let events = other.events(run.run, 0, 100).await.expect("events");
     assert!(events.iter().any(|event| matches!(event.data, EventData::TaskAccepted { .. })));
 }
