@@ -39,6 +39,8 @@ pub(super) struct Keys {
     pub(super) conversations: BTreeSet<ConversationId>,
     pub(super) approvals: BTreeSet<ApprovalId>,
     pub(super) tasks: BTreeSet<CallId>,
+    /// Tasks that are taken to be new without a look. Where one is not, the server says so, and the next try looks.
+    pub(super) fresh: BTreeSet<CallId>,
     /// Processes of which it must be known whether they are gone.
     pub(super) holders: BTreeSet<HolderId>,
 }
@@ -62,7 +64,13 @@ impl Keys {
         self.conversations.extend(more.conversations);
         self.approvals.extend(more.approvals);
         self.tasks.extend(more.tasks);
+        self.fresh.extend(more.fresh);
         self.holders.extend(more.holders);
+    }
+
+    /// Takes nothing for new any more.
+    pub(super) fn look(&mut self) {
+        self.tasks.append(&mut self.fresh);
     }
 
     /// Begins a transaction, locks the rows and loads them.
@@ -121,6 +129,7 @@ impl Keys {
         draft.conversations.looked_for(&self.conversations);
         draft.approvals.looked_for(&self.approvals);
         draft.tasks.looked_for(&self.tasks);
+        draft.tasks.looked_for(&self.fresh);
         draft.snapshots.looked_for(&self.snapshots);
         Ok(draft)
     }

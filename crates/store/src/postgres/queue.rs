@@ -44,7 +44,7 @@ pub(super) struct Wish {
 /// Accepts tasks in one transaction.
 pub(super) async fn accept(pool: Pool, tasks: Vec<NewTask>) -> Results<Accepted> {
     let keys = |tasks: &[NewTask]| Keys {
-        tasks: tasks.iter().map(|task| task.call.id).collect(),
+        fresh: tasks.iter().map(|task| task.call.id).collect(),
         runs: tasks.iter().filter_map(|task| task.caller.run).collect(),
         ..Keys::default()
     };
@@ -63,7 +63,7 @@ pub(super) struct Claims {
     /// The mark of each claim begins with it.
     name: HolderId,
     made: AtomicU64,
-    /// Claims whose answer was lost with the connection.
+    /// Claims whose answer was lost with the connection, or could not be read.
     lost: Mutex<Vec<(HolderId, String)>>,
 }
 
@@ -103,10 +103,12 @@ impl Claims {
             None => ask_one(&self.pool, CLAIM, values![holder, limit, mark.clone()]).await,
             Some(tools) => ask_one(&self.pool, CLAIM_SOME, values![holder, limit, mark.clone(), tools]).await,
         };
-        if matches!(rows, Err(Trouble::Broken(_))) {
+        let unsure = matches!(rows, Ok(_) | Err(Trouble::Broken(_)));
+        let tasks = rows.map_err(Trouble::told).and_then(|rows| record::tasks(&rows));
+        if tasks.is_err() && unsure {
             self.lost().push((wish.holder, mark));
         }
-        let mut tasks = record::tasks(&rows.map_err(Trouble::told)?)?;
+        let mut tasks = tasks?;
         // An update gives its rows in any order.
         tasks.sort_by_key(|task| (task.rank(), task.id));
         Ok(tasks)
@@ -115,9 +117,11 @@ impl Claims {
     /// Puts back what was claimed without anybody getting to know: its holder lives, so recovery would not touch it.
     async fn give_back(&self) -> Result<(), StoreError> {
         loop {
-            let Some((holder, mark)) = self.lost().last().cloned() else { return Ok(()) };
-            ask_one(&self.pool, GIVE_BACK, values![holder.to_string(), mark]).await.map_err(Trouble::told)?;
-            self.lost().pop();
+            let Some((holder, mark)) = self.lost().pop() else { return Ok(()) };
+            if let Err(trouble) = ask_one(&self.pool, GIVE_BACK, values![holder.to_string(), mark.clone()]).await {
+                self.lost().push((holder, mark));
+                return Err(trouble.told());
+            }
         }
     }
 

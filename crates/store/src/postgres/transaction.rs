@@ -68,6 +68,7 @@ pub(super) async fn write<I: Clone, O>(
             Ok(Tried::Needs(_)) => return Err(Trouble::Refused(StoreError::Unavailable("a transaction needs too many rows".to_owned()))),
             Err(Trouble::Again(_)) if tries < TRIES => {
                 tries += 1;
+                keys.look();
                 tokio::time::sleep(Duration::from_millis(1 << tries)).await;
             }
             Err(trouble) => return Err(trouble),
