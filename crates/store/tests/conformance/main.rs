@@ -9,6 +9,7 @@
 
 mod approvals;
 mod crash;
+mod cut;
 mod processes;
 mod runs;
 mod scene;
