@@ -54,6 +54,8 @@ struct History {
     /// How often a task began, and how often a result was told to count.
     begun: Mutex<HashMap<CallId, u32>>,
     recorded: Mutex<HashMap<CallId, u32>>,
+    /// No more tasks shall be made, and then: no more will come.
+    enough: AtomicBool,
     over: AtomicBool,
 }
 
@@ -69,7 +71,7 @@ async fn insist<'a, T>(mut ask: impl FnMut() -> Stored<'a, T>) -> T {
 }
 
 async fn produce(store: Arc<PostgresStore>, history: Arc<History>) {
-    while !history.over.load(Ordering::Relaxed) {
+    while !history.enough.load(Ordering::Relaxed) {
         // A task whose acceptance was not acknowledged is offered again, and is one task.
         let new = NewTask { idempotent: false, ..task("a") };
         insist(|| store.accept(new.clone())).await;
@@ -103,14 +105,14 @@ async fn nothing_is_lost_or_done_twice_when_the_server_is_killed() {
     let server = Server::start().expect("a server that can be killed");
     let crashes = std::env::var("HELVE_TEST_CRASHES").ok().and_then(|text| text.parse().ok()).unwrap_or(CRASHES);
     let history = Arc::new(History::default());
-    let mut jobs = Vec::new();
+    let (mut workers, mut producers) = (Vec::new(), Vec::new());
     let mut stores = Vec::new();
     for _ in 0..2 {
         let store = Arc::new(PostgresStore::open(&server.url).await.expect("a store"));
         let worker = HolderId::mint();
         store.keep(worker, Duration::from_hours(1), &[]).await.expect("a lease");
-        jobs.extend((0..8).map(|_| tokio::spawn(work(store.clone(), worker, history.clone()))));
-        jobs.extend((0..2).map(|_| tokio::spawn(produce(store.clone(), history.clone()))));
+        workers.extend((0..8).map(|_| tokio::spawn(work(store.clone(), worker, history.clone()))));
+        producers.extend((0..2).map(|_| tokio::spawn(produce(store.clone(), history.clone()))));
         stores.push(store);
     }
     for _ in 0..crashes {
@@ -121,9 +123,14 @@ async fn nothing_is_lost_or_done_twice_when_the_server_is_killed() {
         }
         tokio::task::block_in_place(|| server.crash());
     }
+    history.enough.store(true, Ordering::Relaxed);
+    for producer in producers {
+        producer.await.expect("a producer");
+    }
+    // A worker goes only when it found nothing after the last task had come.
     history.over.store(true, Ordering::Relaxed);
-    for job in jobs {
-        job.await.expect("a worker or a producer");
+    for worker in workers {
+        worker.await.expect("a worker");
     }
     let accepted = history.accepted.lock().expect("a lock").clone();
     let mut states = BTreeMap::new();
