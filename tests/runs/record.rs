@@ -257,3 +257,32 @@ fn an_agent_that_wants_to_answers_to_results_by_itself() {
     assert!(matches!(&states[..], [second, first] if second == first && *first.0 == "done"), "{runs}");
     assert_eq!(scene.helve(&["worker", "--until-empty"]).1, json!({"tasks_run": 0, "runs_resumed": 0}), "once");
 }
+
+/// The same record on a server, where other machines see it too.
+#[test]
+fn the_record_can_be_on_a_server() {
+    let Ok(server) = std::env::var("HELVE_TEST_POSTGRES") else {
+        eprintln!("SKIPPED: the_record_can_be_on_a_server needs HELVE_TEST_POSTGRES");
+        return;
+    };
+    if !crate::folder::has("psql") {
+        return;
+    }
+    let schema = format!("binary_{}", std::process::id());
+    let sql = |statement: String| Command::new("psql").args([&server, "-qc", &statement]).status().expect("psql").success();
+    assert!(sql(format!("CREATE SCHEMA {schema}")));
+    let store = format!("{server}?options=-csearch_path%3D{schema}");
+    let scene = Scene::new(answers_results()).with(PAY.0, PAY.1);
+    let waiting = scene.run(&["--store", &store, "pay"]);
+    assert_eq!(waiting.code, Some(3), "{}", waiting.stderr);
+    let (_, list, _) = scene.helve(&["--store", &store, "approvals"]);
+    for question in list["approvals"].as_array().expect("a list") {
+        scene.helve(&["--store", &store, "approvals", "approve", question["id"].as_str().expect("an id")]);
+    }
+    let (_, worked, stderr) = scene.helve(&["--store", &store, "worker", "--until-empty"]);
+    assert_eq!((&worked["runs_resumed"], scene.paid()), (&json!(1), 2), "{stderr}");
+    assert_eq!(only(&scene.helve(&["--store", &store, "runs"]).1, "runs")["state"], "done");
+    let (code, error, _) = scene.helve(&["--store", &store, "backup", "copy.db"]);
+    assert_eq!((code, error["error"]["kind"].as_str()), (Some(1), Some("conflict")), "{error}");
+    assert!(sql(format!("DROP SCHEMA {schema} CASCADE")));
+}

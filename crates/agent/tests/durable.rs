@@ -109,8 +109,8 @@ async fn a_run_is_recorded_with_two_commits_a_turn() {
     assert!(matches!(recorded.last(), Some(EventData::RunFinished { text, .. }) if &**text == "3 and 7"));
     let seen: Vec<u64> = live.iter().flatten().filter(|event| !event.data.is_piece()).map(|event| event.seq).collect();
     assert_eq!(seen, (1..=recorded.len() as u64).collect::<Vec<_>>(), "whoever listens sees what is recorded");
-    // One for the lease of the process, then two for each of the two turns.
-    assert_eq!(*store.changes().borrow(), 1 + 2 * 2);
+    // Two for each of the two turns.
+    assert_eq!(*store.changes().borrow(), 2 * 2);
     let conversation = store.conversation(run.conversation_id).await.expect("readable").expect("a conversation");
     assert_eq!(conversation.messages, agent.conversation().messages);
 }

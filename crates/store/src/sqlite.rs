@@ -94,10 +94,21 @@ impl SqliteStore {
         &self,
         change: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Stored<'_, T> {
+        self.change_if(change, |_| true)
+    }
+
+    /// A change that may turn out to be none: nobody is woken then. A worker that finds nothing would wake itself for ever.
+    fn change_if<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
+        changed: fn(&T) -> bool,
+    ) -> Stored<'_, T> {
         let answer = self.0.writer.run(change);
         Box::pin(async move {
             let value = answer.await?;
-            self.0.changes.send_modify(|number| *number += 1);
+            if changed(&value) {
+                self.0.changes.send_modify(|number| *number += 1);
+            }
             Ok(value)
         })
     }
@@ -132,10 +143,11 @@ fn unavailable(file: &Path, error: &std::io::Error) -> StoreError {
 impl Store for SqliteStore {
     fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
         let progress = progress.to_vec();
-        self.change(move |rows| {
+        let keep = move |rows: &mut SqliteRows<'_>| {
             rows.keep_holder(holder, lease)?;
             transact::progress(rows, holder, &progress)
-        })
+        };
+        self.change_if(keep, |_| false)
     }
 
     fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
@@ -144,13 +156,14 @@ impl Store for SqliteStore {
             Ok(None) => return Box::pin(std::future::ready(Ok(Recovered::default()))),
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
-        self.change(move |rows| {
+        let recover = move |rows: &mut SqliteRows<'_>| {
             if first {
                 // Only the process with the lock has tasks, and the one that had it is dead.
                 rows.forget_workers_but(holder)?;
             }
             transact::recover(rows)
-        })
+        };
+        self.change_if(recover, |found| *found != Recovered::default())
     }
 
     fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
@@ -168,13 +181,14 @@ impl Store for SqliteStore {
             Err(error) => Box::pin(std::future::ready(Err(error))),
             Ok(Some(first)) => {
                 let (holder, limit, tools) = (claim.holder, claim.limit, claim.tools.map(<[Digest]>::to_vec));
-                self.change(move |rows| {
+                let claim = move |rows: &mut SqliteRows<'_>| {
                     if first {
                         rows.forget_workers_but(holder)?;
                         transact::recover(rows)?;
                     }
                     transact::claim(rows, &Claim { holder, limit, tools: tools.as_deref() })
-                })
+                };
+                self.change_if(claim, |tasks| !tasks.is_empty())
             }
         }
     }

@@ -57,8 +57,19 @@ impl MemoryStore {
     }
 
     fn change<T: Send + 'static>(&self, change: impl FnOnce(&mut Tables) -> Result<T, StoreError>) -> Stored<'_, T> {
+        self.change_if(change, |_| true)
+    }
+
+    /// A change that may turn out to be none: nobody is woken then. A worker that finds nothing would wake itself for ever.
+    fn change_if<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Tables) -> Result<T, StoreError>,
+        changed: fn(&T) -> bool,
+    ) -> Stored<'_, T> {
         let result = change(&mut self.tables());
-        self.0.changes.send_modify(|number| *number += 1);
+        if result.as_ref().is_ok_and(changed) {
+            self.0.changes.send_modify(|number| *number += 1);
+        }
         Box::pin(std::future::ready(result))
     }
 }
@@ -69,14 +80,15 @@ fn newest<'a, T: Clone + 'a>(rows: impl DoubleEndedIterator<Item = &'a T>, wante
 
 impl Store for MemoryStore {
     fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
-        self.change(|tables| {
+        let keep = |tables: &mut Tables| {
             tables.holders.insert(holder, Instant::now() + lease);
             transact::progress(tables, holder, progress)
-        })
+        };
+        self.change_if(keep, |_| false)
     }
 
     fn recover(&self, _: HolderId) -> Stored<'_, Recovered> {
-        self.change(|tables| transact::recover(tables))
+        self.change_if(|tables| transact::recover(tables), |found| *found != Recovered::default())
     }
 
     fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
@@ -91,7 +103,7 @@ impl Store for MemoryStore {
     }
 
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
-        self.change(|tables| transact::claim(tables, &claim))
+        self.change_if(|tables| transact::claim(tables, &claim), |tasks| !tasks.is_empty())
     }
 
     fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use helve_core::{Store, StoreError};
-use helve_store::SqliteStore;
+use helve_store::{PostgresStore, SqliteStore};
 use helve_tools::Record;
 
 use super::Helve;
@@ -100,11 +100,10 @@ impl Helve {
     }
 }
 
-#[expect(clippy::unused_async, reason = "a server is reached over the network")]
 async fn open(place: &Place) -> Result<Arc<dyn Store>, StoreError> {
     match place {
         Place::File(file) => Ok(Arc::new(SqliteStore::open(file)?)),
-        Place::Server(_) => Err(StoreError::Version("PostgreSQL is not supported yet".to_owned())),
+        Place::Server(url) => Ok(Arc::new(PostgresStore::open(url).await?)),
     }
 }
 

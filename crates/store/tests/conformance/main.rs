@@ -1,10 +1,19 @@
 //! One suite for all engines: whatever keeps the record, the same things hold.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that goes wrong should stop, one that is skipped should say so"
+)]
 
 mod approvals;
+mod crash;
+mod cut;
+mod processes;
 mod runs;
 mod scene;
+mod server;
 mod tasks;
 
 use std::sync::Arc;
@@ -17,16 +26,22 @@ use helve_store::SqliteStore;
 struct Scene {
     store: Arc<dyn Store>,
     _folder: Option<tempfile::TempDir>,
+    _schema: Option<server::Schema>,
 }
 
-fn memory() -> Scene {
-    Scene { store: Arc::new(MemoryStore::default()), _folder: None }
+async fn memory(_: &str) -> Option<Scene> {
+    Some(Scene { store: Arc::new(MemoryStore::default()), _folder: None, _schema: None })
 }
 
-fn sqlite() -> Scene {
+async fn sqlite(_: &str) -> Option<Scene> {
     let folder = tempfile::tempdir().expect("a folder");
     let store = SqliteStore::open(folder.path().join("record.db")).expect("a store");
-    Scene { store: Arc::new(store), _folder: Some(folder) }
+    Some(Scene { store: Arc::new(store), _folder: Some(folder), _schema: None })
+}
+
+async fn postgres(test: &str) -> Option<Scene> {
+    let schema = server::Schema::new(test).await?;
+    Some(Scene { store: Arc::new(schema.open().await), _folder: None, _schema: Some(schema) })
 }
 
 macro_rules! tests {
@@ -35,7 +50,7 @@ macro_rules! tests {
             $($(
                 #[tokio::test]
                 async fn $case() {
-                    let scene = super::$engine();
+                    let Some(scene) = super::$engine(concat!(stringify!($engine), "::", stringify!($case))).await else { return };
                     crate::$part::$case(&*scene.store).await;
                 }
             )+)+
@@ -88,4 +103,4 @@ macro_rules! conformance {
     };
 }
 
-conformance! { memory sqlite }
+conformance! { memory sqlite postgres }

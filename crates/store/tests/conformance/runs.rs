@@ -147,6 +147,14 @@ pub async fn changes_are_told(store: &dyn Store) {
     changes.mark_unchanged();
     accepted(store, task("a")).await;
     tokio::time::timeout(Duration::from_secs(10), changes.changed()).await.expect("soon").expect("a change");
+    // Who finds nothing changes nothing: a worker that waits for changes must not wake itself.
+    let worker = process(store).await;
+    claim(store, worker, 1).await;
+    changes.mark_unchanged();
+    claim(store, worker, 1).await;
+    store.recover(worker).await.expect("nothing");
+    store.keep(worker, LEASE, &[]).await.expect("kept");
+    assert!(!changes.has_changed().expect("a store"));
 }
 
 pub async fn large_rows_come_back_whole(store: &dyn Store) {

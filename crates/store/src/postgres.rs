@@ -1,0 +1,278 @@
+//! PostgreSQL: many processes on many machines, one server.
+//!
+//! Transactions are those of `helve-core`: their rows are locked and loaded in one trip, changed in memory, and written in the
+//! next. Accepting and finishing tasks, of which there are many, share transactions. The server's clock decides about leases.
+//!
+//! Connections are not encrypted: the server belongs on the same machine or in the same private network, and an address that
+//! asks for TLS is refused. How durable a commit is, is the server's setting; `synchronous_commit` must not be `off`.
+
+mod draft;
+mod flush;
+mod home;
+mod keys;
+mod lane;
+mod queue;
+mod read;
+mod record;
+mod schema;
+mod session;
+mod transaction;
+mod trouble;
+mod upkeep;
+mod wake;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::Pool;
+use helve_core::store::{
+    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, Rows,
+    RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
+};
+use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
+use tokio::sync::watch;
+
+use self::draft::Draft;
+use self::home::Home;
+use self::keys::Keys;
+use self::lane::Lane;
+use self::queue::{Claims, Wish};
+use self::wake::Wake;
+
+/// A store in a PostgreSQL database. Clones share.
+#[derive(Clone)]
+pub struct PostgresStore(Arc<Inner>);
+
+struct Inner {
+    home: Home,
+    pool: Pool,
+    wake: Wake,
+    accept: Lane<NewTask, Accepted>,
+    claim: Lane<Wish, Vec<Task>>,
+    finish: Lane<Vec<Finish>, Vec<Finished>>,
+}
+
+impl PostgresStore {
+    /// Opens a database by its address, as in `postgres://user@host/name`. Tables are made in the first schema of its search
+    /// path.
+    ///
+    /// # Errors
+    /// Where the server cannot be reached, or a newer version of Helve wrote the tables.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        let (home, config) = (Home::start()?, session::address(url)?);
+        let (pool, wake, accept, claim, finish) = home.run(connect(config)).await?;
+        Ok(Self(Arc::new(Inner { home, pool, wake, accept, claim, finish })))
+    }
+
+    /// A transaction in a task of its own: it is done even if nobody waits for its answer.
+    fn change<I: Clone + Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        keys: Keys,
+        input: I,
+        change: impl Fn(&mut Draft, I) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Stored<'_, T> {
+        let pool = self.0.pool.clone();
+        self.told(async move { transaction::write_one(&pool, keys, input, change).await })
+    }
+
+    /// Does something, and tells everybody.
+    fn told<T: Send + 'static>(&self, work: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Stored<'_, T> {
+        let work = self.0.home.run(work);
+        Box::pin(async move {
+            let value = work.await?;
+            self.0.wake.everywhere();
+            Ok(value)
+        })
+    }
+
+    /// Reads something.
+    fn read<T: Send + 'static, F: Future<Output = Result<T, StoreError>> + Send + 'static>(
+        &self,
+        read: impl FnOnce(Pool) -> F,
+    ) -> Stored<'_, T> {
+        Box::pin(self.0.home.run(read(self.0.pool.clone())))
+    }
+}
+
+type Parts = (Pool, Wake, Lane<NewTask, Accepted>, Lane<Wish, Vec<Task>>, Lane<Vec<Finish>, Vec<Finished>>);
+
+/// Connects, and starts what works beside the callers.
+async fn connect(config: tokio_postgres::Config) -> Result<Parts, StoreError> {
+    let pool = session::pool(config.clone())?;
+    schema::migrate(&pool).await?;
+    let (accept, claims, finish) = (pool.clone(), Arc::new(Claims::new(pool.clone())), pool.clone());
+    let accept = Lane::start(move |tasks| queue::accept(accept.clone(), tasks));
+    let claim = Lane::start(move |wishes| claims.clone().claim(wishes));
+    let finish = Lane::start(move |ended| queue::finish(finish.clone(), ended));
+    Ok((pool, Wake::start(config), accept, claim, finish))
+}
+
+impl Store for PostgresStore {
+    fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
+        let (pool, progress) = (self.0.pool.clone(), progress.to_vec());
+        let quiet = progress.is_empty();
+        let work = self.0.home.run(async move { upkeep::keep(&pool, holder, lease, &progress).await });
+        Box::pin(async move {
+            let stop = work.await?;
+            if !quiet {
+                self.0.wake.everywhere();
+            }
+            Ok(stop)
+        })
+    }
+
+    fn recover(&self, _: HolderId) -> Stored<'_, Recovered> {
+        let pool = self.0.pool.clone();
+        let work = self.0.home.run(async move { upkeep::recover(&pool).await });
+        Box::pin(async move {
+            let found = work.await?;
+            if found != Recovered::default() {
+                self.0.wake.everywhere();
+            }
+            Ok(found)
+        })
+    }
+
+    fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
+        let pool = self.0.pool.clone();
+        self.told(async move { upkeep::leave(&pool, holder).await })
+    }
+
+    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+        let accepted = self.0.accept.send(task);
+        Box::pin(async move {
+            let accepted = accepted.await?;
+            self.0.wake.everywhere();
+            Ok(accepted)
+        })
+    }
+
+    fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
+        let tools = claim.tools.map(keys::texts);
+        let claimed = self.0.claim.send(Wish { holder: claim.holder, limit: claim.limit, tools });
+        Box::pin(async move {
+            let tasks = claimed.await?;
+            // Nobody elsewhere waits for a task to be taken, and a worker that found nothing must not wake itself.
+            if !tasks.is_empty() {
+                self.0.wake.here();
+            }
+            Ok(tasks)
+        })
+    }
+
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+        let finished = self.0.finish.send(ended);
+        Box::pin(async move {
+            let finished = finished.await?;
+            self.0.wake.everywhere();
+            Ok(finished)
+        })
+    }
+
+    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
+        self.change(of_task(task), task, |draft, task| transact::cancel_task(draft, task))
+    }
+
+    fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
+        self.change(of_task(task), task, |draft, task| transact::retry_task(draft, task))
+    }
+
+    fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {
+        self.read(move |pool| async move { read::task(&pool, task).await })
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>> {
+        self.read(move |pool| async move { read::tasks(&pool, filter).await })
+    }
+
+    fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>> {
+        self.read(move |pool| async move { read::inbox(&pool, conversation).await })
+    }
+
+    fn hear(&self, task: CallId) -> Stored<'_, ()> {
+        self.change(of_task(task), task, |draft, task| transact::hear(draft, task))
+    }
+
+    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
+        let keys = Keys { approvals: [approval.question.id].into(), ..Keys::default() };
+        self.change(keys, approval, |draft, approval| draft.put_approval(&approval))
+    }
+
+    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
+        let keys = Keys { approvals: [approval].into(), ..Keys::default() };
+        self.change(keys, reply, move |draft, reply| transact::answer(draft, approval, reply))
+    }
+
+    fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
+        self.read(move |pool| async move { read::approval(&pool, approval).await })
+    }
+
+    fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>> {
+        self.read(move |pool| async move { read::approvals(&pool, run, open, limit).await })
+    }
+
+    fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
+        let keys = Keys { runs: [run].into(), snapshots: [run].into(), ..Keys::default() };
+        self.change(keys, run, move |draft, run| transact::take_run(draft, run, holder))
+    }
+
+    fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
+        let keys = Keys {
+            runs: [commit.run].into(),
+            stepping: [commit.run].into(),
+            conversations: commit.begin.iter().map(|begin| begin.conversation).collect(),
+            approvals: commit.asked.iter().map(|approval| approval.question.id).collect(),
+            tasks: commit.heard.iter().copied().collect(),
+            ..Keys::default()
+        };
+        self.change(keys, Arc::new(commit), |draft, commit| transact::commit_run(draft, RunCommit::clone(&commit)))
+    }
+
+    fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord> {
+        let keys = Keys { runs: [run].into(), ..Keys::default() };
+        self.change(keys, run, |draft, run| transact::cancel_run(draft, run))
+    }
+
+    fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>> {
+        self.read(move |pool| async move { read::run(&pool, run).await })
+    }
+
+    fn runs(&self, state: Option<RunState>, limit: usize) -> Stored<'_, Vec<RunRecord>> {
+        self.read(move |pool| async move { read::runs(&pool, state, limit).await })
+    }
+
+    fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>> {
+        self.read(move |pool| async move { read::events(&pool, run, after, limit).await })
+    }
+
+    fn conversation(&self, conversation: ConversationId) -> Stored<'_, Option<ConversationRecord>> {
+        self.read(move |pool| async move { read::conversation(&pool, conversation).await })
+    }
+
+    fn conversations(&self, limit: usize) -> Stored<'_, Vec<ConversationRecord>> {
+        self.read(move |pool| async move { read::conversations(&pool, limit).await })
+    }
+
+    fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest> {
+        let (pool, digest, bytes) = (self.0.pool.clone(), Digest::of([bytes]), bytes.to_vec());
+        self.told(async move { read::put_body(&pool, digest, bytes).await.map(|()| digest) })
+    }
+
+    fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>> {
+        self.read(move |pool| async move { read::body(&pool, digest).await })
+    }
+
+    fn prune(&self, age: Duration) -> Stored<'_, usize> {
+        let pool = self.0.pool.clone();
+        self.told(async move { upkeep::prune(&pool, age).await })
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.wake.changes()
+    }
+}
+
+fn of_task(task: CallId) -> Keys {
+    Keys { tasks: [task].into(), ..Keys::default() }
+}
