@@ -287,7 +287,7 @@ async fn without_a_record_background_calls_run_in_memory() {
     let mut agent = Agent::new(model.clone());
     agent.register_tool(report::tool()).expect("a tool");
     agent.run("report on bees").await.expect("an answer");
-    assert!(told(&model).contains("accepted") && agent.tool_calls().pending().len() == 1);
+    assert!(told(&model).contains("accepted"));
     while !told(&model).contains("all about bees") {
         tokio::time::sleep(Duration::from_millis(20)).await;
         agent.run("and?").await.expect("an answer");
