@@ -203,8 +203,9 @@ impl<'a> Types<'a> {
         if !self.mode.is_lenient() || self.root.is_none() {
             return;
         }
+        let Some(properties) = self.root.and_then(|root| member(self.follow(root), "properties")) else { return };
         for (name, value) in arguments.iter_mut() {
-            if let Some(schema) = self.parameter(name) {
+            if let Some(schema) = member(properties, name) {
                 self.fit_value(value, schema, repairs, MAX_STEPS);
             }
         }
@@ -275,7 +276,7 @@ impl<'a> Types<'a> {
 
     fn collect(&self, schema: &Value, allowed: &mut Allowed, steps: usize) {
         let schema = self.follow(schema);
-        match schema.get("type") {
+        match member(schema, "type") {
             Some(Value::String(kind)) => allowed.add(kind),
             Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).for_each(|kind| allowed.add(kind)),
             _ if steps > 0 => {
@@ -295,7 +296,7 @@ impl<'a> Types<'a> {
             }
             _ => {}
         }
-        if schema.get("nullable") == Some(&Value::Bool(true)) {
+        if member(schema, "nullable") == Some(&Value::Bool(true)) {
             allowed.null = true;
         }
     }
@@ -306,7 +307,7 @@ impl<'a> Types<'a> {
         'a: 's,
     {
         for _ in 0..MAX_STEPS {
-            let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+            let target = member(schema, "$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
             match target.and_then(|pointer| self.root?.pointer(pointer)) {
                 Some(next) => schema = next,
                 None => return schema,
@@ -317,11 +318,20 @@ impl<'a> Types<'a> {
 }
 
 fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
-    schema.get("properties").and_then(|properties| properties.get(name))
+    member(schema, "properties").and_then(|properties| member(properties, name))
+}
+
+/// A member of an object. Schemas have few, and comparing those costs less than to compute a hash.
+fn member<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    let map = value.as_object()?;
+    if map.len() > 8 {
+        return map.get(name);
+    }
+    map.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 fn in_enum(schema: &Value, text: &str) -> bool {
-    schema.get("enum").and_then(Value::as_array).is_some_and(|choices| choices.iter().any(|choice| choice.as_str() == Some(text)))
+    member(schema, "enum").and_then(Value::as_array).is_some_and(|choices| choices.iter().any(|choice| choice.as_str() == Some(text)))
 }
 
 fn fits(value: &Value, allowed: Allowed) -> bool {
