@@ -1,4 +1,4 @@
-//! Jobs in a second through the queue of the PostgreSQL engine, beside a bare loop of statements that does the same commits.
+//! Jobs in a second through the queue of the PostgreSQL engine, beside a bare loop of batched statements.
 //!
 //! Both put jobs in, take them with `SKIP LOCKED` and write down their ends, by 16 workers in the same database. The bare loop
 //! has a table with the same columns and indexes, ready-made texts and nothing to decide: no transitions, no fences, no JSON.
