@@ -7,8 +7,10 @@
 #![allow(clippy::missing_panics_doc, reason = "the same")]
 
 pub mod child;
+pub mod crash;
 mod fault;
 mod forward;
+mod given;
 pub mod history;
 mod log;
 pub mod parent;

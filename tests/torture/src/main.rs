@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use helve_torture::parent::Torture;
-use helve_torture::{Fault, Paths, child};
+use helve_torture::{Fault, Paths, child, crash};
 
 /// So many kills one record gets.
 const ROUND: usize = 250;
@@ -19,6 +19,7 @@ fn main() {
         ["child", folder] => child::run(&Paths(folder.into()), None, false),
         ["child", folder, fault] => child::run(&Paths(folder.into()), Some(Fault::named(fault).expect("a fault")), false),
         ["drain", folder] => child::run(&Paths(folder.into()), None, true),
+        ["crash", folder, step] => crash::perform(&Paths(folder.into()), step),
         ["kill", cycles] => kill(cycles.parse().expect("a number of kills")),
         _ => panic!("torture kill CYCLES"),
     }

@@ -1,15 +1,14 @@
 //! Runs that ask, people who answer, and who goes on with the runs.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use helve_core::store::{Approval, ApprovalState, NewRun, Reply, RunCommit, RunRecord, RunState};
-use helve_core::{Caller, ConversationId, Decision, EventData, Question, RunId, Store, StoreError, ToolCall, Usage};
-use jiff::Timestamp;
+use helve_core::{Caller, ConversationId, Decision, Question, RunId, Store, StoreError, ToolCall};
 use serde_json::json;
 
 use super::producers::task;
 use super::{LEASE, Scene};
+use crate::given::{notes, step};
 
 /// So many questions are open, before half of that are answered.
 const OPEN: usize = 14;
@@ -65,28 +64,6 @@ fn lost_or<T>(done: Result<T, StoreError>) {
     match done {
         Ok(_) | Err(StoreError::Lost | StoreError::Conflict(_)) => {}
         Err(error) => panic!("{error}"),
-    }
-}
-
-fn notes(count: usize) -> Vec<(Timestamp, EventData)> {
-    (0..count).map(|number| (Timestamp::now(), EventData::Notification { message: format!("note {number}") })).collect()
-}
-
-fn step(run: RunId, epoch: u64, state: RunState) -> RunCommit {
-    RunCommit {
-        run,
-        epoch,
-        begin: None,
-        state,
-        snapshot: (!state.is_over()).then(|| json!({"at": epoch})),
-        events: Vec::new(),
-        messages: Vec::new(),
-        said: 0,
-        asked: Vec::new(),
-        heard: Vec::new(),
-        allowed: BTreeSet::new(),
-        usage: Usage::default(),
-        contexts: BTreeMap::new(),
     }
 }
 
