@@ -10,6 +10,7 @@ mod rows;
 mod schema;
 mod thread;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,7 +58,13 @@ struct Inner {
     changes: watch::Sender<u64>,
     /// The file whose lock makes this process the one that gives tasks out.
     lock: PathBuf,
-    claimer: Mutex<Option<File>>,
+    claimer: Mutex<Option<Claimer>>,
+}
+
+/// The lock, and who works under it. When the last of them leaves, another process may have it.
+struct Claimer {
+    _file: File,
+    holders: HashSet<HolderId>,
 }
 
 impl SqliteStore {
@@ -123,20 +130,21 @@ impl SqliteStore {
     }
 
     fn read<T: Send + 'static>(&self, read: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static) -> Stored<'_, T> {
-        Box::pin(self.0.reader.run(read))
+        Box::pin(self.0.reader.run(move |rows| rows.at_one_moment(read)))
     }
 
     /// Whether this process gives tasks out; says whether it does so only since now.
-    fn may_claim(&self) -> Result<Option<bool>, StoreError> {
+    fn may_claim(&self, holder: HolderId) -> Result<Option<bool>, StoreError> {
         let mut claimer = self.0.claimer.lock().unwrap_or_else(PoisonError::into_inner);
-        if claimer.is_some() {
+        if let Some(claimer) = &mut *claimer {
+            claimer.holders.insert(holder);
             return Ok(Some(false));
         }
         let open = File::options().create(true).truncate(false).write(true).open(&self.0.lock);
         let file = open.map_err(|error| unavailable(&self.0.lock, &error))?;
         match file.try_lock() {
             Ok(()) => {
-                *claimer = Some(file);
+                *claimer = Some(Claimer { _file: file, holders: HashSet::from([holder]) });
                 Ok(Some(true))
             }
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
@@ -160,7 +168,7 @@ impl Store for SqliteStore {
     }
 
     fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
-        let first = match self.may_claim() {
+        let first = match self.may_claim(holder) {
             Ok(Some(first)) => first,
             Ok(None) => return Box::pin(std::future::ready(Ok(Recovered::default()))),
             Err(error) => return Box::pin(std::future::ready(Err(error))),
@@ -176,7 +184,9 @@ impl Store for SqliteStore {
     }
 
     fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
-        self.0.claimer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut claimer = self.0.claimer.lock().unwrap_or_else(PoisonError::into_inner);
+        claimer.take_if(|claimer| claimer.holders.remove(&holder) && claimer.holders.is_empty());
+        drop(claimer);
         self.change("leave", move |rows| rows.forget_holder(holder))
     }
 
@@ -185,7 +195,7 @@ impl Store for SqliteStore {
     }
 
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
-        match self.may_claim() {
+        match self.may_claim(claim.holder) {
             Ok(None) => Box::pin(std::future::ready(Ok(Vec::new()))),
             Err(error) => Box::pin(std::future::ready(Err(error))),
             Ok(Some(first)) => {
@@ -231,7 +241,7 @@ impl Store for SqliteStore {
     }
 
     fn ask(&self, approval: Approval) -> Stored<'_, ()> {
-        self.change("ask", move |rows| helve_core::store::Rows::put_approval(rows, &approval))
+        self.change("ask", move |rows| transact::ask(rows, &approval))
     }
 
     fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
@@ -293,7 +303,7 @@ impl Store for SqliteStore {
 
     fn backup<'a>(&'a self, file: &'a Path) -> Stored<'a, ()> {
         let file = file.to_owned();
-        self.read(move |rows| rows.copy_to(&file))
+        Box::pin(self.0.reader.run(move |rows| rows.copy_to(&file)))
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
