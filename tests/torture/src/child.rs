@@ -8,11 +8,12 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::TaskFilter;
-use helve_core::{CallId, CancellationToken, Digest, HolderId, ListSource, Output, Rules, Store, ToolSpec};
+use helve_core::store::{NewTask, TaskFilter};
+use helve_core::{CallId, Caller, CancellationToken, Digest, HolderId, ListSource, Output, Rules, Store, ToolCall, ToolSpec};
 use helve_store::SqliteStore;
 use helve_testkit::{fake, spec};
 use helve_tools::{Catalogue, Executor, Record, Worker};
+use serde_json::json;
 
 use crate::fault::{Fault, Faulty};
 use crate::log::{Log, Paths};
@@ -42,12 +43,23 @@ struct Kind {
     idempotent: bool,
 }
 
-/// Works on the record until it is killed, or, to end well, until nothing is left to do.
-pub fn run(paths: &Paths, fault: Option<Fault>, to_the_end: bool) {
+/// What a child does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// It works until it is killed.
+    Alone(Option<Fault>),
+    /// It works until it is killed, beside another one. Nobody subscribes: two subscribers would be two histories.
+    Rival,
+    /// It ends when nothing is left to do.
+    Last,
+}
+
+/// Works on the record.
+pub fn run(paths: &Paths, part: Part) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let mut store: Arc<dyn Store> = Arc::new(SqliteStore::open(paths.record()).expect("a record"));
-        if let Some(fault) = fault {
+        if let Part::Alone(Some(fault)) = part {
             store = Arc::new(Faulty { inner: store, fault });
         }
         let store: Arc<dyn Store> = Arc::new(Witness::new(store, paths));
@@ -58,12 +70,12 @@ pub fn run(paths: &Paths, fault: Option<Fault>, to_the_end: bool) {
         let stop = CancellationToken::new();
         let worker = Worker::new(Record::new(store), Executor::default(), catalogue, WORKERS);
         let working = tokio::spawn(worker.run(stop.clone()));
-        if to_the_end {
+        if part == Part::Last {
             drain(&scene, paths).await;
             stop.cancel();
             working.await.expect("a worker");
         } else {
-            busy(&scene, paths).await;
+            busy(&scene, (part != Part::Rival).then(|| subscriber::Places::read(paths))).await;
         }
     });
 }
@@ -74,7 +86,13 @@ fn say_ready() {
     out.write_all(b"ready\n").and_then(|()| out.flush()).expect("a parent that listens");
 }
 
-/// Two tools that write down that they ran before they do anything. One may run twice, and one may not.
+/// A call of one of the tools.
+#[must_use]
+pub fn task(paths: &Paths, name: &str) -> NewTask {
+    producers::task(&kind(&tools(paths), name), ToolCall::new(name, json!({})), Caller::default())
+}
+
+/// Tools that write down that they ran before they do anything. One may run twice, one may not, and one takes its process down.
 fn tools(paths: &Paths) -> Catalogue {
     let ran = Arc::new(Log::open(&paths.ran()));
     let tool = |name: &str, idempotent: bool| {
@@ -83,6 +101,9 @@ fn tools(paths: &Paths) -> Catalogue {
             let ran = ran.clone();
             Box::pin(async move {
                 ran.add(&call.id);
+                if &*call.tool == "poison" {
+                    std::process::abort();
+                }
                 tokio::time::sleep(Duration::from_micros(fastrand::u64(..4000))).await;
                 // Each run has a result of its own, so that one cannot pass for another.
                 Ok(Output::text(format!("{:08x}", fastrand::u32(..))))
@@ -90,7 +111,7 @@ fn tools(paths: &Paths) -> Catalogue {
         })
     };
     let catalogue = Catalogue::new();
-    catalogue.add_source(Arc::new(ListSource::new("torture", [tool("once", false), tool("again", true)])));
+    catalogue.add_source(Arc::new(ListSource::new("torture", [tool("once", false), tool("again", true), tool("poison", true)])));
     catalogue
 }
 
@@ -100,7 +121,7 @@ fn kind(catalogue: &Catalogue, name: &str) -> Kind {
 }
 
 /// All clients at once, for ever.
-async fn busy(scene: &Scene, paths: &Paths) {
+async fn busy(scene: &Scene, places: Option<subscriber::Places>) {
     let mut clients = tokio::task::JoinSet::new();
     for _ in 0..PRODUCERS {
         clients.spawn(producers::produce(scene.clone()));
@@ -108,7 +129,9 @@ async fn busy(scene: &Scene, paths: &Paths) {
     clients.spawn(people::ask(scene.clone()));
     clients.spawn(people::answer_some(scene.clone()));
     clients.spawn(people::drive(scene.clone()));
-    clients.spawn(subscriber::follow(scene.clone(), subscriber::Places::read(paths)));
+    if let Some(places) = places {
+        clients.spawn(subscriber::follow(scene.clone(), places));
+    }
     if let Some(ended) = clients.join_next().await {
         ended.expect("a client that goes on");
     }

@@ -30,6 +30,12 @@ impl Paths {
         self.0.join("events.log")
     }
 
+    /// Who asked for tasks, and how many it got.
+    #[must_use]
+    pub fn claims(&self) -> PathBuf {
+        self.0.join("claims.log")
+    }
+
     /// Which calls ran.
     #[must_use]
     pub fn ran(&self) -> PathBuf {

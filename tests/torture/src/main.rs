@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use helve_torture::child::Part;
 use helve_torture::parent::Torture;
 use helve_torture::{Fault, Paths, child, crash};
 
@@ -16,9 +17,10 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["child", folder] => child::run(&Paths(folder.into()), None, false),
-        ["child", folder, fault] => child::run(&Paths(folder.into()), Some(Fault::named(fault).expect("a fault")), false),
-        ["drain", folder] => child::run(&Paths(folder.into()), None, true),
+        ["alone", folder] => child::run(&Paths(folder.into()), Part::Alone(None)),
+        ["alone", folder, fault] => child::run(&Paths(folder.into()), Part::Alone(Some(Fault::named(fault).expect("a fault")))),
+        ["rival", folder] => child::run(&Paths(folder.into()), Part::Rival),
+        ["last", folder] => child::run(&Paths(folder.into()), Part::Last),
         ["crash", folder, step] => crash::perform(&Paths(folder.into()), step),
         ["kill", cycles] => kill(cycles.parse().expect("a number of kills")),
         _ => panic!("torture kill CYCLES"),

@@ -1,13 +1,13 @@
 //! Starts children on one record and kills them, looks at the file after each kill, and checks the history at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use helve_core::store::TaskFilter;
-use helve_core::{CallId, EventData, Store};
+use helve_core::{CallId, EventData, HolderId, Store};
 use helve_store::SqliteStore;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -18,6 +18,8 @@ use crate::witness::{result, what};
 
 /// The longest that a child lives, in microseconds.
 const LONGEST: u64 = 60_000;
+/// So long something may take that must happen. No lease is as short.
+const PATIENCE: Duration = Duration::from_secs(25);
 /// After so many kills, tasks that wait for their next try need not wait any longer.
 const HURRY: usize = 4;
 
@@ -58,45 +60,97 @@ impl Torture {
         let paths = Paths(folder.to_owned());
         let mut open = 0;
         for cycle in 1..=self.cycles {
-            let mut child = self.start(&paths, false);
+            let mut child = self.start(&paths, "alone");
             std::thread::sleep(Duration::from_micros(fastrand::u64(1000..=LONGEST)));
             kill(&mut child);
             open += look(&paths, cycle % HURRY == 0);
         }
-        let mut last = self.start(&paths, true);
-        let ended = loop {
-            look(&paths, true);
-            match last.try_wait().expect("a child") {
-                Some(ended) => break ended,
-                None => std::thread::sleep(Duration::from_millis(20)),
-            }
-        };
-        assert!(ended.success(), "the last child ends well");
+        Report { open, ..self.end(&paths) }
+    }
+
+    /// Runs two children at once. The one that gives tasks out is killed, the other takes over, and a new one is started.
+    #[must_use]
+    pub fn run_rivals(&self, folder: &Path) -> Report {
+        let paths = Paths(folder.to_owned());
+        let mut first = self.start(&paths, "rival");
+        for cycle in 0..self.cycles {
+            wait(|| claimers(&paths).len() > cycle, "the one that is left gives tasks out");
+            let known: BTreeSet<HolderId> = claims(&paths).into_iter().map(|(holder, _)| holder).collect();
+            let second = self.start(&paths, "rival");
+            wait(|| claims(&paths).iter().filter(|(holder, _)| !known.contains(holder)).count() > 3, "the other one asks as well");
+            kill(&mut first);
+            look(&paths, false);
+            first = second;
+        }
+        kill(&mut first);
+        let order = claimers(&paths);
+        assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), order.len(), "one after the other: {order:?}");
+        self.end(&paths)
+    }
+
+    /// The last child ends what is left, and the history is checked.
+    #[must_use]
+    pub fn end(&self, paths: &Paths) -> Report {
+        assert!(self.drain(paths).success(), "the last child ends well");
         let (mut told, ran): (Vec<Told>, Vec<CallId>) = (Log::read(&paths.told()), Log::read(&paths.ran()));
         let promises = told.len();
         told.extend(Log::read::<Told>(&paths.events()));
-        let last = record(&paths);
+        let last = record(paths);
         Report {
             promises,
             tasks: last.tasks.len(),
             ran: ran.len(),
             approvals: last.approvals.len(),
             events: told.len() - promises,
-            open,
+            open: 0,
             violations: check(&told, &ran, &last),
         }
     }
 
+    /// A child that works until nothing is left, for which no task must wait. Says how it ended.
+    #[must_use]
+    pub fn drain(&self, paths: &Paths) -> ExitStatus {
+        let mut child = self.start(paths, "last");
+        loop {
+            look(paths, true);
+            match child.try_wait().expect("a child") {
+                Some(ended) => break ended,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
     /// Starts a child, and waits until it says that it is ready.
-    fn start(&self, paths: &Paths, to_the_end: bool) -> Child {
+    fn start(&self, paths: &Paths, part: &str) -> Child {
         let mut command = Command::new(&self.program);
-        command.arg(if to_the_end { "drain" } else { "child" }).arg(&paths.0).stdout(Stdio::piped());
-        command.args(self.fault.filter(|_| !to_the_end));
+        command.arg(part).arg(&paths.0).stdout(Stdio::piped());
+        command.args(self.fault.filter(|_| part == "alone"));
         let mut child = command.spawn().expect("a child");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
         assert_eq!(line, "ready\n");
         child
+    }
+}
+
+/// Who asked for tasks, and how many it got.
+fn claims(paths: &Paths) -> Vec<(HolderId, usize)> {
+    Log::read(&paths.claims())
+}
+
+/// Who gave tasks out, in order; each once for each time that it began to.
+fn claimers(paths: &Paths) -> Vec<HolderId> {
+    let mut claimers: Vec<HolderId> = claims(paths).into_iter().filter(|(_, got)| *got > 0).map(|(holder, _)| holder).collect();
+    claimers.dedup();
+    claimers
+}
+
+/// Waits for something that must happen.
+fn wait(happened: impl Fn() -> bool, what: &str) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

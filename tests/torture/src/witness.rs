@@ -19,6 +19,7 @@ pub(crate) struct Witness {
     inner: Arc<dyn Store>,
     told: Log,
     events: Log,
+    claims: Log,
 }
 
 /// A result as it is compared.
@@ -34,7 +35,7 @@ pub(crate) fn what(event: &Event) -> String {
 
 impl Witness {
     pub(crate) fn new(inner: Arc<dyn Store>, paths: &Paths) -> Self {
-        Self { inner, told: Log::open(&paths.told()), events: Log::open(&paths.events()) }
+        Self { inner, told: Log::open(&paths.told()), events: Log::open(&paths.events()), claims: Log::open(&paths.claims()) }
     }
 
     fn asked(&self, approval: &Approval) {
@@ -55,7 +56,12 @@ impl Store for Witness {
     }
 
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
-        self.inner.claim(claim)
+        Box::pin(async move {
+            let holder = claim.holder;
+            let tasks = self.inner.claim(claim).await?;
+            self.claims.add(&(holder, tasks.len()));
+            Ok(tasks)
+        })
     }
 
     fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
