@@ -18,19 +18,24 @@ type Rows = BTreeMap<String, Vec<Vec<(String, Value)>>>;
 
 const SIGABRT: i32 = 6;
 
+/// Starts a child, and lets it die where it is told to.
+fn run(part: &str, folder: &Path, step: Option<&str>, crash: Option<&str>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
+    let output = command.arg(part).arg(folder).args(step).envs(crash.iter().map(|at| ("HELVE_CRASH_AT", at))).output();
+    let output = output.expect("a child");
+    match crash {
+        Some(_) => assert_eq!(output.status.signal(), Some(SIGABRT), "{step:?}: {output:?}"),
+        None => assert!(output.status.success(), "{step:?}: {output:?}"),
+    }
+}
+
 /// Does a step in a copy of the record, and dies where it is told to. Gives what is in the copy then.
 fn after(start: &Path, step: &str, crash: Option<&str>) -> Rows {
     let folder = tempfile::tempdir().expect("a folder");
     for file in ["record.db", "names"] {
         std::fs::copy(start.join(file), folder.path().join(file)).expect("a copy");
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
-    let output = command.arg("crash").arg(folder.path()).arg(step).envs(crash.iter().map(|at| ("HELVE_CRASH_AT", at))).output();
-    let output = output.expect("a child");
-    match crash {
-        Some(_) => assert_eq!(output.status.signal(), Some(SIGABRT), "{step}: {output:?}"),
-        None => assert!(output.status.success(), "{step}: {output:?}"),
-    }
+    run("crash", folder.path(), Some(step), crash);
     rows(&folder.path().join("record.db"))
 }
 
@@ -101,5 +106,17 @@ fn a_step_is_there_as_a_whole_or_not_at_all() {
         assert_eq!(before, start, "{step}: nothing of it is there");
         let behind = after(folder.path(), step, Some(&format!("{transaction}:after")));
         assert_eq!(without_chance(behind, &known), without_chance(whole, &known), "{step}: all of it is there");
+    }
+}
+
+/// The tables are made, or brought up to date, as a whole: an open that broke off is done again.
+#[test]
+fn a_file_is_old_or_new() {
+    for (moment, tables) in [("before", false), ("after", true)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        run("last", folder.path(), None, Some(&format!("open:{moment}")));
+        assert_eq!(!rows(&folder.path().join("record.db")).is_empty(), tables, "{moment}");
+        run("last", folder.path(), None, None);
+        assert!(rows(&folder.path().join("record.db")).contains_key("tasks"));
     }
 }
