@@ -141,8 +141,9 @@ async fn busy(scene: &Scene, places: Option<subscriber::Places>) {
 async fn drain(scene: &Scene, paths: &Paths) {
     let store = &scene.store;
     loop {
-        // The worker looks again after each of these, also for what the parent made due.
         store.keep(scene.driver, LEASE, &[]).await.expect("a lease");
+        // The worker looks again after each change, also for what the parent made due. This one changes nothing.
+        store.hear(CallId::mint()).await.expect("a change");
         people::answer_all(scene).await;
         let runs = people::drive_ready(scene).await;
         let tasks = store.tasks(TaskFilter { limit: usize::MAX, ..TaskFilter::default() }).await.expect("a list");

@@ -17,7 +17,7 @@ use self::operation::{Operation, Pools};
 use self::side::Side;
 
 /// How many sequences are tried where nobody says otherwise, and how many operations they have: 50 on average.
-const SEQUENCES: u32 = 150;
+const SEQUENCES: u32 = 100;
 const LENGTH: std::ops::RangeInclusive<usize> = 1..=100;
 
 /// The same record on both engines.
