@@ -26,7 +26,7 @@ enum Place {
 
 use Place::{Edge, Face, Inside, Shared, Tests};
 
-const PLACES: [(&str, Place); 17] = [
+const PLACES: [(&str, Place); 18] = [
     ("helve-agent", Inside),
     ("helve-core", Inside),
     ("helve-dialect", Inside),
@@ -44,6 +44,7 @@ const PLACES: [(&str, Place); 17] = [
     ("helve-testkit", Tests),
     ("helve-bench", Tests),
     ("helve-agent-loop", Tests),
+    ("helve-torture", Tests),
 ];
 
 /// Crates that do input or output, or start something that does. Inside crates must not use them.

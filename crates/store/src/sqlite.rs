@@ -4,11 +4,13 @@
 //! when it is killed, the system frees the lock and the next one takes over at once.
 
 mod clock;
+mod crash;
 mod process;
 mod rows;
 mod schema;
 mod thread;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,7 +58,13 @@ struct Inner {
     changes: watch::Sender<u64>,
     /// The file whose lock makes this process the one that gives tasks out.
     lock: PathBuf,
-    claimer: Mutex<Option<File>>,
+    claimer: Mutex<Option<Claimer>>,
+}
+
+/// The lock, and who works under it. When the last of them leaves, another process may have it.
+struct Claimer {
+    _file: File,
+    holders: HashSet<HolderId>,
 }
 
 impl SqliteStore {
@@ -90,22 +98,30 @@ impl SqliteStore {
         })))
     }
 
+    /// Runs a transaction. Its name is for tests that let the process die beside its commit.
     fn change<T: Send + 'static>(
         &self,
+        name: &'static str,
         change: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Stored<'_, T> {
-        self.change_if(change, |_| true)
+        self.change_if(name, change, |_| true)
     }
 
     /// A change that may turn out to be none: nobody is woken then. A worker that finds nothing would wake itself for ever.
     fn change_if<T: Send + 'static>(
         &self,
+        name: &'static str,
         change: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
         changed: fn(&T) -> bool,
     ) -> Stored<'_, T> {
-        let answer = self.0.writer.run(change);
+        let answer = self.0.writer.run(move |rows| {
+            let value = change(rows)?;
+            crash::reach(name, crash::BEFORE);
+            Ok(value)
+        });
         Box::pin(async move {
             let value = answer.await?;
+            crash::reach(name, crash::AFTER);
             if changed(&value) {
                 self.0.changes.send_modify(|number| *number += 1);
             }
@@ -114,20 +130,21 @@ impl SqliteStore {
     }
 
     fn read<T: Send + 'static>(&self, read: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static) -> Stored<'_, T> {
-        Box::pin(self.0.reader.run(read))
+        Box::pin(self.0.reader.run(move |rows| rows.at_one_moment(read)))
     }
 
     /// Whether this process gives tasks out; says whether it does so only since now.
-    fn may_claim(&self) -> Result<Option<bool>, StoreError> {
+    fn may_claim(&self, holder: HolderId) -> Result<Option<bool>, StoreError> {
         let mut claimer = self.0.claimer.lock().unwrap_or_else(PoisonError::into_inner);
-        if claimer.is_some() {
+        if let Some(claimer) = &mut *claimer {
+            claimer.holders.insert(holder);
             return Ok(Some(false));
         }
         let open = File::options().create(true).truncate(false).write(true).open(&self.0.lock);
         let file = open.map_err(|error| unavailable(&self.0.lock, &error))?;
         match file.try_lock() {
             Ok(()) => {
-                *claimer = Some(file);
+                *claimer = Some(Claimer { _file: file, holders: HashSet::from([holder]) });
                 Ok(Some(true))
             }
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
@@ -147,11 +164,11 @@ impl Store for SqliteStore {
             rows.keep_holder(holder, lease)?;
             transact::progress(rows, holder, &progress)
         };
-        self.change_if(keep, |_| false)
+        self.change_if("keep", keep, |_| false)
     }
 
     fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
-        let first = match self.may_claim() {
+        let first = match self.may_claim(holder) {
             Ok(Some(first)) => first,
             Ok(None) => return Box::pin(std::future::ready(Ok(Recovered::default()))),
             Err(error) => return Box::pin(std::future::ready(Err(error))),
@@ -163,20 +180,22 @@ impl Store for SqliteStore {
             }
             transact::recover(rows)
         };
-        self.change_if(recover, |found| *found != Recovered::default())
+        self.change_if("recover", recover, |found| *found != Recovered::default())
     }
 
     fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
-        self.0.claimer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.change(move |rows| rows.forget_holder(holder))
+        let mut claimer = self.0.claimer.lock().unwrap_or_else(PoisonError::into_inner);
+        claimer.take_if(|claimer| claimer.holders.remove(&holder) && claimer.holders.is_empty());
+        drop(claimer);
+        self.change("leave", move |rows| rows.forget_holder(holder))
     }
 
     fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
-        self.change(move |rows| transact::accept(rows, task))
+        self.change("accept", move |rows| transact::accept(rows, task))
     }
 
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
-        match self.may_claim() {
+        match self.may_claim(claim.holder) {
             Ok(None) => Box::pin(std::future::ready(Ok(Vec::new()))),
             Err(error) => Box::pin(std::future::ready(Err(error))),
             Ok(Some(first)) => {
@@ -188,21 +207,21 @@ impl Store for SqliteStore {
                     }
                     transact::claim(rows, &Claim { holder, limit, tools: tools.as_deref() })
                 };
-                self.change_if(claim, |tasks| !tasks.is_empty())
+                self.change_if("claim", claim, |tasks| !tasks.is_empty())
             }
         }
     }
 
     fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
-        self.change(move |rows| transact::finish(rows, ended))
+        self.change("finish", move |rows| transact::finish(rows, ended))
     }
 
     fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
-        self.change(move |rows| transact::cancel_task(rows, task))
+        self.change("cancel_task", move |rows| transact::cancel_task(rows, task))
     }
 
     fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
-        self.change(move |rows| transact::retry_task(rows, task))
+        self.change("retry_task", move |rows| transact::retry_task(rows, task))
     }
 
     fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {
@@ -218,15 +237,15 @@ impl Store for SqliteStore {
     }
 
     fn hear(&self, task: CallId) -> Stored<'_, ()> {
-        self.change(move |rows| transact::hear(rows, task))
+        self.change("hear", move |rows| transact::hear(rows, task))
     }
 
     fn ask(&self, approval: Approval) -> Stored<'_, ()> {
-        self.change(move |rows| helve_core::store::Rows::put_approval(rows, &approval))
+        self.change("ask", move |rows| transact::ask(rows, &approval))
     }
 
     fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
-        self.change(move |rows| transact::answer(rows, approval, reply))
+        self.change("answer", move |rows| transact::answer(rows, approval, reply))
     }
 
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
@@ -238,15 +257,15 @@ impl Store for SqliteStore {
     }
 
     fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
-        self.change(move |rows| transact::take_run(rows, run, holder))
+        self.change("take_run", move |rows| transact::take_run(rows, run, holder))
     }
 
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
-        self.change(move |rows| transact::commit_run(rows, commit))
+        self.change("commit_run", move |rows| transact::commit_run(rows, commit))
     }
 
     fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord> {
-        self.change(move |rows| transact::cancel_run(rows, run))
+        self.change("cancel_run", move |rows| transact::cancel_run(rows, run))
     }
 
     fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>> {
@@ -271,7 +290,7 @@ impl Store for SqliteStore {
 
     fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest> {
         let (digest, bytes) = (Digest::of([bytes]), bytes.to_vec());
-        self.change(move |rows| rows.put_body(digest, &bytes, true).map(|()| digest))
+        self.change("put_body", move |rows| rows.put_body(digest, &bytes, true).map(|()| digest))
     }
 
     fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>> {
@@ -279,12 +298,12 @@ impl Store for SqliteStore {
     }
 
     fn prune(&self, age: Duration) -> Stored<'_, usize> {
-        self.change(move |rows| rows.prune(age))
+        self.change("prune", move |rows| rows.prune(age))
     }
 
     fn backup<'a>(&'a self, file: &'a Path) -> Stored<'a, ()> {
         let file = file.to_owned();
-        self.read(move |rows| rows.copy_to(&file))
+        Box::pin(self.0.reader.run(move |rows| rows.copy_to(&file)))
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

@@ -146,7 +146,7 @@ impl Store for MemoryStore {
     }
 
     fn ask(&self, approval: Approval) -> Stored<'_, ()> {
-        self.change(|tables| tables.put_approval(&approval))
+        self.change(|tables| transact::ask(tables, &approval))
     }
 
     fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {

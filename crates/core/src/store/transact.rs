@@ -149,6 +149,17 @@ pub fn retry_task(rows: &mut dyn Rows, task: CallId) -> Done<Task> {
     Ok(again)
 }
 
+/// Stores a question. One that is known stays as it is: whoever asks again does not take an answer back.
+///
+/// # Errors
+/// See [`accept`].
+pub fn ask(rows: &mut dyn Rows, approval: &Approval) -> Done<()> {
+    if rows.approval(approval.question.id)?.is_some() {
+        return Ok(());
+    }
+    rows.put_approval(approval)
+}
+
 /// Answers a question.
 ///
 /// # Errors
@@ -256,7 +267,7 @@ pub fn commit_run(rows: &mut dyn Rows, commit: RunCommit) -> Done<u64> {
     }
     for mut approval in commit.asked {
         approval.parent_run = record.parent_run_id;
-        rows.put_approval(&approval)?;
+        ask(rows, &approval)?;
     }
     if commit.state.is_over() {
         for mut open in rows.open_approvals(Some(record.id))? {

@@ -46,6 +46,14 @@ impl<'a> SqliteRows<'a> {
         Self(connection)
     }
 
+    /// Reads everything as it was at one moment: what is large lies in two tables, and what was said in many rows.
+    pub(super) fn at_one_moment<T>(&mut self, read: impl FnOnce(&mut Self) -> Row<T>) -> Row<T> {
+        let moment = self.0.unchecked_transaction().map_err(|error| engine(&error))?;
+        let value = read(self)?;
+        moment.commit().map_err(|error| engine(&error))?;
+        Ok(value)
+    }
+
     fn execute(&self, sql: &str, params: impl Params) -> Row<usize> {
         self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(|error| engine(&error))
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use helve_core::StoreError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::Durability;
+use super::{Durability, crash};
 
 /// Older ones could lose committed transactions after a crash of the machine.
 const OLDEST: i32 = 3_051_003;
@@ -85,7 +85,9 @@ fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Res
         transaction.pragma_update(None, "user_version", VERSION)?;
         transaction.pragma_update(None, "application_id", APPLICATION)?;
     }
+    crash::reach("open", crash::BEFORE);
     transaction.commit()?;
+    crash::reach("open", crash::AFTER);
     Ok(Ok(()))
 }
 

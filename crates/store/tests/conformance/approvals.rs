@@ -93,8 +93,11 @@ pub async fn an_approved_call_without_a_run_goes_into_the_queue(store: &dyn Stor
 pub async fn a_denied_call_never_runs(store: &dyn Store) {
     let asked = approval(Caller::default());
     let id = asked.question.id;
-    store.ask(asked).await.expect("asked");
+    store.ask(asked.clone()).await.expect("asked");
     store.answer(id, reply(Decision::Deny, "ada")).await.expect("answered");
+    store.answer(id, reply(Decision::Approve, "eve")).await.expect("too late");
+    // Whoever asks again, not knowing whether it was asked, does not take the answer back.
+    store.ask(asked).await.expect("known");
     store.answer(id, reply(Decision::Approve, "eve")).await.expect("too late");
     assert!(ids(store).await.is_empty());
     assert_eq!(state(store, id).await, ApprovalState::Denied);

@@ -1,0 +1,44 @@
+//! Clients that put calls into the queue, and look what came of them.
+
+use std::time::Duration;
+
+use helve_core::store::{MAX_ATTEMPTS, NewTask};
+use helve_core::{CallId, Caller, ToolCall};
+use serde_json::json;
+
+use super::{Kind, Scene};
+
+/// Calls, half of which must not run twice. Some are made by a run, which is told what comes of them.
+pub(super) async fn produce(scene: Scene) {
+    let mut mine: Vec<CallId> = Vec::new();
+    loop {
+        let kind = if fastrand::bool() { &scene.once } else { &scene.again };
+        let run = if fastrand::u8(..4) == 0 { scene.store.runs(None, 8).await.expect("a list").pop() } else { None };
+        let caller = Caller { run: run.map(|run| run.id), ..Caller::default() };
+        let task = task(kind, ToolCall::new(kind.spec.name().clone(), json!({})), caller);
+        let id = task.call.id;
+        // Whoever does not know whether it was accepted says it again.
+        let again = (fastrand::u8(..8) == 0).then(|| task.clone());
+        scene.store.accept(task).await.expect("accepted");
+        if let Some(again) = again {
+            scene.store.accept(again).await.expect("known");
+        }
+        mine.push(id);
+        let looked_at = mine[fastrand::usize(..mine.len())];
+        scene.store.task(looked_at).await.expect("readable");
+        tokio::time::sleep(Duration::from_micros(fastrand::u64(..3000))).await;
+    }
+}
+
+pub(super) fn task(kind: &Kind, call: ToolCall, caller: Caller) -> NewTask {
+    NewTask {
+        call,
+        tool: kind.spec.name().clone(),
+        definition: kind.definition,
+        caller,
+        idempotent: kind.idempotent,
+        priority: fastrand::i8(-1..=1),
+        delay: Duration::ZERO,
+        max_attempts: MAX_ATTEMPTS,
+    }
+}

@@ -1,0 +1,49 @@
+//! A subscriber that follows the newest runs, and after each restart goes on behind the last event that it was told.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use helve_core::RunId;
+
+use super::Scene;
+use crate::history::Told;
+use crate::log::{Log, Paths};
+
+/// So many runs are followed at a time; the others are read at the end.
+const FOLLOWED: usize = 20;
+/// So many events are read at once.
+const PAGE: usize = 3;
+
+/// The last event of each run that it was told.
+pub(super) struct Places(BTreeMap<RunId, u64>);
+
+impl Places {
+    /// As its log says.
+    pub(super) fn read(paths: &Paths) -> Self {
+        let mut places = BTreeMap::new();
+        for told in Log::read::<Told>(&paths.events()) {
+            if let Told::Event { run, seq, .. } = told {
+                places.insert(run, seq);
+            }
+        }
+        Self(places)
+    }
+}
+
+/// Follows for ever.
+pub(super) async fn follow(scene: Scene, mut places: Places) {
+    loop {
+        read_all(&scene, &mut places, FOLLOWED).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Reads what is new in so many runs.
+pub(super) async fn read_all(scene: &Scene, places: &mut Places, limit: usize) {
+    for run in scene.store.runs(None, limit).await.expect("a list") {
+        let place = places.0.entry(run.id).or_default();
+        while let Some(last) = scene.store.events(run.id, *place, PAGE).await.expect("events").last() {
+            *place = last.seq;
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! A record in the middle of everything, and one step from there. A test lets the process die before or after its commit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::store::{Approval, Claim, Finish, MAX_ATTEMPTS, NewRun, NewTask, Progress, Reply, RunCommit, RunState, TaskEnd};
+use helve_core::{
+    ApprovalId, CallId, Caller, ConversationId, Decision, Digest, ErrorKind, HolderId, Message, MessageBody, Outcome, Output, Part,
+    Question, RunId, Status, Store, StoreError, ToolCall, ToolError,
+};
+use helve_store::SqliteStore;
+use helve_testkit::spec;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::given::{notes, step};
+use crate::log::{Log, Paths};
+
+/// Every step, and the transaction that it is.
+pub const STEPS: [(&str, &str); 21] = [
+    ("accept", "accept"),
+    ("claim", "claim"),
+    ("finish", "finish"),
+    ("finish-again", "finish"),
+    ("keep", "keep"),
+    ("leave", "leave"),
+    ("recover", "recover"),
+    ("cancel_task", "cancel_task"),
+    ("retry_task", "retry_task"),
+    ("hear", "hear"),
+    ("ask", "ask"),
+    ("answer", "answer"),
+    ("answer-without-run", "answer"),
+    ("take_run", "take_run"),
+    ("commit_run", "commit_run"),
+    ("commit_run-begin", "commit_run"),
+    ("commit_run-end", "commit_run"),
+    ("cancel_run", "cancel_run"),
+    ("put_body", "put_body"),
+    ("put_body-large-row", "accept"),
+    ("prune", "prune"),
+];
+
+/// The names of what is in the record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Names {
+    holder: HolderId,
+    conversation: ConversationId,
+    /// A run that a process drives, and one that waits.
+    running: RunId,
+    waiting: RunId,
+    queued: CallId,
+    held: CallId,
+    failed: CallId,
+    asked: ApprovalId,
+    asked_alone: ApprovalId,
+    /// What steps make.
+    new_call: CallId,
+    new_run: RunId,
+}
+
+fn task(name: &str, call: CallId, run: Option<RunId>, conversation: ConversationId) -> NewTask {
+    NewTask {
+        call: ToolCall { id: call, ..ToolCall::new(name, json!({"n": 1})) },
+        tool: name.into(),
+        definition: Digest::of([name.as_bytes()]),
+        caller: Caller { run, conversation: Some(conversation), ..Caller::default() },
+        idempotent: true,
+        priority: 0,
+        delay: Duration::ZERO,
+        max_attempts: MAX_ATTEMPTS,
+    }
+}
+
+fn question(caller: Caller, expires_at: Option<Timestamp>) -> Approval {
+    let call = ToolCall::new("wipe", json!({}));
+    let question = Question { expires_at, ..Question::new(call, &"here".into(), &spec("wipe"), caller, "because".into()) };
+    Approval::new(question, Digest::of(["wipe".as_bytes()]), false)
+}
+
+fn begin(run: RunId, conversation: ConversationId, holder: HolderId) -> NewRun {
+    NewRun { id: run, conversation, parent: None, agent: None, model: "none".into(), input: "hello".into(), holder }
+}
+
+fn good(call: CallId) -> Outcome {
+    Outcome { call_id: call, tool: "tool".into(), status: Status::Done(Ok(Output::text("fine"))), duration: Duration::ZERO }
+}
+
+fn reply() -> Reply {
+    Reply { decision: Decision::Approve, by: "ada".into(), reason: None, always: true, arguments: None }
+}
+
+fn said(text: &str) -> Arc<Message> {
+    Arc::new(Message::new(MessageBody::User { parts: vec![Part::Text { text: text.into() }] }))
+}
+
+/// Makes a record in which every step can be done, and says what is in it.
+///
+/// # Errors
+/// Where the record cannot be used.
+pub async fn prepare(paths: &Paths) -> Result<(), StoreError> {
+    let store = SqliteStore::open(paths.0.join("open.db"))?;
+    let (conversation, other) = (ConversationId::mint(), ConversationId::mint());
+    let (holder, running, waiting) = (HolderId::mint(), RunId::mint(), RunId::mint());
+    let of = |run: RunId, conversation: ConversationId| Caller { run: Some(run), conversation: Some(conversation), ..Caller::default() };
+    store.keep(holder, Duration::from_hours(1), &[]).await?;
+    let first = RunCommit {
+        begin: Some(begin(running, conversation, holder)),
+        messages: vec![said("hello")],
+        events: notes(1),
+        asked: vec![question(of(running, conversation), None)],
+        ..step(running, 1, RunState::Running)
+    };
+    store.commit_run(first).await?;
+    let asked = question(of(waiting, other), None);
+    let asked_alone = question(Caller::default(), None);
+    let names = Names {
+        holder,
+        conversation,
+        running,
+        waiting,
+        queued: CallId::mint(),
+        held: CallId::mint(),
+        failed: CallId::mint(),
+        asked: asked.question.id,
+        asked_alone: asked_alone.question.id,
+        new_call: CallId::mint(),
+        new_run: RunId::mint(),
+    };
+    let expired = question(of(waiting, other), Some(Timestamp::UNIX_EPOCH));
+    let second = RunCommit {
+        begin: Some(begin(waiting, other, holder)),
+        asked: vec![asked, expired],
+        events: notes(2),
+        ..step(waiting, 1, RunState::Waiting)
+    };
+    store.commit_run(second).await?;
+    store.ask(asked_alone).await?;
+    for call in [names.failed, names.held] {
+        store.accept(task("tool", call, Some(running), conversation)).await?;
+        store.claim(Claim { holder, limit: 1, tools: None }).await?;
+        if call == names.failed {
+            let outcome = Outcome::failed(call, "tool".into(), ToolError::new(ErrorKind::Failed, "no"));
+            store.finish(vec![Finish { task: call, epoch: 1, end: TaskEnd::Over(outcome) }]).await?;
+        }
+    }
+    store.accept(task("tool", names.queued, Some(running), conversation)).await?;
+    Log::open(&paths.0.join("names")).add(&names);
+    // One file, without a log beside it, which can be copied.
+    store.backup(&paths.record()).await
+}
+
+/// Does one step in a copy of that record.
+pub fn perform(paths: &Paths, name: &str) {
+    let names: Names = Log::read(&paths.0.join("names")).pop().expect("names");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(one(&SqliteStore::open(paths.record()).expect("a record"), &names, name)).expect("a step");
+}
+
+async fn one(store: &SqliteStore, names: &Names, name: &str) -> Result<(), StoreError> {
+    let Names { holder, conversation, running, .. } = *names;
+    let finish = |end| vec![Finish { task: names.held, epoch: 1, end }];
+    match name {
+        "accept" => store.accept(task("tool", names.new_call, Some(running), conversation)).await.map(drop),
+        "claim" => store.claim(Claim { holder, limit: 1, tools: None }).await.map(drop),
+        "finish" => store.finish(finish(TaskEnd::Over(good(names.held)))).await.map(drop),
+        "finish-again" => store.finish(finish(TaskEnd::Again(good(names.held)))).await.map(drop),
+        "keep" => {
+            let half = Progress { fraction: Some(0.5), message: "half".to_owned() };
+            store.keep(holder, Duration::from_hours(2), &[(names.held, half)]).await.map(drop)
+        }
+        "leave" => store.leave(holder).await,
+        "recover" => store.recover(HolderId::mint()).await.map(drop),
+        "cancel_task" => store.cancel_task(names.queued).await.map(drop),
+        "retry_task" => store.retry_task(names.failed).await.map(drop),
+        "hear" => store.hear(names.failed).await,
+        "ask" => store.ask(question(Caller::default(), None)).await,
+        "answer" => store.answer(names.asked, reply()).await.map(drop),
+        "answer-without-run" => store.answer(names.asked_alone, reply()).await.map(drop),
+        "take_run" => store.take_run(names.waiting, holder).await.map(drop),
+        "commit_run" => {
+            let caller = Caller { run: Some(running), conversation: Some(conversation), ..Caller::default() };
+            let commit = RunCommit {
+                events: notes(3),
+                messages: vec![said("more")],
+                said: 1,
+                asked: vec![question(caller, None)],
+                heard: vec![names.failed],
+                ..step(running, 1, RunState::Waiting)
+            };
+            store.commit_run(commit).await.map(drop)
+        }
+        "commit_run-begin" => {
+            let begin = Some(begin(names.new_run, ConversationId::mint(), holder));
+            let commit = RunCommit { begin, messages: vec![said("hello")], events: notes(1), ..step(names.new_run, 1, RunState::Running) };
+            store.commit_run(commit).await.map(drop)
+        }
+        "commit_run-end" => store.commit_run(RunCommit { events: notes(1), ..step(running, 1, RunState::Done) }).await.map(drop),
+        "cancel_run" => store.cancel_run(running).await.map(drop),
+        "put_body" => store.put_body(&[7; 1000]).await.map(drop),
+        "put_body-large-row" => {
+            let mut task = task("tool", names.new_call, Some(running), conversation);
+            task.call.arguments = json!({"text": "x".repeat(200_000)});
+            store.accept(task).await.map(drop)
+        }
+        "prune" => store.prune(Duration::ZERO).await.map(drop),
+        _ => panic!("no step is called {name}"),
+    }
+}

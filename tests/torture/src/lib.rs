@@ -1,0 +1,20 @@
+//! Kills processes that use the record at any moment, and checks that nothing was lost and nothing is there twice.
+//!
+//! A parent starts children on one file and kills them. What a child was told by the record it writes down, and the
+//! [`history`] of all of them is compared with what is in the record at the end.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+#![allow(clippy::missing_panics_doc, reason = "the same")]
+
+pub mod child;
+pub mod crash;
+mod fault;
+mod forward;
+mod given;
+pub mod history;
+mod log;
+pub mod parent;
+mod witness;
+
+pub use fault::Fault;
+pub use log::{Log, Paths};

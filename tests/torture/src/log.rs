@@ -1,0 +1,70 @@
+//! Files to which a line is added by one write. A process that is killed leaves whole lines.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Where a torture keeps its files.
+#[derive(Debug, Clone)]
+pub struct Paths(pub PathBuf);
+
+impl Paths {
+    /// The record.
+    #[must_use]
+    pub fn record(&self) -> PathBuf {
+        self.0.join("record.db")
+    }
+
+    /// What clients were told.
+    #[must_use]
+    pub fn told(&self) -> PathBuf {
+        self.0.join("told.log")
+    }
+
+    /// What a subscriber was told. It reads this when it comes back.
+    #[must_use]
+    pub fn events(&self) -> PathBuf {
+        self.0.join("events.log")
+    }
+
+    /// Who asked for tasks, and how many it got.
+    #[must_use]
+    pub fn claims(&self) -> PathBuf {
+        self.0.join("claims.log")
+    }
+
+    /// Which calls ran.
+    #[must_use]
+    pub fn ran(&self) -> PathBuf {
+        self.0.join("ran.log")
+    }
+}
+
+/// A file of lines.
+pub struct Log(File);
+
+impl Log {
+    /// Opens a file, to add to it.
+    #[must_use]
+    pub fn open(path: &Path) -> Self {
+        Self(File::options().create(true).append(true).open(path).expect("a log"))
+    }
+
+    /// Adds a line.
+    pub fn add(&self, line: &impl Serialize) {
+        let mut text = serde_json::to_string(line).expect("JSON");
+        text.push('\n');
+        let written = (&self.0).write(text.as_bytes()).expect("a log that can be written");
+        assert_eq!(written, text.len(), "a line is written at once");
+    }
+
+    /// All lines of a file; none where it is missing.
+    #[must_use]
+    pub fn read<T: DeserializeOwned>(path: &Path) -> Vec<T> {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect()
+    }
+}

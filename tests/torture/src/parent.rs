@@ -1,0 +1,205 @@
+//! Starts children on one record and kills them, looks at the file after each kill, and checks the history at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use helve_core::store::TaskFilter;
+use helve_core::{CallId, EventData, HolderId, Store};
+use helve_store::SqliteStore;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use crate::history::{Last, LastApproval, LastTask, Told, Violation, check};
+use crate::log::{Log, Paths};
+use crate::witness::{result, what};
+
+/// The longest that a child lives, in microseconds.
+const LONGEST: u64 = 60_000;
+/// So long something may take that must happen. No lease is as short.
+const PATIENCE: Duration = Duration::from_secs(25);
+/// After so many kills, tasks that wait for their next try need not wait any longer.
+const HURRY: usize = 4;
+
+/// What to torture, and how.
+#[derive(Debug, Clone)]
+pub struct Torture {
+    /// This crate's program.
+    pub program: PathBuf,
+    /// How many children are killed.
+    pub cycles: usize,
+    /// The name of a lie that children's stores tell.
+    pub fault: Option<&'static str>,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// How many promises were written down.
+    pub promises: usize,
+    /// How many calls there are.
+    pub tasks: usize,
+    /// How many times a tool ran.
+    pub ran: usize,
+    /// How many questions there are.
+    pub approvals: usize,
+    /// How many events the subscriber was told.
+    pub events: usize,
+    /// How many questions were open at the kills, in all.
+    pub open: u32,
+    /// What must not happen, and did.
+    pub violations: Vec<Violation>,
+}
+
+impl Torture {
+    /// Runs it in a folder, which must be empty.
+    #[must_use]
+    pub fn run(&self, folder: &Path) -> Report {
+        let paths = Paths(folder.to_owned());
+        let mut open = 0;
+        for cycle in 1..=self.cycles {
+            let mut child = self.start(&paths, "alone");
+            std::thread::sleep(Duration::from_micros(fastrand::u64(1000..=LONGEST)));
+            kill(&mut child);
+            open += look(&paths, cycle % HURRY == 0);
+        }
+        Report { open, ..self.end(&paths) }
+    }
+
+    /// Runs two children at once. The one that gives tasks out is killed, the other takes over, and a new one is started.
+    #[must_use]
+    pub fn run_rivals(&self, folder: &Path) -> Report {
+        let paths = Paths(folder.to_owned());
+        let mut first = self.start(&paths, "rival");
+        for cycle in 0..self.cycles {
+            wait(|| claimers(&paths).len() > cycle, "the one that is left gives tasks out");
+            let known: BTreeSet<HolderId> = claims(&paths).into_iter().map(|(holder, _)| holder).collect();
+            let second = self.start(&paths, "rival");
+            wait(|| claims(&paths).iter().filter(|(holder, _)| !known.contains(holder)).count() > 3, "the other one asks as well");
+            kill(&mut first);
+            look(&paths, false);
+            first = second;
+        }
+        kill(&mut first);
+        let order = claimers(&paths);
+        assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), order.len(), "one after the other: {order:?}");
+        self.end(&paths)
+    }
+
+    /// The last child ends what is left, and the history is checked.
+    #[must_use]
+    pub fn end(&self, paths: &Paths) -> Report {
+        assert!(self.drain(paths).success(), "the last child ends well");
+        let (mut told, ran): (Vec<Told>, Vec<CallId>) = (Log::read(&paths.told()), Log::read(&paths.ran()));
+        let promises = told.len();
+        told.extend(Log::read::<Told>(&paths.events()));
+        let last = record(paths);
+        Report {
+            promises,
+            tasks: last.tasks.len(),
+            ran: ran.len(),
+            approvals: last.approvals.len(),
+            events: told.len() - promises,
+            open: 0,
+            violations: check(&told, &ran, &last),
+        }
+    }
+
+    /// A child that works until nothing is left, for which no task must wait. Says how it ended.
+    #[must_use]
+    pub fn drain(&self, paths: &Paths) -> ExitStatus {
+        let mut child = self.start(paths, "last");
+        loop {
+            look(paths, true);
+            match child.try_wait().expect("a child") {
+                Some(ended) => break ended,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    /// Starts a child, and waits until it says that it is ready.
+    fn start(&self, paths: &Paths, part: &str) -> Child {
+        let mut command = Command::new(&self.program);
+        command.arg(part).arg(&paths.0).stdout(Stdio::piped());
+        command.args(self.fault.filter(|_| part == "alone"));
+        let mut child = command.spawn().expect("a child");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n");
+        child
+    }
+}
+
+/// Who asked for tasks, and how many it got.
+fn claims(paths: &Paths) -> Vec<(HolderId, usize)> {
+    Log::read(&paths.claims())
+}
+
+/// Who gave tasks out, in order; each once for each time that it began to.
+fn claimers(paths: &Paths) -> Vec<HolderId> {
+    let mut claimers: Vec<HolderId> = claims(paths).into_iter().filter(|(_, got)| *got > 0).map(|(holder, _)| holder).collect();
+    claimers.dedup();
+    claimers
+}
+
+/// Waits for something that must happen.
+fn wait(happened: impl Fn() -> bool, what: &str) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Kills a child that must be alive.
+pub fn kill(child: &mut Child) {
+    use std::os::unix::process::ExitStatusExt;
+    child.kill().expect("killed");
+    assert_eq!(child.wait().expect("an end").signal(), Some(9), "it did not end by itself");
+}
+
+/// Whether the file is sound after a kill. Says how many questions are open in it.
+fn look(paths: &Paths, hurry: bool) -> u32 {
+    let connection = Connection::open(paths.record()).expect("a database");
+    // The next child shall find the file as the killed one left it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).expect("a setting");
+    let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a look");
+    assert_eq!(sound, "ok");
+    if hurry {
+        // As if the time had come.
+        connection.execute("UPDATE tasks SET due = 0 WHERE state = 'queued'", []).expect("a change");
+    }
+    connection.query_row("SELECT count(*) FROM approvals WHERE state = 'pending'", [], |row| row.get(0)).expect("a count")
+}
+
+/// What is in the record.
+fn record(paths: &Paths) -> Last {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(async {
+        let store = SqliteStore::open(paths.record()).expect("a record");
+        let mut last = Last::default();
+        for task in store.tasks(TaskFilter { limit: usize::MAX, ..TaskFilter::default() }).await.expect("tasks") {
+            let outcome = task.outcome.filter(|_| task.state.is_over());
+            let success = outcome.as_ref().is_some_and(helve_core::Outcome::success);
+            last.tasks.insert(task.id, LastTask { idempotent: task.idempotent, result: outcome.as_ref().map(result), success });
+        }
+        for approval in store.approvals(None, false, usize::MAX).await.expect("questions") {
+            let by = approval.reply.map(|reply| reply.by.to_string());
+            last.approvals.insert(approval.question.id, LastApproval { call: approval.question.call.id, state: approval.state, by });
+        }
+        let mut events = BTreeMap::new();
+        for run in store.runs(None, usize::MAX).await.expect("runs") {
+            let all = store.events(run.id, 0, usize::MAX).await.expect("events");
+            assert_eq!(all.len() as u64, run.seq, "a run knows how many events it has");
+            last.finished.extend(all.iter().filter_map(|event| match &event.data {
+                EventData::TaskFinished { call_id, .. } => Some(*call_id),
+                _ => None,
+            }));
+            events.insert(run.id, all.iter().map(|event| (event.seq, what(event))).collect());
+        }
+        Last { events, ..last }
+    })
+}

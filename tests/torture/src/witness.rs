@@ -1,0 +1,133 @@
+//! A store that writes down what it told its clients, after it told them: what is written was promised.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::store::{
+    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, RunCommit,
+    RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskEnd, TaskFilter,
+};
+use helve_core::{ApprovalId, CallId, ConversationId, Decision, Digest, Event, HolderId, Outcome, RunId, Store};
+use tokio::sync::watch;
+
+use crate::forward::forward_the_rest;
+use crate::history::Told;
+use crate::log::{Log, Paths};
+
+/// A store whose promises are written down.
+pub(crate) struct Witness {
+    inner: Arc<dyn Store>,
+    told: Log,
+    events: Log,
+    claims: Log,
+}
+
+/// A result as it is compared.
+pub(crate) fn result(outcome: &Outcome) -> String {
+    format!("{}: {}", if outcome.success() { "good" } else { "bad" }, outcome.text())
+}
+
+/// An event as it is compared.
+pub(crate) fn what(event: &Event) -> String {
+    let text = serde_json::to_string(event).expect("JSON");
+    Digest::of([text.as_bytes()]).to_string()
+}
+
+impl Witness {
+    pub(crate) fn new(inner: Arc<dyn Store>, paths: &Paths) -> Self {
+        Self { inner, told: Log::open(&paths.told()), events: Log::open(&paths.events()), claims: Log::open(&paths.claims()) }
+    }
+
+    fn asked(&self, approval: &Approval) {
+        self.told.add(&Told::Asked { approval: approval.question.id, call: approval.question.call.id });
+    }
+}
+
+impl Store for Witness {
+    forward_the_rest!();
+
+    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+        Box::pin(async move {
+            let (call, idempotent) = (task.call.id, task.idempotent);
+            let accepted = self.inner.accept(task).await?;
+            self.told.add(&Told::Accepted { call, idempotent });
+            Ok(accepted)
+        })
+    }
+
+    fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
+        Box::pin(async move {
+            let holder = claim.holder;
+            let tasks = self.inner.claim(claim).await?;
+            self.claims.add(&(holder, tasks.len()));
+            Ok(tasks)
+        })
+    }
+
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+        Box::pin(async move {
+            let over = |end: &Finish| match &end.end {
+                TaskEnd::Over(outcome) => Some(Told::Recorded { call: end.task, result: result(outcome) }),
+                TaskEnd::Again(_) | TaskEnd::Untouched => None,
+            };
+            let claims: Vec<_> = ended.iter().map(over).collect();
+            let finished = self.inner.finish(ended).await?;
+            for (claim, said) in claims.iter().zip(&finished) {
+                if let (Some(claim), Finished::Recorded) = (claim, said) {
+                    self.told.add(claim);
+                }
+            }
+            Ok(finished)
+        })
+    }
+
+    fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {
+        Box::pin(async move {
+            let found = self.inner.task(task).await?;
+            if let Some(outcome) = found.as_ref().and_then(|task| task.outcome.as_ref()) {
+                self.told.add(&Told::Seen { call: task, result: result(outcome) });
+            }
+            Ok(found)
+        })
+    }
+
+    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
+        Box::pin(async move {
+            self.inner.ask(approval.clone()).await?;
+            self.asked(&approval);
+            Ok(())
+        })
+    }
+
+    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
+        Box::pin(async move {
+            let (approve, by) = (reply.decision == Decision::Approve, reply.by.to_string());
+            let answering = self.inner.answer(approval, reply).await?;
+            if let Answering::Won(_) = &answering {
+                self.told.add(&Told::Won { approval, approve, by });
+            }
+            Ok(answering)
+        })
+    }
+
+    fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
+        Box::pin(async move {
+            let asked = commit.asked.clone();
+            let before = self.inner.commit_run(commit).await?;
+            for approval in &asked {
+                self.asked(approval);
+            }
+            Ok(before)
+        })
+    }
+
+    fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>> {
+        Box::pin(async move {
+            let events = self.inner.events(run, after, limit).await?;
+            for event in &events {
+                self.events.add(&Told::Event { run, seq: event.seq, what: what(event) });
+            }
+            Ok(events)
+        })
+    }
+}
