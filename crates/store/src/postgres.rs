@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use helve_core::store::{
-    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, Rows,
-    RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
+    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, RunCommit,
+    RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
 use tokio::sync::watch;
@@ -196,7 +196,7 @@ impl Store for PostgresStore {
 
     fn ask(&self, approval: Approval) -> Stored<'_, ()> {
         let keys = Keys { approvals: [approval.question.id].into(), ..Keys::default() };
-        self.change(keys, approval, |draft, approval| draft.put_approval(&approval))
+        self.change(keys, approval, |draft, approval| transact::ask(draft, &approval))
     }
 
     fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
