@@ -28,7 +28,12 @@ pub(crate) fn money<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 
 /// Something that is worth knowing; nothing where it has another form.
 pub(crate) fn perhaps<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    Ok(serde_json::from_str(<&RawValue>::deserialize(deserializer)?.get()).ok())
+    let written = <&RawValue>::deserialize(deserializer)?.get();
+    // Most pieces of an answer say so, and to explain each time that it is no object costs more than to read the rest.
+    if written == "null" {
+        return Ok(None);
+    }
+    Ok(serde_json::from_str(written).ok())
 }
 
 /// A number as it is written, also where it stands in quotes.
