@@ -17,7 +17,7 @@ pub use address::{Reach, Refusal, read_url};
 pub use bytes::Bytes;
 pub use error::FetchError;
 pub use fetch::{Fetch, FetchOptions};
-pub use line::{Answer, Lines, Patience};
+pub use line::{Answer, Lines, Patience, Target};
 pub use lookup::{Lookup, SystemLookup};
 pub use networks::is_public;
 pub use request::{Limits, Request, Response};

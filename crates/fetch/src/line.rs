@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::Uri;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, USER_AGENT};
-use reqwest::{StatusCode, Url};
+use reqwest::header::{ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::{Method, StatusCode, Url};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -61,6 +62,26 @@ pub struct Patience {
     pub bytes: u64,
 }
 
+/// Where requests go, and what goes with each.
+#[derive(Debug, Clone)]
+pub struct Target {
+    url: Url,
+    origin: String,
+    path: Uri,
+    headers: HeaderMap,
+    reach: Reach,
+}
+
+impl Target {
+    fn request(&self, body: &Bytes) -> hyper::Request<Full<Bytes>> {
+        let mut request = hyper::Request::new(Full::new(body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.path.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
 struct Line {
     origin: String,
     reach: Reach,
@@ -90,26 +111,42 @@ impl Lines {
         Self(Arc::new(Inner { options, ..Inner::default() }))
     }
 
+    /// Reads an address and puts a request's head together, once for all requests that go there.
+    ///
+    /// # Errors
+    /// Where the address cannot be used, or may not be reached.
+    pub fn target(&self, url: &Url, headers: &HeaderMap, reach: Reach) -> Result<Target, FetchError> {
+        address::check_form(url)?;
+        address::check_reach(url, reach)?;
+        let bad = |reason: &dyn std::fmt::Display| FetchError::BadUrl { reason: reason.to_string() };
+        let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+        let host = url.host_str().unwrap_or_default();
+        let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let mut headers = headers.clone();
+        headers.insert(HOST, HeaderValue::from_str(&host).map_err(|error| bad(&error))?);
+        headers.insert(USER_AGENT, HeaderValue::from_str(&self.0.options.user_agent).map_err(|error| bad(&error))?);
+        // Nothing is unpacked, so a small answer cannot become a large one.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        Ok(Target { url: url.clone(), origin: address::origin(url), path: path.parse().map_err(|error| bad(&error))?, headers, reach })
+    }
+
     /// Posts a body and gives back the answer once its head is there. No redirect is followed.
     ///
     /// Dropping the future or the answer closes the connection.
     ///
     /// # Errors
     /// [`FetchError`] says by variant why there is no answer.
-    pub async fn post(&self, url: &Url, headers: &HeaderMap, body: Bytes, reach: Reach, patience: Patience) -> Result<Answer, FetchError> {
-        address::check_form(url)?;
-        address::check_reach(url, reach)?;
-        let origin = address::origin(url);
+    pub async fn post(&self, target: &Target, body: Bytes, patience: Patience) -> Result<Answer, FetchError> {
+        let Target { origin, reach, .. } = target;
         let exchange = async {
-            if let Some(mut line) = self.take(&origin, reach) {
+            if let Some(mut line) = self.take(origin, *reach) {
                 // The other side may have hung up on an idle line at any moment; nothing is lost by dialling again.
-                if let Ok(answer) = line.exchange(self.request(url, headers, &body)?).await {
+                if let Ok(answer) = line.exchange(target.request(&body)).await {
                     return Ok::<_, FetchError>((line, answer));
                 }
             }
-            let mut line = self.dial(url, origin.clone(), reach).await?;
-            let answer =
-                line.exchange(self.request(url, headers, &body)?).await.map_err(|error| FetchError::of_hyper(&error, origin.clone()))?;
+            let mut line = self.dial(&target.url, origin.clone(), *reach).await?;
+            let answer = line.exchange(target.request(&body)).await.map_err(|error| FetchError::of_hyper(&error, origin.clone()))?;
             Ok((line, answer))
         };
         let (line, answer) = tokio::time::timeout(patience.first_byte, exchange)
@@ -130,22 +167,6 @@ impl Lines {
             limit: patience.bytes,
             total: patience.total,
         })
-    }
-
-    fn request(&self, url: &Url, headers: &HeaderMap, body: &Bytes) -> Result<hyper::Request<Full<Bytes>>, FetchError> {
-        let bad = |reason: &dyn std::fmt::Display| FetchError::BadUrl { reason: reason.to_string() };
-        let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
-        let host = url.host_str().unwrap_or_default();
-        let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        let mut request = hyper::Request::post(path).body(Full::new(body.clone())).map_err(|error| bad(&error))?;
-        let own = request.headers_mut();
-        own.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-        own.insert(HOST, HeaderValue::from_str(&host).map_err(|error| bad(&error))?);
-        own.insert(USER_AGENT, HeaderValue::from_str(&self.0.options.user_agent).map_err(|error| bad(&error))?);
-        // Nothing is unpacked, so a small answer cannot become a large one.
-        own.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        own.insert(CONTENT_LENGTH, body.len().into());
-        Ok(request)
     }
 
     async fn dial(&self, url: &Url, origin: String, reach: Reach) -> Result<Line, FetchError> {

@@ -1,13 +1,13 @@
 //! The client: one request, its repetitions where that may help, and the reading of its answer as it comes.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use helve_core::{Deltas, LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream, PollDeltas, Usage};
-use helve_fetch::{Answer, Bytes, HeaderMap, Lines, Patience, Reach, Url, header};
+use helve_fetch::{Answer, Bytes, HeaderMap, Lines, Patience, Reach, Target, Url, header};
 use secrecy::SecretString;
 use tokio::time::Sleep;
 
@@ -93,6 +93,8 @@ struct Inner {
     headers: HeaderMap,
     options: ModelOptions,
     lines: Lines,
+    /// Where requests for whole answers and for streamed ones go, once the first was made.
+    targets: [OnceLock<Target>; 2],
 }
 
 impl HttpModel {
@@ -103,7 +105,7 @@ impl HttpModel {
         let mut headers = options.headers.clone();
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         wire.headers(options.key.as_ref(), &mut headers);
-        Self(Arc::new(Inner { info, wire: Arc::new(wire), base, headers, options, lines }))
+        Self(Arc::new(Inner { info, wire: Arc::new(wire), base, headers, options, lines, targets: Default::default() }))
     }
 }
 
@@ -123,7 +125,15 @@ impl HttpModel {
         let mut info = info.clone();
         info.calls_natively = Some(native);
         let wire = self.0.wire.clone();
-        Self(Arc::new(Inner { info, wire, base: base.clone(), headers: headers.clone(), options: options.clone(), lines: lines.clone() }))
+        Self(Arc::new(Inner {
+            info,
+            wire,
+            base: base.clone(),
+            headers: headers.clone(),
+            options: options.clone(),
+            lines: lines.clone(),
+            targets: Default::default(),
+        }))
     }
 }
 
@@ -133,14 +143,21 @@ impl LanguageModel for HttpModel {
     }
 
     fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
-        Box::pin(self.0.ask(request))
+        // Written before anyone waits, so that the future is small.
+        let body = Bytes::from(self.0.wire.to_wire(&self.0.info.name, &request));
+        Box::pin(self.0.ask(body, request.stream))
     }
 }
 
 impl Inner {
-    async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+    /// Where requests go; whole answers and streamed ones may have different addresses.
+    fn target(&self, stream: bool) -> Result<&Target, ModelError> {
+        let place = &self.targets[usize::from(stream)];
+        if let Some(target) = place.get() {
+            return Ok(target);
+        }
         let mut url = self.base.clone();
-        let path = format!("{}{}", self.base.path().trim_end_matches('/'), self.wire.path(&self.info.name, request.stream));
+        let path = format!("{}{}", self.base.path().trim_end_matches('/'), self.wire.path(&self.info.name, stream));
         // An address may have a query of its own, such as a version.
         match path.split_once('?') {
             None => url.set_path(&path),
@@ -150,10 +167,15 @@ impl Inner {
                 url.set_query(Some(&format!("{own}{query}")));
             }
         }
-        let body = Bytes::from(self.wire.to_wire(&self.info.name, &request));
+        let target = self.lines.target(&url, &self.headers, self.options.reach).map_err(|error| failure::of_fetch(&error))?;
+        Ok(place.get_or_init(|| target))
+    }
+
+    async fn ask(&self, body: Bytes, stream: bool) -> Result<ModelStream, ModelError> {
+        let target = self.target(stream)?;
         let mut failed = 0;
         loop {
-            let error = match self.exchange(&url, body.clone()).await {
+            let error = match self.exchange(target, body.clone()).await {
                 Ok(answer) => return self.read(answer).await,
                 Err(error) => error,
             };
@@ -168,8 +190,8 @@ impl Inner {
         }
     }
 
-    async fn exchange(&self, url: &Url, body: Bytes) -> Result<Answer, ModelError> {
-        let sent = self.lines.post(url, &self.headers, body, self.options.reach, self.options.patience);
+    async fn exchange(&self, target: &Target, body: Bytes) -> Result<Answer, ModelError> {
+        let sent = self.lines.post(target, body, self.options.patience);
         let mut answer = sent.await.map_err(|error| failure::of_fetch(&error))?;
         if answer.status.is_success() {
             return Ok(answer);
