@@ -126,8 +126,7 @@ impl<'a> SqliteRows<'a> {
     }
 
     pub(super) fn inbox(&self, conversation: ConversationId) -> Row<Vec<Task>> {
-        let sql =
-            "SELECT body FROM tasks WHERE heard = 0 AND conversation = ?1 AND state NOT IN ('queued', 'running') ORDER BY updated, id";
+        let sql = "SELECT body FROM tasks WHERE heard = 0 AND conversation = ?1 AND state <> 'queued' AND state <> 'running' ORDER BY updated, id";
         self.list(sql, [conversation.to_string()])
     }
 

@@ -25,7 +25,7 @@ const STEPS: [&str; 1] = ["
         conversation TEXT, heard INTEGER NOT NULL, updated INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
     CREATE INDEX tasks_queue ON tasks (rank) WHERE state = 'queued';
     CREATE INDEX tasks_running ON tasks (id) WHERE state = 'running';
-    CREATE INDEX tasks_unheard ON tasks (conversation, updated) WHERE heard = 0;
+    CREATE INDEX tasks_unheard ON tasks (conversation) WHERE heard = 0 AND conversation IS NOT NULL AND state <> 'queued' AND state <> 'running';
     CREATE TABLE approvals (id TEXT PRIMARY KEY, run TEXT, state TEXT NOT NULL, expires INTEGER, answered INTEGER, body TEXT NOT NULL)
         WITHOUT ROWID;
     CREATE INDEX approvals_open ON approvals (run) WHERE state = 'pending';

@@ -113,9 +113,11 @@ fn commit(
         }
     };
     while let Some(mut job) = next.take() {
-        let run = transaction.execute_batch("SAVEPOINT job").map(|()| job.run(&mut SqliteRows::new(&transaction)));
+        // Statements that are prepared once: they stand around every job.
+        let step = |sql: &str| transaction.prepare_cached(sql).and_then(|mut statement| statement.execute([]).map(drop));
+        let run = step("SAVEPOINT job").map(|()| job.run(&mut SqliteRows::new(&transaction)));
         group.push(job);
-        let kept = run.and_then(|fine| transaction.execute_batch(if fine { "RELEASE job" } else { "ROLLBACK TO job; RELEASE job" }));
+        let kept = run.and_then(|fine| if fine { Ok(()) } else { step("ROLLBACK TO job") }).and_then(|()| step("RELEASE job"));
         kept.map_err(|error| engine(&error))?;
         if group.len() < GROUP {
             next = jobs.try_recv().ok();
