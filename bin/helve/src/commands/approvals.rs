@@ -27,7 +27,7 @@ pub fn run(command: &Approvals, global: &Global, workspace: &Workspace) -> Resul
         Some(ApprovalsCommand::List { all }) => list(&workspace.block_on(store.approvals(None, !all, LISTED))?, global),
         Some(ApprovalsCommand::Show { id }) => {
             let found = workspace.block_on(store.approval(*id))?.ok_or_else(|| StoreError::NotFound(format!("approval {id}")))?;
-            if global.json { terminal::json(describe(&found)) } else { show(&found) }
+            if global.json { terminal::json(found.for_programs()) } else { show(&found) }
         }
         Some(ApprovalsCommand::Approve { id, always, arguments }) => {
             let arguments = arguments.as_deref().map(read).transpose()?;
@@ -67,7 +67,7 @@ fn answer(id: ApprovalId, reply: Reply, global: &Global, workspace: &Workspace) 
     match workspace.block_on(record.store().answer(id, reply))? {
         Answering::Won(approval) => {
             if global.json {
-                terminal::json(json!({"approval": describe(&approval)}));
+                terminal::json(json!({"approval": approval.for_programs()}));
                 return Ok(ExitCode::SUCCESS);
             }
             terminal::print(&format!("{} {}", approval.question.tool, approval.state.name()));
@@ -89,31 +89,9 @@ fn answer(id: ApprovalId, reply: Reply, global: &Global, workspace: &Workspace) 
     }
 }
 
-/// A question as programs see it.
-pub fn describe(approval: &Approval) -> Value {
-    let question = &approval.question;
-    json!({
-        "id": question.id,
-        "call_id": question.call.id,
-        "tool": question.tool,
-        "arguments": question.call.arguments,
-        "digest": question.digest,
-        "reason": question.reason,
-        "state": approval.state,
-        "agent": question.caller.agent,
-        "run_id": question.caller.run,
-        "conversation_id": question.caller.conversation,
-        "parent_run_id": approval.parent_run,
-        "asked_at": question.asked_at,
-        "expires_at": question.expires_at,
-        "answered_at": approval.answered_at,
-        "answer": approval.reply,
-    })
-}
-
 fn list(approvals: &[Approval], global: &Global) {
     if global.json {
-        terminal::json(json!({"approvals": approvals.iter().map(describe).collect::<Vec<_>>()}));
+        terminal::json(json!({"approvals": approvals.iter().map(Approval::for_programs).collect::<Vec<_>>()}));
         return;
     }
     if approvals.is_empty() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::approval::{Decision, Grant, Question};
 use crate::digest::Digest;
@@ -97,6 +97,29 @@ impl Approval {
     #[must_use]
     pub fn new(question: Question, definition: Digest, idempotent: bool) -> Self {
         Self { question, parent_run: None, definition, idempotent, state: ApprovalState::Pending, reply: None, answered_at: None }
+    }
+
+    /// The question as programs see it: on the command line, and at a webhook.
+    #[must_use]
+    pub fn for_programs(&self) -> Value {
+        let question = &self.question;
+        json!({
+            "id": question.id,
+            "call_id": question.call.id,
+            "tool": question.tool,
+            "arguments": question.call.arguments,
+            "digest": question.digest,
+            "reason": question.reason,
+            "state": self.state,
+            "agent": question.caller.agent,
+            "run_id": question.caller.run,
+            "conversation_id": question.caller.conversation,
+            "parent_run_id": self.parent_run,
+            "asked_at": question.asked_at,
+            "expires_at": question.expires_at,
+            "answered_at": self.answered_at,
+            "answer": self.reply,
+        })
     }
 
     /// Takes an answer. Says whether it is the one that counts.

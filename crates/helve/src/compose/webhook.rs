@@ -3,7 +3,6 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use helve_core::store::Approval;
 use helve_fetch::{Fetch, HeaderMap, Method, Reach, Request, Url, header, read_url};
 use helve_tools::Record;
 use serde_json::json;
@@ -30,7 +29,7 @@ impl Helve {
         };
         let (fetch, telling, redactor) = (self.fetch(), self.telling.clone(), self.redactor().clone());
         record.on_question(move |approval| {
-            let mut document = json!({"type": "approval_requested", "approval": question(approval)});
+            let mut document = json!({"type": "approval_requested", "approval": approval.for_programs()});
             redactor.clean_value(&mut document);
             let mut telling = telling.lock().unwrap_or_else(PoisonError::into_inner);
             telling.spawn(tell(fetch.clone(), url.clone(), document.to_string()));
@@ -42,23 +41,6 @@ impl Helve {
         let mut telling = std::mem::take(&mut *self.telling.lock().unwrap_or_else(PoisonError::into_inner));
         let _ = tokio::time::timeout(LAST_MOMENT, async { while telling.join_next().await.is_some() {} }).await;
     }
-}
-
-fn question(approval: &Approval) -> serde_json::Value {
-    let question = &approval.question;
-    json!({
-        "id": question.id,
-        "call_id": question.call.id,
-        "tool": question.tool,
-        "arguments": question.call.arguments,
-        "digest": question.digest,
-        "reason": question.reason,
-        "state": approval.state,
-        "run_id": question.caller.run,
-        "conversation_id": question.caller.conversation,
-        "parent_run_id": approval.parent_run,
-        "expires_at": question.expires_at,
-    })
 }
 
 async fn tell(fetch: Fetch, url: Url, body: String) {
