@@ -123,19 +123,13 @@ pub async fn cancel_run(record: &Record, id: RunId) -> Result<RunState, StoreErr
         _ => None,
     });
     let commit = RunCommit {
-        run: id,
-        epoch: taken.record.epoch,
-        begin: None,
-        state: RunState::Cancelled,
-        snapshot: None,
         events: emitted.collect(),
         messages: run.messages().get(conversation.said..).unwrap_or_default().to_vec(),
         said: conversation.said,
-        asked: Vec::new(),
-        heard: Vec::new(),
         allowed: conversation.allowed,
         usage: conversation.usage,
         contexts: conversation.contexts,
+        ..RunCommit::new(id, taken.record.epoch, RunState::Cancelled)
     };
     store.commit_run(commit).await?;
     Ok(RunState::Cancelled)

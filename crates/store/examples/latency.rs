@@ -6,11 +6,10 @@
 #![allow(clippy::print_stdout, reason = "the figures are the result")]
 #![allow(clippy::expect_used, reason = "a benchmark that goes wrong should stop")]
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use helve_core::store::{NewRun, RunCommit, RunState};
-use helve_core::{ConversationId, EventData, HolderId, RunId, Store, Timestamp, Usage};
+use helve_core::{ConversationId, EventData, HolderId, RunId, Store, Timestamp};
 use helve_store::PostgresStore;
 
 const EVENTS: usize = 500;
@@ -45,19 +44,6 @@ async fn main() {
 }
 
 fn step(run: RunId) -> RunCommit {
-    RunCommit {
-        run,
-        epoch: 1,
-        begin: None,
-        state: RunState::Running,
-        snapshot: None,
-        events: vec![(Timestamp::now(), EventData::Notification { message: "one".to_owned() })],
-        messages: Vec::new(),
-        said: 0,
-        asked: Vec::new(),
-        heard: Vec::new(),
-        allowed: BTreeSet::new(),
-        usage: Usage::default(),
-        contexts: BTreeMap::new(),
-    }
+    let events = vec![(Timestamp::now(), EventData::Notification { message: "one".to_owned() })];
+    RunCommit { events, ..RunCommit::new(run, 1, RunState::Running) }
 }

@@ -2,10 +2,8 @@
 
 #![allow(clippy::expect_used, reason = "a test that goes wrong should stop")]
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use helve_core::store::{NewRun, RunCommit, RunState};
-use helve_core::{ConversationId, EventData, HolderId, RunId, Store, StoreError, Timestamp, Usage};
+use helve_core::{ConversationId, EventData, HolderId, RunId, Store, StoreError, Timestamp};
 use helve_store::SqliteStore;
 use rusqlite::Connection;
 use serde_json::json;
@@ -19,19 +17,10 @@ fn begin(bad: bool) -> RunCommit {
     let holder = HolderId::mint();
     let begin = NewRun { id: run, conversation, parent: None, agent: None, model: "none".into(), input: "hello".into(), holder };
     RunCommit {
-        run,
-        epoch: 1,
         begin: Some(begin),
-        state: RunState::Running,
         snapshot: Some(json!({"bad": bad})),
         events: vec![(Timestamp::now(), EventData::Notification { message: "begun".to_owned() })],
-        messages: Vec::new(),
-        said: 0,
-        asked: Vec::new(),
-        heard: Vec::new(),
-        allowed: BTreeSet::new(),
-        usage: Usage::default(),
-        contexts: BTreeMap::new(),
+        ..RunCommit::new(run, 1, RunState::Running)
     }
 }
 

@@ -1,9 +1,7 @@
 //! Steps of runs to try a record with.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use helve_core::store::{RunCommit, RunState};
-use helve_core::{EventData, RunId, Usage};
+use helve_core::{EventData, RunId};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -14,19 +12,5 @@ pub(crate) fn notes(count: usize) -> Vec<(Timestamp, EventData)> {
 
 /// A step of a run that does nothing else.
 pub(crate) fn step(run: RunId, epoch: u64, state: RunState) -> RunCommit {
-    RunCommit {
-        run,
-        epoch,
-        begin: None,
-        state,
-        snapshot: (!state.is_over()).then(|| json!({"at": epoch})),
-        events: Vec::new(),
-        messages: Vec::new(),
-        said: 0,
-        asked: Vec::new(),
-        heard: Vec::new(),
-        allowed: BTreeSet::new(),
-        usage: Usage::default(),
-        contexts: BTreeMap::new(),
-    }
+    RunCommit { snapshot: (!state.is_over()).then(|| json!({"at": epoch})), ..RunCommit::new(run, epoch, state) }
 }

@@ -143,6 +143,28 @@ pub struct RunCommit {
     pub contexts: BTreeMap<String, Value>,
 }
 
+impl RunCommit {
+    /// A step that says how far a run is, and nothing else.
+    #[must_use]
+    pub fn new(run: RunId, epoch: u64, state: RunState) -> Self {
+        Self {
+            run,
+            epoch,
+            begin: None,
+            state,
+            snapshot: None,
+            events: Vec::new(),
+            messages: Vec::new(),
+            said: 0,
+            asked: Vec::new(),
+            heard: Vec::new(),
+            allowed: BTreeSet::new(),
+            usage: Usage::default(),
+            contexts: BTreeMap::new(),
+        }
+    }
+}
+
 /// A conversation as it is recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConversationRecord {

@@ -83,21 +83,7 @@ pub struct Started {
 }
 
 pub fn step(run: RunId, epoch: u64, state: RunState) -> RunCommit {
-    RunCommit {
-        run,
-        epoch,
-        begin: None,
-        state,
-        snapshot: (!state.is_over()).then(|| json!({"at": epoch})),
-        events: Vec::new(),
-        messages: Vec::new(),
-        said: 0,
-        asked: Vec::new(),
-        heard: Vec::new(),
-        allowed: BTreeSet::new(),
-        usage: Usage::default(),
-        contexts: BTreeMap::new(),
-    }
+    RunCommit { snapshot: (!state.is_over()).then(|| json!({"at": epoch})), ..RunCommit::new(run, epoch, state) }
 }
 
 pub fn happened(data: EventData) -> (Timestamp, EventData) {

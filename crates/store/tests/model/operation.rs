@@ -7,7 +7,7 @@ use std::time::Duration;
 use helve_core::store::{Approval, NewRun, NewTask, Progress, Reply, RunCommit, RunState, TaskFilter, TaskState};
 use helve_core::{
     ApprovalId, CallId, Caller, ConversationId, Decision, Digest, EventData, HolderId, Message, MessageBody, Part, Question, RunId, Schema,
-    Timestamp, ToolCall, ToolSpec, Usage,
+    Timestamp, ToolCall, ToolSpec,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -131,21 +131,7 @@ fn said(text: &str) -> Arc<Message> {
 }
 
 fn commit(run: RunId, begin: Option<NewRun>, state: RunState) -> RunCommit {
-    RunCommit {
-        run,
-        epoch: 1,
-        begin,
-        state,
-        snapshot: (!state.is_over()).then(|| json!({"state": state.name()})),
-        events: Vec::new(),
-        messages: Vec::new(),
-        said: 0,
-        asked: Vec::new(),
-        heard: Vec::new(),
-        allowed: BTreeSet::new(),
-        usage: Usage::default(),
-        contexts: BTreeMap::new(),
-    }
+    RunCommit { begin, snapshot: (!state.is_over()).then(|| json!({"state": state.name()})), ..RunCommit::new(run, 1, state) }
 }
 
 impl Pools {
