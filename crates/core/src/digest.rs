@@ -31,7 +31,12 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -82,6 +87,7 @@ mod tests {
         let digest = Digest::of([b"ab".as_slice(), b"c"]);
         assert_eq!(digest.to_string().parse(), Ok(digest));
         assert_ne!(digest, Digest::of([b"a".as_slice(), b"bc"]));
+        assert_eq!(Digest([0x0f; 32]).to_string(), "0f".repeat(32));
         assert_eq!("+f".repeat(32).parse::<Digest>(), Err(DigestError));
         assert_eq!("x".parse::<Digest>(), Err(DigestError));
     }

@@ -5,9 +5,11 @@
 
 mod clock;
 mod crash;
+mod known;
 mod process;
 mod rows;
 mod schema;
+mod tasks;
 mod thread;
 
 use std::collections::HashSet;
@@ -102,7 +104,7 @@ impl SqliteStore {
     fn change<T: Send + 'static>(
         &self,
         name: &'static str,
-        change: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
+        change: impl Fn(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Stored<'_, T> {
         self.change_if(name, change, |_| true)
     }
@@ -111,7 +113,7 @@ impl SqliteStore {
     fn change_if<T: Send + 'static>(
         &self,
         name: &'static str,
-        change: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
+        change: impl Fn(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
         changed: fn(&T) -> bool,
     ) -> Stored<'_, T> {
         let answer = self.0.writer.run(move |rows| {
@@ -129,8 +131,8 @@ impl SqliteStore {
         })
     }
 
-    fn read<T: Send + 'static>(&self, read: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static) -> Stored<'_, T> {
-        Box::pin(self.0.reader.run(move |rows| rows.at_one_moment(read)))
+    fn read<T: Send + 'static>(&self, read: impl Fn(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static) -> Stored<'_, T> {
+        Box::pin(self.0.reader.run(move |rows| rows.at_one_moment(&read)))
     }
 
     /// Whether this process gives tasks out; says whether it does so only since now.
@@ -191,7 +193,7 @@ impl Store for SqliteStore {
     }
 
     fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
-        self.change("accept", move |rows| transact::accept(rows, task))
+        self.change("accept", move |rows| transact::accept(rows, task.clone()))
     }
 
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
@@ -213,7 +215,7 @@ impl Store for SqliteStore {
     }
 
     fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
-        self.change("finish", move |rows| transact::finish(rows, ended))
+        self.change("finish", move |rows| transact::finish(rows, ended.clone()))
     }
 
     fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
@@ -229,11 +231,11 @@ impl Store for SqliteStore {
     }
 
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>> {
-        self.read(move |rows| rows.tasks(&filter))
+        self.read(move |rows| tasks::some(rows, &filter))
     }
 
     fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>> {
-        self.read(move |rows| rows.inbox(conversation))
+        self.read(move |rows| tasks::inbox(rows, conversation))
     }
 
     fn hear(&self, task: CallId) -> Stored<'_, ()> {
@@ -245,7 +247,7 @@ impl Store for SqliteStore {
     }
 
     fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
-        self.change("answer", move |rows| transact::answer(rows, approval, reply))
+        self.change("answer", move |rows| transact::answer(rows, approval, reply.clone()))
     }
 
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
@@ -261,7 +263,7 @@ impl Store for SqliteStore {
     }
 
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
-        self.change("commit_run", move |rows| transact::commit_run(rows, commit))
+        self.change("commit_run", move |rows| transact::commit_run(rows, commit.clone()))
     }
 
     fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord> {

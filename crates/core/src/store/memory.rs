@@ -249,6 +249,13 @@ impl Rows for Tables {
         Ok(self.tasks.get(&task).cloned())
     }
 
+    fn add_task(&mut self, task: &Task) -> Result<bool, StoreError> {
+        if self.tasks.contains_key(&task.id) {
+            return Ok(false);
+        }
+        self.put_task(task).map(|()| true)
+    }
+
     fn put_task(&mut self, task: &Task) -> Result<(), StoreError> {
         if let Some(old) = self.tasks.insert(task.id, task.clone()) {
             self.queue.remove(&(old.rank(), old.id));

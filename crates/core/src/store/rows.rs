@@ -19,7 +19,9 @@ pub trait Rows {
 
     /// One task.
     fn task(&mut self, task: CallId) -> Row<Option<Task>>;
-    /// Keeps a task, new or not.
+    /// Keeps a new task; says no, and changes nothing, where there is one with its id.
+    fn add_task(&mut self, task: &Task) -> Row<bool>;
+    /// Keeps what became of a task. What it was when it was accepted never changes.
     fn put_task(&mut self, task: &Task) -> Row<()>;
     /// Queued tasks that are due, by rank.
     fn due_tasks(&mut self, limit: usize, tools: Option<&[Digest]>) -> Row<Vec<Task>>;

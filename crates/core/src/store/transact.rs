@@ -20,11 +20,10 @@ type Done<T> = Result<T, StoreError>;
 /// # Errors
 /// Where the engine fails, as for all of these.
 pub fn accept(rows: &mut dyn Rows, task: NewTask) -> Done<Accepted> {
-    if rows.task(task.call.id)?.is_some() {
+    let task = Task::new(task, rows.now());
+    if !rows.add_task(&task)? {
         return Ok(Accepted::Known);
     }
-    let task = Task::new(task, rows.now());
-    rows.put_task(&task)?;
     tell(rows, task.caller.run, EventData::TaskAccepted { call_id: task.id, tool: task.tool })?;
     Ok(Accepted::New)
 }
@@ -144,7 +143,9 @@ pub fn retry_task(rows: &mut dyn Rows, task: CallId) -> Done<Task> {
     let again = again.ok_or_else(|| {
         StoreError::Conflict(format!("task {} is {}, and only what ended badly is tried again", task.id, task.state.name()))
     })?;
-    rows.put_task(&again)?;
+    if !rows.add_task(&again)? {
+        return Err(StoreError::Conflict(format!("there is a task {} already", again.id)));
+    }
     tell(rows, again.caller.run, EventData::TaskAccepted { call_id: again.id, tool: again.tool.clone() })?;
     Ok(again)
 }

@@ -188,6 +188,14 @@ impl Rows for Draft {
         }
     }
 
+    fn add_task(&mut self, task: &Task) -> Row<bool> {
+        let new = self.task(task.id)?.is_none();
+        if new {
+            self.put_task(task)?;
+        }
+        Ok(new)
+    }
+
     fn put_task(&mut self, task: &Task) -> Row<()> {
         self.tasks.put(task.id, task.clone());
         Ok(())

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Approval, ConversationRecord, Rows, RunRecord, RunState, Task, TaskFilter};
+use helve_core::store::{Approval, ConversationRecord, Rows, RunRecord, RunState, Task};
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, Message, RunId, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Params, params};
@@ -13,12 +13,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::clock;
+use super::known::Known;
 use super::process::Process;
+use super::tasks;
 
 type Row<T> = Result<T, StoreError>;
 
 /// Rows inside one transaction.
-pub(super) struct SqliteRows<'a>(&'a Connection);
+pub(super) struct SqliteRows<'a>(pub(super) &'a Connection, pub(super) &'a Known);
 
 /// What the engine's failure means.
 pub(super) fn engine(error: &rusqlite::Error) -> StoreError {
@@ -29,7 +31,7 @@ pub(super) fn engine(error: &rusqlite::Error) -> StoreError {
     }
 }
 
-fn text(value: &impl Serialize) -> Row<String> {
+pub(super) fn text(value: &impl Serialize) -> Row<String> {
     serde_json::to_string(value).map_err(|error| StoreError::Conflict(format!("it cannot be written as JSON: {error}")))
 }
 
@@ -42,8 +44,8 @@ fn value<T: DeserializeOwned>(text: &str) -> Row<T> {
 }
 
 impl<'a> SqliteRows<'a> {
-    pub(super) fn new(connection: &'a Connection) -> Self {
-        Self(connection)
+    pub(super) fn new(connection: &'a Connection, known: &'a Known) -> Self {
+        Self(connection, known)
     }
 
     /// Reads everything as it was at one moment: what is large lies in two tables, and what was said in many rows.
@@ -54,12 +56,12 @@ impl<'a> SqliteRows<'a> {
         Ok(value)
     }
 
-    fn execute(&self, sql: &str, params: impl Params) -> Row<usize> {
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Row<usize> {
         self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(|error| engine(&error))
     }
 
     /// A row's text, or where it lies if it is large.
-    fn written(&self, value: &impl Serialize) -> Row<String> {
+    pub(super) fn written(&self, value: &impl Serialize) -> Row<String> {
         let text = text(value)?;
         if text.len() <= LARGE {
             return Ok(text);
@@ -70,20 +72,20 @@ impl<'a> SqliteRows<'a> {
     }
 
     /// What a row's text says.
-    fn understood<T: DeserializeOwned>(&self, body: &str) -> Row<T> {
+    pub(super) fn understood<T: DeserializeOwned>(&self, body: &str) -> Row<T> {
         let Some(digest) = body.strip_prefix(ELSEWHERE) else { return value(body) };
         let damaged = || StoreError::Damaged(format!("the body {digest} of a row is missing"));
         let bytes = self.body(digest.parse().map_err(|_| damaged())?)?.ok_or_else(damaged)?;
         value(std::str::from_utf8(&bytes).map_err(|_| damaged())?)
     }
 
-    fn one<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Option<T>> {
+    pub(super) fn one<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Option<T>> {
         let read = |mut statement: rusqlite::CachedStatement<'_>| statement.query_row(params, |row| row.get::<_, String>(0)).optional();
         let found = self.0.prepare_cached(sql).and_then(read).map_err(|error| engine(&error))?;
         found.map(|body| self.understood(&body)).transpose()
     }
 
-    fn list<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Vec<T>> {
+    pub(super) fn list<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Vec<T>> {
         let mut statement = self.0.prepare_cached(sql).map_err(|error| engine(&error))?;
         let mut rows = statement.query(params).map_err(|error| engine(&error))?;
         let mut list = Vec::new();
@@ -117,17 +119,6 @@ impl<'a> SqliteRows<'a> {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn tasks(&self, filter: &TaskFilter) -> Row<Vec<Task>> {
-        let sql = "SELECT body FROM tasks WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR conversation = ?2) ORDER BY id DESC LIMIT ?3";
-        let (state, conversation) = (filter.state.map(helve_core::store::TaskState::name), filter.conversation.map(|id| id.to_string()));
-        self.list(sql, params![state, conversation, count(filter.limit)])
-    }
-
-    pub(super) fn inbox(&self, conversation: ConversationId) -> Row<Vec<Task>> {
-        let sql = "SELECT body FROM tasks WHERE heard = 0 AND conversation = ?1 AND state <> 'queued' AND state <> 'running' ORDER BY updated, id";
-        self.list(sql, [conversation.to_string()])
     }
 
     pub(super) fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Row<Vec<Approval>> {
@@ -181,22 +172,23 @@ impl<'a> SqliteRows<'a> {
 
     pub(super) fn prune(&self, age: Duration) -> Row<usize> {
         let before = SignedDuration::try_from(age).ok().and_then(|age| self.now().checked_sub(age).ok()).unwrap_or(Timestamp::MIN);
+        let mut gone = tasks::forget(self, before)?;
         let before = before.as_millisecond();
-        let mut gone = self.execute("DELETE FROM runs WHERE state IN ('done', 'failed', 'cancelled') AND updated < ?1", [before])?;
-        gone += self.execute("DELETE FROM tasks WHERE state NOT IN ('queued', 'running') AND updated < ?1", [before])?;
+        gone += self.execute("DELETE FROM runs WHERE state IN ('done', 'failed', 'cancelled') AND updated < ?1", [before])?;
         gone += self.execute("DELETE FROM approvals WHERE answered < ?1", [before])?;
         self.execute("DELETE FROM events WHERE run NOT IN (SELECT id FROM runs)", [])?;
         self.execute("DELETE FROM snapshots WHERE run NOT IN (SELECT id FROM runs)", [])?;
         let referred = ["tasks", "approvals", "runs", "snapshots", "events", "conversations", "messages"]
             .map(|table| format!("SELECT body FROM {table} WHERE body >= '@' AND body < 'A'"))
             .join(" UNION ALL ");
+        let referred = format!("{referred} UNION ALL SELECT outcome FROM tasks WHERE outcome >= '@' AND outcome < 'A'");
         self.execute(&format!("DELETE FROM bodies WHERE kept = 0 AND '@' || digest NOT IN ({referred})"), [])?;
         Ok(gone)
     }
 }
 
-fn count(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
+pub(super) fn count<T: TryInto<i64>>(number: T) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
 }
 
 impl Rows for SqliteRows<'_> {
@@ -205,43 +197,23 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn task(&mut self, task: CallId) -> Row<Option<Task>> {
-        self.one("SELECT body FROM tasks WHERE id = ?1", [task.to_string()])
+        tasks::one(self, task)
+    }
+
+    fn add_task(&mut self, task: &Task) -> Row<bool> {
+        tasks::add(self, task)
     }
 
     fn put_task(&mut self, task: &Task) -> Row<()> {
-        let sql = "INSERT INTO tasks (id, state, rank, due, definition, conversation, heard, updated, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-            ON CONFLICT (id) DO UPDATE SET state = ?2, rank = ?3, due = ?4, heard = ?7, updated = ?8, body = ?9";
-        let row = params![
-            task.id.to_string(),
-            task.state.name(),
-            task.rank(),
-            task.due.as_millisecond(),
-            task.definition.to_string(),
-            task.caller.conversation.map(|id| id.to_string()),
-            task.heard,
-            task.updated.as_millisecond(),
-            self.written(task)?
-        ];
-        self.execute(sql, row).map(drop)
+        tasks::put(self, task)
     }
 
     fn due_tasks(&mut self, limit: usize, tools: Option<&[Digest]>) -> Row<Vec<Task>> {
-        let now = self.now().as_millisecond();
-        match tools {
-            None => {
-                let sql = "SELECT body FROM tasks WHERE state = 'queued' AND due <= ?1 ORDER BY rank LIMIT ?2";
-                self.list(sql, params![now, count(limit)])
-            }
-            Some(tools) => {
-                let sql = "SELECT body FROM tasks WHERE state = 'queued' AND due <= ?1 AND definition IN (SELECT value FROM json_each(?3))
-                    ORDER BY rank LIMIT ?2";
-                self.list(sql, params![now, count(limit), text(&tools)?])
-            }
-        }
+        tasks::due(self, limit, tools)
     }
 
     fn running_tasks(&mut self) -> Row<Vec<Task>> {
-        self.list("SELECT body FROM tasks WHERE state = 'running' ORDER BY id", [])
+        tasks::running(self)
     }
 
     fn approval(&mut self, approval: ApprovalId) -> Row<Option<Approval>> {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use helve_core::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::{Durability, crash};
@@ -16,11 +17,13 @@ const APPLICATION: i32 = 0x4865_6c76;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version that the steps lead to.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const _: () = assert!(VERSION as usize == STEPS.len(), "each step has its version");
 
 /// Each step brings the tables from the version of its place to the next.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [FIRST, TASKS_IN_COLUMNS];
+
+const FIRST: &str = "
     CREATE TABLE tasks (id TEXT PRIMARY KEY, state TEXT NOT NULL, rank INTEGER NOT NULL, due INTEGER NOT NULL, definition TEXT NOT NULL,
         conversation TEXT, heard INTEGER NOT NULL, updated INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
     CREATE INDEX tasks_queue ON tasks (rank) WHERE state = 'queued';
@@ -41,7 +44,24 @@ const STEPS: [&str; 1] = ["
     CREATE TABLE holders (id TEXT PRIMARY KEY, boot TEXT NOT NULL, until INTEGER NOT NULL, namespace TEXT, process INTEGER, started TEXT)
         WITHOUT ROWID;
     CREATE TABLE bodies (digest TEXT PRIMARY KEY, kept INTEGER NOT NULL, bytes BLOB NOT NULL);
-"];
+";
+
+/// What becomes of a task is in columns, so that its text need not be written again.
+const TASKS_IN_COLUMNS: &str = "
+    CREATE TABLE tasks_in_columns (id TEXT PRIMARY KEY, state TEXT NOT NULL, rank INTEGER NOT NULL, due INTEGER NOT NULL,
+        definition TEXT NOT NULL, conversation TEXT, holder TEXT, epoch INTEGER NOT NULL, attempts INTEGER NOT NULL, cancelling INTEGER NOT NULL,
+        heard INTEGER NOT NULL, late INTEGER NOT NULL, updated INTEGER NOT NULL, progress TEXT, outcome TEXT, body TEXT NOT NULL) WITHOUT ROWID;
+    INSERT INTO tasks_in_columns SELECT id, state, rank, due * 1000, definition, conversation, whole ->> 'holder', whole ->> 'epoch',
+        whole ->> 'attempts', whole ->> 'cancelling', heard, coalesce(whole ->> 'late', 0), updated * 1000,
+        nullif(whole -> 'progress', 'null'), nullif(whole -> 'outcome', 'null'), body
+        FROM (SELECT *, CASE WHEN body >= '@' AND body < 'A' THEN (SELECT CAST(bytes AS TEXT) FROM bodies WHERE digest = substr(tasks.body, 2))
+            ELSE body END AS whole FROM tasks);
+    DROP TABLE tasks;
+    ALTER TABLE tasks_in_columns RENAME TO tasks;
+    CREATE INDEX tasks_queue ON tasks (rank) WHERE state = 'queued';
+    CREATE INDEX tasks_running ON tasks (id) WHERE state = 'running';
+    CREATE INDEX tasks_unheard ON tasks (conversation) WHERE heard = 0 AND conversation IS NOT NULL AND state <> 'queued' AND state <> 'running';
+";
 
 /// A connection that may write; the tables are brought up to date.
 pub(super) fn open(file: &Path, durability: Durability) -> Result<Connection, StoreError> {
@@ -67,6 +87,8 @@ fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Res
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", durability.name())?;
     connection.pragma_update(None, "foreign_keys", false)?;
+    // A plan is made once, whatever a statement is given; otherwise claims are planned anew each time.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(64);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;

@@ -7,29 +7,27 @@ use helve_core::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
+use super::known::Known;
 use super::rows::{SqliteRows, engine};
 
 /// So many jobs share one commit at most.
 const GROUP: usize = 256;
 
-/// A job in a transaction. It keeps its result until the commit is known.
+/// A job in a transaction, which may be run again in another one. It keeps its last result until the commit is known.
 trait Job: Send {
     fn run(&mut self, rows: &mut SqliteRows<'_>) -> bool;
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
 struct Pending<F, T> {
-    work: Option<F>,
+    work: F,
     result: Option<Result<T, StoreError>>,
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T: Send, F: FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send> Job for Pending<F, T> {
+impl<T: Send, F: Fn(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send> Job for Pending<F, T> {
     fn run(&mut self, rows: &mut SqliteRows<'_>) -> bool {
-        let result = match self.work.take() {
-            Some(work) => work(rows),
-            None => Err(gone()),
-        };
+        let result = (self.work)(rows);
         let fine = result.is_ok();
         self.result = Some(result);
         fine
@@ -49,8 +47,9 @@ impl Worker {
     /// A thread that writes.
     pub(super) fn writer(mut connection: Connection) -> Result<Self, StoreError> {
         Self::start("helve-store-write", move |jobs| {
+            let known = Known::default();
             while let Ok(first) = jobs.recv() {
-                write(&mut connection, first, &jobs);
+                write(&mut connection, &known, first, &jobs);
             }
         })
     }
@@ -58,8 +57,9 @@ impl Worker {
     /// A thread that reads.
     pub(super) fn reader(connection: Connection) -> Result<Self, StoreError> {
         Self::start("helve-store-read", move |jobs| {
+            let known = Known::default();
             while let Ok(mut job) = jobs.recv() {
-                job.run(&mut SqliteRows::new(&connection));
+                job.run(&mut SqliteRows::new(&connection, &known));
                 job.answer(Ok(()));
             }
         })
@@ -74,10 +74,10 @@ impl Worker {
     /// Gives the thread a job. It is done even if nobody waits for its answer.
     pub(super) fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
+        work: impl Fn(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send + 'static {
         let (answer, answered) = oneshot::channel();
-        let sent = self.0.send(Box::new(Pending { work: Some(work), result: None, answer }));
+        let sent = self.0.send(Box::new(Pending { work, result: None, answer }));
         async move {
             sent.map_err(|_| gone())?;
             answered.await.unwrap_or_else(|_| Err(gone()))
@@ -90,38 +90,71 @@ fn gone() -> StoreError {
 }
 
 /// Runs a job and all that wait behind it in one transaction. A job that fails takes only its own changes back.
-fn write(connection: &mut Connection, first: Box<dyn Job>, jobs: &Receiver<Box<dyn Job>>) {
+fn write(connection: &mut Connection, known: &Known, first: Box<dyn Job>, jobs: &Receiver<Box<dyn Job>>) {
     let mut group = Vec::new();
-    let committed = commit(connection, first, jobs, &mut group);
+    let committed = match commit(connection, known, first, jobs, &mut group) {
+        Ok(Tried::Committed) => Ok(()),
+        Ok(Tried::Spoilt) => commit_apart(connection, known, &mut group),
+        Err(error) => Err(error),
+    };
+    let committed = committed.map_err(|error| engine(&error));
     for job in group {
         job.answer(committed.clone());
     }
 }
 
+/// How far a group came.
+enum Tried {
+    /// All that went well is in the record.
+    Committed,
+    /// A job failed after it had changed something. Nothing of the group is in the record.
+    Spoilt,
+}
+
+/// Runs a group as it comes, without keeping its jobs apart: those that fail do so before they change anything, but for trouble
+/// with the file itself, and what it costs to take a change back would be paid by every job.
 fn commit(
     connection: &mut Connection,
+    known: &Known,
     first: Box<dyn Job>,
     jobs: &Receiver<Box<dyn Job>>,
     group: &mut Vec<Box<dyn Job>>,
-) -> Result<(), StoreError> {
+) -> rusqlite::Result<Tried> {
     let mut next = Some(first);
     let transaction = match connection.transaction_with_behavior(TransactionBehavior::Immediate) {
         Ok(transaction) => transaction,
         Err(error) => {
             group.extend(next);
-            return Err(engine(&error));
+            return Err(error);
         }
     };
+    let mut spoilt = false;
     while let Some(mut job) = next.take() {
-        // Statements that are prepared once: they stand around every job.
-        let step = |sql: &str| transaction.prepare_cached(sql).and_then(|mut statement| statement.execute([]).map(drop));
-        let run = step("SAVEPOINT job").map(|()| job.run(&mut SqliteRows::new(&transaction)));
+        let before = transaction.total_changes();
+        spoilt |= !job.run(&mut SqliteRows::new(&transaction, known)) && transaction.total_changes() != before;
         group.push(job);
-        let kept = run.and_then(|fine| if fine { Ok(()) } else { step("ROLLBACK TO job") }).and_then(|()| step("RELEASE job"));
-        kept.map_err(|error| engine(&error))?;
-        if group.len() < GROUP {
+        if group.len() < GROUP && !spoilt {
             next = jobs.try_recv().ok();
         }
     }
-    transaction.commit().map_err(|error| engine(&error))
+    if spoilt {
+        // Where the engine has taken everything back by itself there is nothing left to take back.
+        let _ = transaction.rollback();
+        return Ok(Tried::Spoilt);
+    }
+    transaction.commit()?;
+    Ok(Tried::Committed)
+}
+
+/// Runs a group again, each job behind a point to which its changes can be taken back.
+fn commit_apart(connection: &mut Connection, known: &Known, group: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for job in group {
+        transaction.execute_batch("SAVEPOINT job")?;
+        if !job.run(&mut SqliteRows::new(&transaction, known)) {
+            transaction.execute_batch("ROLLBACK TO job")?;
+        }
+        transaction.execute_batch("RELEASE job")?;
+    }
+    transaction.commit()
 }

@@ -1,0 +1,208 @@
+//! Tasks in SQLite. The text is what was accepted, and is written once; what becomes of a task stands in columns, which win over it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::store::{NewTask, Rows, Task, TaskFilter, TaskState};
+use helve_core::{CallId, Caller, ConversationId, Digest, StoreError, ToolCall};
+use jiff::Timestamp;
+use rusqlite::types::FromSql;
+use rusqlite::{Params, params};
+use serde::{Deserialize, Serialize};
+
+use super::rows::{SqliteRows, count, engine, text};
+
+type Row<T> = Result<T, StoreError>;
+
+/// What a task is read from, in the order of [`read`].
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, body, state, holder, epoch, attempts, cancelling, heard, late, due, updated, progress, outcome, definition FROM tasks ",
+            $rest
+        )
+    };
+}
+
+/// What a task is when it is accepted, beside its id and definition.
+#[derive(Serialize)]
+struct Given<'a> {
+    call: &'a ToolCall,
+    tool: &'a str,
+    caller: &'a Caller,
+    idempotent: bool,
+    priority: i8,
+    max_attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_of: Option<CallId>,
+    created: Timestamp,
+}
+
+/// The same as it is read.
+#[derive(Deserialize)]
+struct Found {
+    call: ToolCall,
+    tool: Arc<str>,
+    caller: Caller,
+    idempotent: bool,
+    priority: i8,
+    max_attempts: u32,
+    retry_of: Option<CallId>,
+    created: Timestamp,
+}
+
+impl Found {
+    fn task(self, definition: Digest) -> Task {
+        let task = NewTask {
+            call: self.call,
+            tool: self.tool,
+            definition,
+            caller: self.caller,
+            idempotent: self.idempotent,
+            priority: self.priority,
+            delay: Duration::ZERO,
+            max_attempts: self.max_attempts,
+        };
+        Task { retry_of: self.retry_of, ..Task::new(task, self.created) }
+    }
+}
+
+const ADD: &str =
+    "INSERT INTO tasks (id, state, rank, due, definition, conversation, epoch, attempts, cancelling, heard, late, updated, body)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, 0, 0, ?7, ?8) ON CONFLICT (id) DO NOTHING";
+const PUT: &str = "UPDATE tasks SET state = ?2, rank = ?3, due = ?4, holder = ?5, epoch = ?6, attempts = ?7, cancelling = ?8, heard = ?9,
+    late = ?10, updated = ?11, progress = ?12, outcome = ?13 WHERE id = ?1";
+
+pub(super) fn one(rows: &SqliteRows<'_>, task: CallId) -> Row<Option<Task>> {
+    Ok(list(rows, select!("WHERE id = ?1"), [task.to_string()])?.pop())
+}
+
+pub(super) fn add(rows: &SqliteRows<'_>, task: &Task) -> Row<bool> {
+    let body = rows.written(&Given {
+        call: &task.call,
+        tool: &task.tool,
+        caller: &task.caller,
+        idempotent: task.idempotent,
+        priority: task.priority,
+        max_attempts: task.max_attempts,
+        retry_of: task.retry_of,
+        created: task.created,
+    })?;
+    let row = params![
+        task.id.to_string(),
+        task.state.name(),
+        task.rank(),
+        task.due.as_microsecond(),
+        task.definition.to_string(),
+        task.caller.conversation.map(|id| id.to_string()),
+        task.updated.as_microsecond(),
+        body,
+    ];
+    let new = rows.execute(ADD, row)? > 0;
+    if new {
+        rows.1.keep(&body, task);
+    }
+    Ok(new)
+}
+
+pub(super) fn put(rows: &SqliteRows<'_>, task: &Task) -> Row<()> {
+    let row = params![
+        task.id.to_string(),
+        task.state.name(),
+        task.rank(),
+        task.due.as_microsecond(),
+        task.holder.map(|id| id.to_string()),
+        count(task.epoch),
+        task.attempts,
+        task.cancelling,
+        task.heard,
+        task.late,
+        task.updated.as_microsecond(),
+        task.progress.as_ref().map(text).transpose()?,
+        task.outcome.as_ref().map(|outcome| rows.written(outcome)).transpose()?,
+    ];
+    if task.state.is_over() {
+        rows.1.forget(task.id);
+    }
+    rows.execute(PUT, row).map(drop)
+}
+
+pub(super) fn due(rows: &SqliteRows<'_>, limit: usize, tools: Option<&[Digest]>) -> Row<Vec<Task>> {
+    let now = rows.now().as_microsecond();
+    match tools {
+        None => list(rows, select!("WHERE state = 'queued' AND due <= ?1 ORDER BY rank LIMIT ?2"), params![now, count(limit)]),
+        Some(tools) => {
+            let sql =
+                select!("WHERE state = 'queued' AND due <= ?1 AND definition IN (SELECT value FROM json_each(?3)) ORDER BY rank LIMIT ?2");
+            list(rows, sql, params![now, count(limit), text(&tools)?])
+        }
+    }
+}
+
+pub(super) fn running(rows: &SqliteRows<'_>) -> Row<Vec<Task>> {
+    list(rows, select!("WHERE state = 'running' ORDER BY id"), [])
+}
+
+pub(super) fn some(rows: &SqliteRows<'_>, filter: &TaskFilter) -> Row<Vec<Task>> {
+    let sql = select!("WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR conversation = ?2) ORDER BY id DESC LIMIT ?3");
+    let conversation = filter.conversation.map(|id| id.to_string());
+    list(rows, sql, params![filter.state.map(TaskState::name), conversation, count(filter.limit)])
+}
+
+pub(super) fn inbox(rows: &SqliteRows<'_>, conversation: ConversationId) -> Row<Vec<Task>> {
+    let sql = select!("WHERE heard = 0 AND conversation = ?1 AND state <> 'queued' AND state <> 'running' ORDER BY updated, id");
+    list(rows, sql, [conversation.to_string()])
+}
+
+pub(super) fn forget(rows: &SqliteRows<'_>, before: Timestamp) -> Row<usize> {
+    rows.execute("DELETE FROM tasks WHERE state NOT IN ('queued', 'running') AND updated < ?1", [before.as_microsecond()])
+}
+
+fn list(rows: &SqliteRows<'_>, sql: &str, params: impl Params) -> Row<Vec<Task>> {
+    let mut statement = rows.0.prepare_cached(sql).map_err(|error| engine(&error))?;
+    let mut found = statement.query(params).map_err(|error| engine(&error))?;
+    let mut list = Vec::new();
+    while let Some(row) = found.next().map_err(|error| engine(&error))? {
+        list.push(read(rows, row)?);
+    }
+    Ok(list)
+}
+
+fn read(rows: &SqliteRows<'_>, row: &rusqlite::Row<'_>) -> Row<Task> {
+    let id = words(row, 0)?.unwrap_or_default().parse().map_err(|error| damaged(&error))?;
+    let body = words(row, 1)?.unwrap_or_default();
+    let mut task = if let Some(task) = rows.1.find(id, body) {
+        task
+    } else {
+        let definition = words(row, 13)?.unwrap_or_default().parse().map_err(|error| damaged(&error))?;
+        let task = rows.understood::<Found>(body)?.task(definition);
+        rows.1.keep(body, &task);
+        task
+    };
+    let state = words(row, 2)?;
+    let state = TaskState::ALL.into_iter().find(|known| Some(known.name()) == state);
+    task.state = state.ok_or_else(|| StoreError::Damaged("a task has an unknown state".to_owned()))?;
+    task.holder = words(row, 3)?.map(str::parse).transpose().map_err(|error| damaged(&error))?;
+    (task.epoch, task.attempts, task.cancelling) = (column::<i64>(row, 4)?.unsigned_abs(), column(row, 5)?, column(row, 6)?);
+    (task.heard, task.late) = (column(row, 7)?, column(row, 8)?);
+    (task.due, task.updated) = (moment(column(row, 9)?)?, moment(column(row, 10)?)?);
+    task.progress = words(row, 11)?.map(|text| rows.understood(text)).transpose()?;
+    task.outcome = words(row, 12)?.map(|text| rows.understood(text)).transpose()?;
+    Ok(task)
+}
+
+fn column<T: FromSql>(row: &rusqlite::Row<'_>, place: usize) -> Row<T> {
+    row.get(place).map_err(|error| engine(&error))
+}
+
+fn words<'a>(row: &'a rusqlite::Row<'_>, place: usize) -> Row<Option<&'a str>> {
+    row.get_ref(place).and_then(|value| Ok(value.as_str_or_null()?)).map_err(|error| engine(&error))
+}
+
+fn moment(microseconds: i64) -> Row<Timestamp> {
+    Timestamp::from_microsecond(microseconds).map_err(|error| damaged(&error))
+}
+
+fn damaged(error: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Damaged(format!("a row cannot be read: {error}"))
+}
