@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::given::{notes, step};
 use crate::log::{Log, Paths};
+use crate::place::Place;
 
 /// Every step, and the transaction that it is.
 pub const STEPS: [(&str, &str); 21] = [
@@ -152,13 +153,13 @@ pub async fn prepare(paths: &Paths) -> Result<(), StoreError> {
 }
 
 /// Does one step in a copy of that record.
-pub fn perform(paths: &Paths, name: &str) {
+pub fn perform(paths: &Paths, place: &Place, name: &str) {
     let names: Names = Log::read(&paths.0.join("names")).pop().expect("names");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    runtime.block_on(one(&SqliteStore::open(paths.record()).expect("a record"), &names, name)).expect("a step");
+    runtime.block_on(async { one(&*place.open().await, &names, name).await }).expect("a step");
 }
 
-async fn one(store: &SqliteStore, names: &Names, name: &str) -> Result<(), StoreError> {
+async fn one(store: &dyn Store, names: &Names, name: &str) -> Result<(), StoreError> {
     let Names { holder, conversation, running, .. } = *names;
     let finish = |end| vec![Finish { task: names.held, epoch: 1, end }];
     match name {

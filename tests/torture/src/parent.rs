@@ -7,17 +7,18 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use helve_core::store::TaskFilter;
-use helve_core::{CallId, EventData, HolderId, Store};
-use helve_store::SqliteStore;
+use helve_core::{CallId, EventData, HolderId};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use crate::history::{Last, LastApproval, LastTask, Told, Violation, check};
 use crate::log::{Log, Paths};
+use crate::place::Place;
+use crate::server;
 use crate::witness::{result, what};
 
-/// The longest that a child lives, in microseconds.
-const LONGEST: u64 = 60_000;
+/// The longest that a child lives, in microseconds: in a file, and on a server, where it first makes connections.
+const LONGEST: [u64; 2] = [60_000, 240_000];
 /// So long something may take that must happen. No lease is as short.
 const PATIENCE: Duration = Duration::from_secs(25);
 /// After so many kills, tasks that wait for their next try need not wait any longer.
@@ -32,6 +33,8 @@ pub struct Torture {
     pub cycles: usize,
     /// The name of a lie that children's stores tell.
     pub fault: Option<&'static str>,
+    /// The address of the record where it is on a server; else it is a file.
+    pub server: Option<String>,
 }
 
 /// What came of it.
@@ -41,6 +44,8 @@ pub struct Report {
     pub promises: usize,
     /// How many calls there are.
     pub tasks: usize,
+    /// How many of them ended well.
+    pub good: usize,
     /// How many times a tool ran.
     pub ran: usize,
     /// How many questions there are.
@@ -61,9 +66,10 @@ impl Torture {
         let mut open = 0;
         for cycle in 1..=self.cycles {
             let mut child = self.start(&paths, "alone");
-            std::thread::sleep(Duration::from_micros(fastrand::u64(1000..=LONGEST)));
+            let longest = LONGEST[usize::from(self.server.is_some())];
+            std::thread::sleep(Duration::from_micros(fastrand::u64(1000..=longest)));
             kill(&mut child);
-            open += look(&paths, cycle % HURRY == 0);
+            open += look(&self.place(&paths), cycle % HURRY == 0, true);
         }
         Report { open, ..self.end(&paths) }
     }
@@ -79,7 +85,7 @@ impl Torture {
             let second = self.start(&paths, "rival");
             wait(|| claims(&paths).iter().filter(|(holder, _)| !known.contains(holder)).count() > 3, "the other one asks as well");
             kill(&mut first);
-            look(&paths, false);
+            look(&self.place(&paths), false, false);
             first = second;
         }
         kill(&mut first);
@@ -95,10 +101,11 @@ impl Torture {
         let (mut told, ran): (Vec<Told>, Vec<CallId>) = (Log::read(&paths.told()), Log::read(&paths.ran()));
         let promises = told.len();
         told.extend(Log::read::<Told>(&paths.events()));
-        let last = record(paths);
+        let last = record(&self.place(paths));
         Report {
             promises,
             tasks: last.tasks.len(),
+            good: last.tasks.values().filter(|task| task.success).count(),
             ran: ran.len(),
             approvals: last.approvals.len(),
             events: told.len() - promises,
@@ -112,7 +119,7 @@ impl Torture {
     pub fn drain(&self, paths: &Paths) -> ExitStatus {
         let mut child = self.start(paths, "last");
         loop {
-            look(paths, true);
+            look(&self.place(paths), true, false);
             match child.try_wait().expect("a child") {
                 Some(ended) => break ended,
                 None => std::thread::sleep(Duration::from_millis(20)),
@@ -120,17 +127,26 @@ impl Torture {
         }
     }
 
-    /// Starts a child, and waits until it says that it is ready.
+    /// Where the record is.
+    fn place(&self, paths: &Paths) -> Place {
+        self.server.clone().map_or_else(|| Place::File(paths.record()), Place::Server)
+    }
+
     fn start(&self, paths: &Paths, part: &str) -> Child {
         let mut command = Command::new(&self.program);
-        command.arg(part).arg(&paths.0).stdout(Stdio::piped());
+        command.arg(part).arg(&paths.0).arg(self.place(paths).to_string());
         command.args(self.fault.filter(|_| part == "alone"));
-        let mut child = command.spawn().expect("a child");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
-        assert_eq!(line, "ready\n");
-        child
+        start(command)
     }
+}
+
+/// Starts a child, and waits until it says that it is ready.
+pub(crate) fn start(mut command: Command) -> Child {
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("a child");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
+    assert_eq!(line, "ready\n");
+    child
 }
 
 /// Who asked for tasks, and how many it got.
@@ -146,7 +162,7 @@ fn claimers(paths: &Paths) -> Vec<HolderId> {
 }
 
 /// Waits for something that must happen.
-fn wait(happened: impl Fn() -> bool, what: &str) {
+pub(crate) fn wait(happened: impl Fn() -> bool, what: &str) {
     let begun = Instant::now();
     while !happened() {
         assert!(begun.elapsed() < PATIENCE, "{what}");
@@ -161,9 +177,17 @@ pub fn kill(child: &mut Child) {
     assert_eq!(child.wait().expect("an end").signal(), Some(9), "it did not end by itself");
 }
 
-/// Whether the file is sound after a kill. Says how many questions are open in it.
-fn look(paths: &Paths, hurry: bool) -> u32 {
-    let connection = Connection::open(paths.record()).expect("a database");
+/// Looks at the record after a kill, and says how many questions are open in it. Whether everybody is dead is for the caller to say.
+fn look(place: &Place, hurry: bool, dead: bool) -> u32 {
+    match place {
+        Place::File(file) => look_at_file(file, hurry),
+        Place::Server(address) => look_at_server(address, hurry, dead),
+    }
+}
+
+/// Whether the file is sound. Who is dead it knows by itself.
+fn look_at_file(file: &Path, hurry: bool) -> u32 {
+    let connection = Connection::open(file).expect("a database");
     // The next child shall find the file as the killed one left it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).expect("a setting");
     let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a look");
@@ -175,11 +199,29 @@ fn look(paths: &Paths, hurry: bool) -> u32 {
     connection.query_row("SELECT count(*) FROM approvals WHERE state = 'pending'", [], |row| row.get(0)).expect("a count")
 }
 
+const SPEAKING: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()";
+/// Passes by what a worker is about to take.
+pub(crate) const DUE: &str = "UPDATE helve_tasks SET due = 0
+    WHERE id IN (SELECT id FROM helve_tasks WHERE state = 'queued' AND due > 0 FOR UPDATE SKIP LOCKED)";
+
+fn look_at_server(address: &str, hurry: bool, dead: bool) -> u32 {
+    if dead {
+        // What the dead had sent is still done. Nobody need wait for their leases then.
+        wait(|| server::ask(address, SPEAKING) == 0, "the server knows that they are dead");
+        server::ask(address, "DELETE FROM helve_holders");
+    }
+    if hurry {
+        server::ask(address, DUE);
+    }
+    server::ask(address, "SELECT count(*) FROM helve_approvals WHERE state = 'pending'")
+}
+
 /// What is in the record.
-fn record(paths: &Paths) -> Last {
+fn record(place: &Place) -> Last {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
-        let store = SqliteStore::open(paths.record()).expect("a record");
+        let store = place.open().await;
         let mut last = Last::default();
         for task in store.tasks(TaskFilter { limit: usize::MAX, ..TaskFilter::default() }).await.expect("tasks") {
             let outcome = task.outcome.filter(|_| task.state.is_over());

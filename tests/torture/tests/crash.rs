@@ -21,7 +21,8 @@ const SIGABRT: i32 = 6;
 /// Starts a child, and lets it die where it is told to.
 fn run(part: &str, folder: &Path, step: Option<&str>, crash: Option<&str>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
-    let output = command.arg(part).arg(folder).args(step).envs(crash.iter().map(|at| ("HELVE_CRASH_AT", at))).output();
+    let output =
+        command.arg(part).arg(folder).arg(folder.join("record.db")).args(step).envs(crash.iter().map(|at| ("HELVE_CRASH_AT", at))).output();
     let output = output.expect("a child");
     match crash {
         Some(_) => assert_eq!(output.status.signal(), Some(SIGABRT), "{step:?}: {output:?}"),
