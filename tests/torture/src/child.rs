@@ -19,6 +19,7 @@ use crate::fault::{Fault, Faulty};
 use crate::log::{Log, Paths};
 use crate::patient::Patient;
 use crate::place::Place;
+use crate::process::die_with_the_parent;
 use crate::witness::Witness;
 
 /// How many clients put calls into the queue.
@@ -64,6 +65,7 @@ pub enum Part {
 
 /// Works on the record.
 pub fn run(paths: &Paths, place: &Place, part: Part) {
+    die_with_the_parent();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let mut store = place.open().await;

@@ -11,6 +11,7 @@ pub mod child;
 pub mod crash;
 mod fault;
 mod forward;
+pub mod freeze;
 mod given;
 pub mod history;
 mod log;
@@ -18,6 +19,7 @@ pub mod outage;
 pub mod parent;
 mod patient;
 mod place;
+mod process;
 pub mod server;
 mod witness;
 

@@ -9,15 +9,18 @@ use std::time::{Duration, Instant};
 use helve_torture::child::Part;
 use helve_torture::parent::{Report, Torture};
 use helve_torture::server::{Schema, known};
-use helve_torture::{Fault, Paths, Place, child, crash, outage};
+use helve_torture::{Fault, Paths, Place, child, crash, freeze, outage};
 
 /// So many kills one record gets.
 const ROUND: usize = 250;
+/// So many records get their workers frozen at a time.
+const RECORDS: usize = 4;
 /// So many outages one server gets.
 const OUTAGES: usize = 25;
 
 const USAGE: &str = "torture kill TIMES [--postgres]
-torture crash-server TIMES";
+torture crash-server TIMES
+torture freeze TIMES";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +28,7 @@ fn main() {
     match arguments[..] {
         ["kill", times] => kill(number(times), None),
         ["kill", times, "--postgres"] => kill(number(times), Some(&known("kill").expect("a server"))),
+        ["freeze", times] => freeze(number(times)),
         ["crash-server", times] => crash_server(number(times)),
         ["crash", folder, place, step] => crash::perform(&Paths(folder.into()), &Place::named(place), step),
         [part, folder, place, ref more @ ..] => child::run(&Paths(folder.into()), &Place::named(place), read(part, more)),
@@ -86,4 +90,14 @@ fn crash_server(times: usize) {
         assert!(outages.is_plain(), "nobody was killed, and something broke off: {outages:?}");
         outages.report
     });
+}
+
+/// Freezes workers.
+fn freeze(times: usize) {
+    let (begun, folder, server) = (Instant::now(), tempfile::tempdir().expect("a folder"), known("freeze").expect("a server"));
+    for report in freeze::freeze(&torture(times), &server, folder.path(), RECORDS) {
+        println!("{report:?}");
+        assert!(report.violations.is_empty(), "the record broke a promise");
+    }
+    println!("{times} times in {:.1} s: every late result was known as late", begun.elapsed().as_secs_f32());
 }

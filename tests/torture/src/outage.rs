@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::log::{Log, Paths};
-use crate::parent::{Report, Torture, start, wait};
+use crate::parent::{Report, Torture, wait};
+use crate::process::Process;
 use crate::server::{Schema, Server};
 
 /// So many children work beside each other.
@@ -57,10 +58,9 @@ pub fn crash(torture: &Torture, folder: &Path) -> Option<Outages> {
 }
 
 /// Starts a child that works beside another one. The command is its program, or what starts it.
-pub(crate) fn beside(mut command: Command, paths: &Paths, place: &str, number: usize, lease: Duration) -> Child {
+pub(crate) fn beside(mut command: Command, paths: &Paths, place: &str, number: usize, lease: Duration) -> Process {
     command.arg("beside").arg(&paths.0).arg(place).arg(number.to_string()).arg(lease.as_millis().to_string());
-    command.stdin(Stdio::piped());
-    start(command)
+    Process::start(command)
 }
 
 /// Waits until the clients of all children have done something more.
@@ -71,12 +71,12 @@ pub(crate) fn work_goes_on(paths: &Paths) {
 }
 
 /// Tells children to end what is left, and waits for it.
-pub(crate) fn stop(mut children: Vec<Child>) {
+pub(crate) fn stop(mut children: Vec<Process>) {
     for child in &mut children {
-        drop(child.stdin.take());
+        child.say_no_more();
     }
     for mut child in children {
-        assert!(child.wait().expect("an end").success(), "a child ends well");
+        assert!(child.wait().success(), "a child ends well");
     }
 }
 

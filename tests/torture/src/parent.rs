@@ -1,9 +1,8 @@
 //! Starts children on one record and kills them, looks at the file after each kill, and checks the history at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use helve_core::store::TaskFilter;
@@ -14,6 +13,7 @@ use rusqlite::config::DbConfig;
 use crate::history::{Last, LastApproval, LastTask, Told, Violation, check};
 use crate::log::{Log, Paths};
 use crate::place::Place;
+use crate::process::Process;
 use crate::server;
 use crate::witness::{result, what};
 
@@ -65,10 +65,10 @@ impl Torture {
         let paths = Paths(folder.to_owned());
         let mut open = 0;
         for cycle in 1..=self.cycles {
-            let mut child = self.start(&paths, "alone");
+            let child = self.start(&paths, "alone");
             let longest = LONGEST[usize::from(self.server.is_some())];
             std::thread::sleep(Duration::from_micros(fastrand::u64(1000..=longest)));
-            kill(&mut child);
+            child.kill();
             open += look(&self.place(&paths), cycle % HURRY == 0, true);
         }
         Report { open, ..self.end(&paths) }
@@ -84,11 +84,11 @@ impl Torture {
             let known: BTreeSet<HolderId> = claims(&paths).into_iter().map(|(holder, _)| holder).collect();
             let second = self.start(&paths, "rival");
             wait(|| claims(&paths).iter().filter(|(holder, _)| !known.contains(holder)).count() > 3, "the other one asks as well");
-            kill(&mut first);
+            first.kill();
             look(&self.place(&paths), false, false);
             first = second;
         }
-        kill(&mut first);
+        first.kill();
         let order = claimers(&paths);
         assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), order.len(), "one after the other: {order:?}");
         self.end(&paths)
@@ -120,7 +120,7 @@ impl Torture {
         let mut child = self.start(paths, "last");
         loop {
             look(&self.place(paths), true, false);
-            match child.try_wait().expect("a child") {
+            match child.ended() {
                 Some(ended) => break ended,
                 None => std::thread::sleep(Duration::from_millis(20)),
             }
@@ -132,21 +132,12 @@ impl Torture {
         self.server.clone().map_or_else(|| Place::File(paths.record()), Place::Server)
     }
 
-    fn start(&self, paths: &Paths, part: &str) -> Child {
+    fn start(&self, paths: &Paths, part: &str) -> Process {
         let mut command = Command::new(&self.program);
         command.arg(part).arg(&paths.0).arg(self.place(paths).to_string());
         command.args(self.fault.filter(|_| part == "alone"));
-        start(command)
+        Process::start(command)
     }
-}
-
-/// Starts a child, and waits until it says that it is ready.
-pub(crate) fn start(mut command: Command) -> Child {
-    let mut child = command.stdout(Stdio::piped()).spawn().expect("a child");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
-    assert_eq!(line, "ready\n");
-    child
 }
 
 /// Who asked for tasks, and how many it got.
@@ -168,13 +159,6 @@ pub(crate) fn wait(happened: impl Fn() -> bool, what: &str) {
         assert!(begun.elapsed() < PATIENCE, "{what}");
         std::thread::sleep(Duration::from_millis(2));
     }
-}
-
-/// Kills a child that must be alive.
-pub fn kill(child: &mut Child) {
-    use std::os::unix::process::ExitStatusExt;
-    child.kill().expect("killed");
-    assert_eq!(child.wait().expect("an end").signal(), Some(9), "it did not end by itself");
 }
 
 /// Looks at the record after a kill, and says how many questions are open in it. Whether everybody is dead is for the caller to say.
