@@ -1,18 +1,25 @@
 //! Points at which tests let the process die. Without the feature `crash-points` there is nothing here.
 
 /// All changes are made, and not committed.
-pub(super) const BEFORE: &str = "before";
+pub(crate) const BEFORE: &str = "before";
 /// They are committed, and nobody knows it yet.
-pub(super) const AFTER: &str = "after";
+pub(crate) const AFTER: &str = "after";
 
-/// Dies here if the environment says so, as `HELVE_CRASH_AT=accept:before`.
+/// Whether the environment says that the process dies here, as `HELVE_CRASH_AT=accept:before`.
 #[cfg(feature = "crash-points")]
-pub(super) fn reach(transaction: &str, moment: &str) {
+pub(crate) fn is_chosen(transaction: &str, moment: &str) -> bool {
     static CHOSEN: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| std::env::var("HELVE_CRASH_AT").ok());
-    if CHOSEN.as_deref().and_then(|chosen| chosen.split_once(':')) == Some((transaction, moment)) {
-        std::process::abort();
-    }
+    CHOSEN.as_deref().and_then(|chosen| chosen.split_once(':')) == Some((transaction, moment))
 }
 
 #[cfg(not(feature = "crash-points"))]
-pub(super) const fn reach(_: &str, _: &str) {}
+pub(crate) const fn is_chosen(_: &str, _: &str) -> bool {
+    false
+}
+
+/// Dies here if the environment says so.
+pub(crate) fn reach(transaction: &str, moment: &str) {
+    if is_chosen(transaction, moment) {
+        std::process::abort();
+    }
+}

@@ -54,6 +54,12 @@ impl Paths {
         self.0.join("begun.log")
     }
 
+    /// The names of what is in a record that steps are tried with.
+    #[must_use]
+    pub fn names(&self) -> PathBuf {
+        self.0.join("names")
+    }
+
     /// Which calls ran.
     #[must_use]
     pub fn ran(&self) -> PathBuf {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use helve_core::StoreError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{Durability, crash};
+use super::Durability;
+use crate::crash;
 
 /// Older ones could lose committed transactions after a crash of the machine.
 const OLDEST: i32 = 3_051_003;
