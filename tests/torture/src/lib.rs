@@ -15,6 +15,7 @@ pub mod freeze;
 mod given;
 pub mod history;
 mod log;
+mod network;
 pub mod outage;
 pub mod parent;
 mod patient;

@@ -20,7 +20,8 @@ const OUTAGES: usize = 25;
 
 const USAGE: &str = "torture kill TIMES [--postgres]
 torture crash-server TIMES
-torture freeze TIMES";
+torture freeze TIMES
+torture partition TIMES SECONDS";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,6 +30,7 @@ fn main() {
         ["kill", times] => kill(number(times), None),
         ["kill", times, "--postgres"] => kill(number(times), Some(&known("kill").expect("a server"))),
         ["freeze", times] => freeze(number(times)),
+        ["partition", times, seconds] => partition(number(times), Duration::from_secs(seconds.parse().expect("seconds"))),
         ["crash-server", times] => crash_server(number(times)),
         ["crash", folder, place, step] => crash::perform(&Paths(folder.into()), &Place::named(place), step),
         [part, folder, place, ref more @ ..] => child::run(&Paths(folder.into()), &Place::named(place), read(part, more)),
@@ -88,6 +90,16 @@ fn crash_server(times: usize) {
         let outages = outage::crash(&torture(round), folder.path()).expect("a server that can be killed");
         println!("all had found back after {:.3} s", outages.longest.as_secs_f32());
         assert!(outages.is_plain(), "nobody was killed, and something broke off: {outages:?}");
+        outages.report
+    });
+}
+
+/// Cuts children off, each time for so long at most.
+fn partition(times: usize, most: Duration) {
+    in_parts(times, OUTAGES, |round| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let outages = outage::partition(&torture(round), folder.path(), most).expect("a network that can be cut");
+        println!("all had found back after {:.3} s; {} results were late", outages.longest.as_secs_f32(), outages.late);
         outages.report
     });
 }
