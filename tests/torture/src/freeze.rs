@@ -19,7 +19,7 @@ use crate::server::{Schema, ask};
 use crate::witness::{Witness, result};
 
 /// The lease of a worker.
-const LEASE: Duration = Duration::from_millis(500);
+const LEASE: Duration = Duration::from_millis(700);
 /// Two tools: one whose calls are run again, and one whose calls must not be.
 const TOOLS: [&str; 2] = ["slow-again", "slow-once"];
 
@@ -87,7 +87,8 @@ impl Lane {
         wait(|| Log::read::<CallId>(&self.paths.late()).contains(&call), "the late result is known as late");
         let after = self.look(call);
         let text = |task: &Task| task.outcome.as_ref().map(result);
-        assert_eq!((after.state, text(&after), after.late), (ended.state, text(&ended), 1), "the late result changes nothing");
+        assert_eq!((after.state, text(&after)), (ended.state, text(&ended)), "the late result changes nothing");
+        assert!(after.late > 0, "it is counted: {after:?}");
     }
 
     /// Who began a call.

@@ -57,7 +57,9 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
-        ask(&self.server, &format!("DROP SCHEMA {} CASCADE", self.name));
+        if let Err(error) = query(&self.server, &format!("DROP SCHEMA {} CASCADE", self.name)) {
+            eprintln!("the schema {} is still there: {error}", self.name);
+        }
     }
 }
 
@@ -67,20 +69,24 @@ pub type Row = Vec<Option<String>>;
 /// Asks a server. Gives the rows of all statements.
 #[must_use]
 pub fn rows(address: &str, sql: &str) -> Vec<Row> {
+    query(address, sql).expect("an answer of the server")
+}
+
+fn query(address: &str, sql: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let messages = runtime.block_on(async {
-        let (client, connection) = tokio_postgres::connect(address, NoTls).await.expect("the server");
+        let (client, connection) = tokio_postgres::connect(address, NoTls).await?;
         let speaks = tokio::spawn(connection);
-        let messages = client.simple_query(sql).await.expect("a statement");
+        let messages = client.simple_query(sql).await;
         drop(client);
         let _ = speaks.await;
         messages
-    });
+    })?;
     let row = |message: &SimpleQueryMessage| match message {
         SimpleQueryMessage::Row(row) => Some((0..row.len()).map(|column| row.get(column).map(str::to_owned)).collect()),
         _ => None,
     };
-    messages.iter().filter_map(row).collect()
+    Ok(messages.iter().filter_map(row).collect())
 }
 
 /// Asks a server for one number; 0 where nothing is there.

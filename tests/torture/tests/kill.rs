@@ -22,7 +22,7 @@ fn the_same_holds_on_a_server() {
     let torture = Torture { program: env!("CARGO_BIN_EXE_torture").into(), cycles: 20, fault: None, server: Some(schema.url()) };
     let report = torture.run(folder.path());
     assert_eq!(report.violations, [], "{report:?}");
-    assert!(report.tasks > 20 && report.ran > 20 && report.approvals > 20 && report.events > 20, "something happened: {report:?}");
+    assert!(report.tasks > 10 && report.ran > 10 && report.approvals > 10 && report.events > 10, "something happened: {report:?}");
     assert!(report.open > 20, "questions were open when it was killed: {report:?}");
 }
 
