@@ -32,7 +32,7 @@ pub fn freeze(torture: &Torture, server: &str, folder: &Path, records: usize) ->
             let folder = folder.join(record.to_string());
             std::fs::create_dir(&folder).expect("a folder");
             let schema = Schema::new(server);
-            Lane::new(Torture { cycles, server: Some(schema.url()), ..torture.clone() }, Paths(folder)).run()
+            Lane::new(Torture { cycles, server: Some(schema.url()), ..torture.clone() }, Paths(folder)).run(record)
         };
         let lanes: Vec<_> = (0..records).map(|record| scope.spawn(move || one(record))).collect();
         lanes.into_iter().map(|lane| lane.join().expect("a record")).collect()
@@ -63,9 +63,10 @@ impl Lane {
         Self { workers: (0..2).map(start).collect(), torture, paths, address, store, runtime }
     }
 
-    fn run(mut self) -> Report {
+    /// Takes the tools in turn, and begins with this one.
+    fn run(mut self, first: usize) -> Report {
         for cycle in 0..self.torture.cycles {
-            self.freeze_one(TOOLS[cycle % TOOLS.len()]);
+            self.freeze_one(TOOLS[(first + cycle) % TOOLS.len()]);
         }
         self.workers.drain(..).for_each(Process::kill);
         self.torture.end(&self.paths)
