@@ -68,12 +68,13 @@ impl PostgresStore {
     /// A transaction in a task of its own: it is done even if nobody waits for its answer.
     fn change<I: Clone + Send + Sync + 'static, T: Send + 'static>(
         &self,
+        name: &'static str,
         keys: Keys,
         input: I,
         change: impl Fn(&mut Draft, I) -> Result<T, StoreError> + Send + Sync + 'static,
     ) -> Stored<'_, T> {
         let pool = self.0.pool.clone();
-        self.told(async move { transaction::write_one(&pool, keys, input, change).await })
+        self.told(async move { transaction::write_one(&pool, name, keys, input, change).await })
     }
 
     /// Does something, and tells everybody.
@@ -171,11 +172,11 @@ impl Store for PostgresStore {
     }
 
     fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
-        self.change(of_task(task), task, |draft, task| transact::cancel_task(draft, task))
+        self.change("cancel_task", of_task(task), task, |draft, task| transact::cancel_task(draft, task))
     }
 
     fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
-        self.change(of_task(task), task, |draft, task| transact::retry_task(draft, task))
+        self.change("retry_task", of_task(task), task, |draft, task| transact::retry_task(draft, task))
     }
 
     fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {
@@ -191,17 +192,17 @@ impl Store for PostgresStore {
     }
 
     fn hear(&self, task: CallId) -> Stored<'_, ()> {
-        self.change(of_task(task), task, |draft, task| transact::hear(draft, task))
+        self.change("hear", of_task(task), task, |draft, task| transact::hear(draft, task))
     }
 
     fn ask(&self, approval: Approval) -> Stored<'_, ()> {
         let keys = Keys { approvals: [approval.question.id].into(), ..Keys::default() };
-        self.change(keys, approval, |draft, approval| transact::ask(draft, &approval))
+        self.change("ask", keys, approval, |draft, approval| transact::ask(draft, &approval))
     }
 
     fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
         let keys = Keys { approvals: [approval].into(), ..Keys::default() };
-        self.change(keys, reply, move |draft, reply| transact::answer(draft, approval, reply))
+        self.change("answer", keys, reply, move |draft, reply| transact::answer(draft, approval, reply))
     }
 
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
@@ -214,7 +215,7 @@ impl Store for PostgresStore {
 
     fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
         let keys = Keys { runs: [run].into(), snapshots: [run].into(), ..Keys::default() };
-        self.change(keys, run, move |draft, run| transact::take_run(draft, run, holder))
+        self.change("take_run", keys, run, move |draft, run| transact::take_run(draft, run, holder))
     }
 
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
@@ -226,12 +227,12 @@ impl Store for PostgresStore {
             tasks: commit.heard.iter().copied().collect(),
             ..Keys::default()
         };
-        self.change(keys, Arc::new(commit), |draft, commit| transact::commit_run(draft, RunCommit::clone(&commit)))
+        self.change("commit_run", keys, Arc::new(commit), |draft, commit| transact::commit_run(draft, RunCommit::clone(&commit)))
     }
 
     fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord> {
         let keys = Keys { runs: [run].into(), ..Keys::default() };
-        self.change(keys, run, |draft, run| transact::cancel_run(draft, run))
+        self.change("cancel_run", keys, run, |draft, run| transact::cancel_run(draft, run))
     }
 
     fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>> {

@@ -4,7 +4,6 @@
 //! when it is killed, the system frees the lock and the next one takes over at once.
 
 mod clock;
-mod crash;
 mod known;
 mod process;
 mod rows;
@@ -27,6 +26,7 @@ use tokio::sync::watch;
 
 use self::rows::SqliteRows;
 use self::thread::Worker;
+use crate::crash;
 
 /// What a cut of the power may cost. A process that ends, in whatever way, costs nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,20 +3,23 @@
 mod people;
 mod producers;
 mod subscriber;
+mod tools;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{NewTask, TaskFilter};
-use helve_core::{CallId, Caller, CancellationToken, Digest, HolderId, ListSource, Output, Rules, Store, ToolCall, ToolSpec};
-use helve_store::SqliteStore;
-use helve_testkit::{fake, spec};
-use helve_tools::{Catalogue, Executor, Record, Worker};
+use helve_core::store::{NewTask, TaskFilter, TaskState};
+use helve_core::{CallId, Caller, CancellationToken, HolderId, Store, ToolCall};
+use helve_tools::{Executor, Record, Worker};
 use serde_json::json;
 
+use self::tools::{Kind, kind};
 use crate::fault::{Fault, Faulty};
 use crate::log::{Log, Paths};
+use crate::patient::Patient;
+use crate::place::Place;
+use crate::process::die_with_the_parent;
 use crate::witness::Witness;
 
 /// How many clients put calls into the queue.
@@ -25,6 +28,10 @@ const PRODUCERS: usize = 4;
 const WORKERS: usize = 8;
 /// How long the driver of runs in this process holds them. Its successor need not wait for that.
 const LEASE: Duration = Duration::from_mins(1);
+/// A process with a short lease renews it so many times before it ends, and looks as often for others whose lease is over.
+const BEATS: u32 = 5;
+/// How often one with a long lease does so.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// What the clients in this process share.
 #[derive(Clone)]
@@ -35,14 +42,6 @@ pub(crate) struct Scene {
     again: Kind,
 }
 
-/// A tool that calls are for.
-#[derive(Clone)]
-struct Kind {
-    spec: Arc<ToolSpec>,
-    definition: Digest,
-    idempotent: bool,
-}
-
 /// What a child does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -50,33 +49,63 @@ pub enum Part {
     Alone(Option<Fault>),
     /// It works until it is killed, beside another one. Nobody subscribes: two subscribers would be two histories.
     Rival,
+    /// It works beside another one until its input ends, and then ends what is left. Its clients insist while the record cannot be
+    /// used. The first one subscribes.
+    Beside {
+        /// Which one it is.
+        number: usize,
+        /// The lease of all that it holds.
+        lease: Duration,
+    },
+    /// It does nothing but to run calls until it is killed, with a lease of this length.
+    Worker(Duration),
     /// It ends when nothing is left to do.
     Last,
 }
 
 /// Works on the record.
-pub fn run(paths: &Paths, part: Part) {
+pub fn run(paths: &Paths, place: &Place, part: Part) {
+    die_with_the_parent();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
     runtime.block_on(async {
-        let mut store: Arc<dyn Store> = Arc::new(SqliteStore::open(paths.record()).expect("a record"));
+        let mut store = place.open().await;
         if let Part::Alone(Some(fault)) = part {
             store = Arc::new(Faulty { inner: store, fault });
         }
-        let store: Arc<dyn Store> = Arc::new(Witness::new(store, paths));
-        let catalogue = tools(paths);
-        let scene =
+        let lease = if let Part::Beside { lease, .. } | Part::Worker(lease) = part { lease } else { LEASE };
+        let store: Arc<dyn Store> = Arc::new(Witness::new(store, paths, lease));
+        let catalogue = tools::tools(paths);
+        let mut scene =
             Scene { store: store.clone(), driver: HolderId::mint(), once: kind(&catalogue, "once"), again: kind(&catalogue, "again") };
         say_ready();
         let stop = CancellationToken::new();
-        let worker = Worker::new(Record::new(store), Executor::default(), catalogue, WORKERS);
-        let working = tokio::spawn(worker.run(stop.clone()));
-        if part == Part::Last {
-            drain(&scene, paths).await;
-            stop.cancel();
-            working.await.expect("a worker");
-        } else {
-            busy(&scene, (part != Part::Rival).then(|| subscriber::Places::read(paths))).await;
+        let record = Record::new(store.clone());
+        let holder = record.holder();
+        let working = tokio::spawn(Worker::new(record, Executor::default(), catalogue, WORKERS).run(stop.clone()));
+        match part {
+            Part::Alone(_) => busy(&scene, Some(subscriber::Places::read(paths))).await,
+            Part::Rival => busy(&scene, None).await,
+            Part::Worker(_) => beat(store, vec![holder], lease).await,
+            Part::Last => drain(&scene, Some(paths)).await,
+            Part::Beside { number, .. } => {
+                let beating = tokio::spawn(beat(store.clone(), vec![holder, scene.driver], lease));
+                scene.store = Arc::new(Patient { inner: store.clone(), pulse: Log::open(&paths.pulse(number)) });
+                let subscribes = number == 0;
+                tokio::select! {
+                    () = busy(&scene, subscribes.then(|| subscriber::Places::read(paths))) => {}
+                    () = input_ends() => {}
+                }
+                beating.abort();
+                // What its clients left half done is for whoever comes next, which is this process.
+                scene.store.leave(scene.driver).await.expect("a lease less");
+                scene.driver = HolderId::mint();
+                let beating = tokio::spawn(beat(store, vec![holder, scene.driver], lease));
+                drain(&scene, subscribes.then_some(paths)).await;
+                beating.abort();
+            }
         }
+        stop.cancel();
+        working.await.expect("a worker");
     });
 }
 
@@ -86,38 +115,33 @@ fn say_ready() {
     out.write_all(b"ready\n").and_then(|()| out.flush()).expect("a parent that listens");
 }
 
+/// Waits until the parent has nothing more to say.
+async fn input_ends() {
+    let (ended, end) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let read = std::io::stdin().read_to_end(&mut Vec::new());
+        let _ = ended.send(read);
+    });
+    end.await.expect("a thread").expect("a parent");
+}
+
+/// Renews leases, and takes over from others, more often than a worker does by itself. What fails is tried again soon.
+async fn beat(store: Arc<dyn Store>, holders: Vec<HolderId>, lease: Duration) {
+    let mut beat = tokio::time::interval((lease / BEATS).min(BEAT));
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        beat.tick().await;
+        for holder in &holders {
+            let _ = store.keep(*holder, lease, &[]).await;
+        }
+        let _ = store.recover(holders[0]).await;
+    }
+}
+
 /// A call of one of the tools.
 #[must_use]
 pub fn task(paths: &Paths, name: &str) -> NewTask {
-    producers::task(&kind(&tools(paths), name), ToolCall::new(name, json!({})), Caller::default())
-}
-
-/// Tools that write down that they ran before they do anything. One may run twice, one may not, and one takes its process down.
-fn tools(paths: &Paths) -> Catalogue {
-    let ran = Arc::new(Log::open(&paths.ran()));
-    let tool = |name: &str, idempotent: bool| {
-        let ran = ran.clone();
-        fake(spec(name).with_rules(Rules { idempotent, ..Rules::default() }), move |call, _| {
-            let ran = ran.clone();
-            Box::pin(async move {
-                ran.add(&call.id);
-                if &*call.tool == "poison" {
-                    std::process::abort();
-                }
-                tokio::time::sleep(Duration::from_micros(fastrand::u64(..4000))).await;
-                // Each run has a result of its own, so that one cannot pass for another.
-                Ok(Output::text(format!("{:08x}", fastrand::u32(..))))
-            })
-        })
-    };
-    let catalogue = Catalogue::new();
-    catalogue.add_source(Arc::new(ListSource::new("torture", [tool("once", false), tool("again", true), tool("poison", true)])));
-    catalogue
-}
-
-fn kind(catalogue: &Catalogue, name: &str) -> Kind {
-    let entry = catalogue.get(name).expect("a tool");
-    Kind { spec: entry.spec().clone(), definition: entry.digest(), idempotent: entry.spec().rules().idempotent }
+    producers::task(&kind(&tools::tools(paths), name), ToolCall::new(name, json!({})), Caller::default())
 }
 
 /// All clients at once, for ever.
@@ -137,8 +161,8 @@ async fn busy(scene: &Scene, places: Option<subscriber::Places>) {
     }
 }
 
-/// Answers and drives until nothing is open, and reads what is there.
-async fn drain(scene: &Scene, paths: &Paths) {
+/// Answers and drives until nothing is open, and reads what is there where it is asked to.
+async fn drain(scene: &Scene, read: Option<&Paths>) {
     let store = &scene.store;
     loop {
         store.keep(scene.driver, LEASE, &[]).await.expect("a lease");
@@ -146,13 +170,17 @@ async fn drain(scene: &Scene, paths: &Paths) {
         store.hear(CallId::mint()).await.expect("a change");
         people::answer_all(scene).await;
         let runs = people::drive_ready(scene).await;
-        let tasks = store.tasks(TaskFilter { limit: usize::MAX, ..TaskFilter::default() }).await.expect("a list");
-        let open: Vec<CallId> = tasks.iter().filter(|task| !task.state.is_over()).map(|task| task.id).collect();
-        if runs == 0 && open.is_empty() && people::idle(scene).await {
+        let mut open = false;
+        for state in [TaskState::Queued, TaskState::Running] {
+            open |= !store.tasks(TaskFilter { state: Some(state), limit: 1, ..TaskFilter::default() }).await.expect("a list").is_empty();
+        }
+        if runs == 0 && !open && people::idle(scene).await {
             break;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let mut places = subscriber::Places::read(paths);
-    subscriber::read_all(scene, &mut places, usize::MAX).await;
+    if let Some(paths) = read {
+        let mut places = subscriber::Places::read(paths);
+        subscriber::read_all(scene, &mut places, usize::MAX).await;
+    }
 }

@@ -8,7 +8,6 @@ use helve_core::{
     ApprovalId, CallId, Caller, ConversationId, Decision, Digest, ErrorKind, HolderId, Message, MessageBody, Outcome, Output, Part,
     Question, RunId, Status, Store, StoreError, ToolCall, ToolError,
 };
-use helve_store::SqliteStore;
 use helve_testkit::spec;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -16,14 +15,16 @@ use serde_json::json;
 
 use crate::given::{notes, step};
 use crate::log::{Log, Paths};
+use crate::place::Place;
 
 /// Every step, and the transaction that it is.
-pub const STEPS: [(&str, &str); 21] = [
+pub const STEPS: [(&str, &str); 22] = [
     ("accept", "accept"),
     ("claim", "claim"),
     ("finish", "finish"),
     ("finish-again", "finish"),
     ("keep", "keep"),
+    ("keep-progress", "keep"),
     ("leave", "leave"),
     ("recover", "recover"),
     ("cancel_task", "cancel_task"),
@@ -99,8 +100,7 @@ fn said(text: &str) -> Arc<Message> {
 ///
 /// # Errors
 /// Where the record cannot be used.
-pub async fn prepare(paths: &Paths) -> Result<(), StoreError> {
-    let store = SqliteStore::open(paths.0.join("open.db"))?;
+pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError> {
     let (conversation, other) = (ConversationId::mint(), ConversationId::mint());
     let (holder, running, waiting) = (HolderId::mint(), RunId::mint(), RunId::mint());
     let of = |run: RunId, conversation: ConversationId| Caller { run: Some(run), conversation: Some(conversation), ..Caller::default() };
@@ -146,19 +146,18 @@ pub async fn prepare(paths: &Paths) -> Result<(), StoreError> {
         }
     }
     store.accept(task("tool", names.queued, Some(running), conversation)).await?;
-    Log::open(&paths.0.join("names")).add(&names);
-    // One file, without a log beside it, which can be copied.
-    store.backup(&paths.record()).await
+    Log::open(&paths.names()).add(&names);
+    Ok(())
 }
 
 /// Does one step in a copy of that record.
-pub fn perform(paths: &Paths, name: &str) {
-    let names: Names = Log::read(&paths.0.join("names")).pop().expect("names");
+pub fn perform(paths: &Paths, place: &Place, name: &str) {
+    let names: Names = Log::read(&paths.names()).pop().expect("names");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    runtime.block_on(one(&SqliteStore::open(paths.record()).expect("a record"), &names, name)).expect("a step");
+    runtime.block_on(async { one(&*place.open().await, &names, name).await }).expect("a step");
 }
 
-async fn one(store: &SqliteStore, names: &Names, name: &str) -> Result<(), StoreError> {
+async fn one(store: &dyn Store, names: &Names, name: &str) -> Result<(), StoreError> {
     let Names { holder, conversation, running, .. } = *names;
     let finish = |end| vec![Finish { task: names.held, epoch: 1, end }];
     match name {
@@ -166,7 +165,8 @@ async fn one(store: &SqliteStore, names: &Names, name: &str) -> Result<(), Store
         "claim" => store.claim(Claim { holder, limit: 1, tools: None }).await.map(drop),
         "finish" => store.finish(finish(TaskEnd::Over(good(names.held)))).await.map(drop),
         "finish-again" => store.finish(finish(TaskEnd::Again(good(names.held)))).await.map(drop),
-        "keep" => {
+        "keep" => store.keep(holder, Duration::from_hours(2), &[]).await.map(drop),
+        "keep-progress" => {
             let half = Progress { fraction: Some(0.5), message: "half".to_owned() };
             store.keep(holder, Duration::from_hours(2), &[(names.held, half)]).await.map(drop)
         }

@@ -9,8 +9,8 @@ macro_rules! forward {
     };
 }
 
-/// Passes on what neither a witness nor a fault looks at.
-macro_rules! forward_the_rest {
+/// Passes on what neither a witness nor a fault looks at, but for leases.
+macro_rules! forward_most {
     () => {
         $crate::forward::forward! {
             recover(holder: HolderId) -> Recovered;
@@ -32,10 +32,6 @@ macro_rules! forward_the_rest {
             prune(age: Duration) -> usize;
         }
 
-        fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
-            self.inner.keep(holder, lease, progress)
-        }
-
         fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest> {
             self.inner.put_body(bytes)
         }
@@ -46,4 +42,15 @@ macro_rules! forward_the_rest {
     };
 }
 
-pub(crate) use {forward, forward_the_rest};
+/// The same, and leases.
+macro_rules! forward_the_rest {
+    () => {
+        $crate::forward::forward_most!();
+
+        fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
+            self.inner.keep(holder, lease, progress)
+        }
+    };
+}
+
+pub(crate) use {forward, forward_most, forward_the_rest};

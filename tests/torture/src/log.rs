@@ -36,6 +36,30 @@ impl Paths {
         self.0.join("claims.log")
     }
 
+    /// When a child's clients put calls into the queue.
+    #[must_use]
+    pub fn pulse(&self, child: usize) -> PathBuf {
+        self.0.join(format!("pulse-{child}.log"))
+    }
+
+    /// Which results came too late.
+    #[must_use]
+    pub fn late(&self) -> PathBuf {
+        self.0.join("late.log")
+    }
+
+    /// Which process began which call, of those that take long.
+    #[must_use]
+    pub fn begun(&self) -> PathBuf {
+        self.0.join("begun.log")
+    }
+
+    /// The names of what is in a record that steps are tried with.
+    #[must_use]
+    pub fn names(&self) -> PathBuf {
+        self.0.join("names")
+    }
+
     /// Which calls ran.
     #[must_use]
     pub fn ran(&self) -> PathBuf {

@@ -1,25 +1,28 @@
 //! Starts children on one record and kills them, looks at the file after each kill, and checks the history at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use helve_core::store::TaskFilter;
-use helve_core::{CallId, EventData, HolderId, Store};
-use helve_store::SqliteStore;
+use helve_core::{CallId, EventData, HolderId};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use crate::history::{Last, LastApproval, LastTask, Told, Violation, check};
 use crate::log::{Log, Paths};
+use crate::place::Place;
+use crate::process::Process;
+use crate::server;
 use crate::witness::{result, what};
 
-/// The longest that a child lives, in microseconds.
-const LONGEST: u64 = 60_000;
-/// So long something may take that must happen. No lease is as short.
-const PATIENCE: Duration = Duration::from_secs(25);
+/// The longest that a child lives, in microseconds: in a file, and on a server, where it first makes connections.
+const LONGEST: [u64; 2] = [60_000, 240_000];
+/// So long something may take that must happen.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// So long it may take where nobody waits for a lease to end: none is as short.
+const AT_ONCE: Duration = Duration::from_secs(25);
 /// After so many kills, tasks that wait for their next try need not wait any longer.
 const HURRY: usize = 4;
 
@@ -32,6 +35,8 @@ pub struct Torture {
     pub cycles: usize,
     /// The name of a lie that children's stores tell.
     pub fault: Option<&'static str>,
+    /// The address of the record where it is on a server; else it is a file.
+    pub server: Option<String>,
 }
 
 /// What came of it.
@@ -41,6 +46,8 @@ pub struct Report {
     pub promises: usize,
     /// How many calls there are.
     pub tasks: usize,
+    /// How many of them ended well.
+    pub good: usize,
     /// How many times a tool ran.
     pub ran: usize,
     /// How many questions there are.
@@ -60,10 +67,11 @@ impl Torture {
         let paths = Paths(folder.to_owned());
         let mut open = 0;
         for cycle in 1..=self.cycles {
-            let mut child = self.start(&paths, "alone");
-            std::thread::sleep(Duration::from_micros(fastrand::u64(1000..=LONGEST)));
-            kill(&mut child);
-            open += look(&paths, cycle % HURRY == 0);
+            let child = self.start(&paths, "alone");
+            let longest = LONGEST[usize::from(self.server.is_some())];
+            std::thread::sleep(Duration::from_micros(fastrand::u64(1000..=longest)));
+            child.kill();
+            open += look(&self.place(&paths), cycle % HURRY == 0, true);
         }
         Report { open, ..self.end(&paths) }
     }
@@ -74,15 +82,15 @@ impl Torture {
         let paths = Paths(folder.to_owned());
         let mut first = self.start(&paths, "rival");
         for cycle in 0..self.cycles {
-            wait(|| claimers(&paths).len() > cycle, "the one that is left gives tasks out");
+            within(AT_ONCE, || claimers(&paths).len() > cycle, "the one that is left gives tasks out");
             let known: BTreeSet<HolderId> = claims(&paths).into_iter().map(|(holder, _)| holder).collect();
             let second = self.start(&paths, "rival");
             wait(|| claims(&paths).iter().filter(|(holder, _)| !known.contains(holder)).count() > 3, "the other one asks as well");
-            kill(&mut first);
-            look(&paths, false);
+            first.kill();
+            look(&self.place(&paths), false, false);
             first = second;
         }
-        kill(&mut first);
+        first.kill();
         let order = claimers(&paths);
         assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), order.len(), "one after the other: {order:?}");
         self.end(&paths)
@@ -95,10 +103,11 @@ impl Torture {
         let (mut told, ran): (Vec<Told>, Vec<CallId>) = (Log::read(&paths.told()), Log::read(&paths.ran()));
         let promises = told.len();
         told.extend(Log::read::<Told>(&paths.events()));
-        let last = record(paths);
+        let last = record(&self.place(paths));
         Report {
             promises,
             tasks: last.tasks.len(),
+            good: last.tasks.values().filter(|task| task.success).count(),
             ran: ran.len(),
             approvals: last.approvals.len(),
             events: told.len() - promises,
@@ -112,24 +121,24 @@ impl Torture {
     pub fn drain(&self, paths: &Paths) -> ExitStatus {
         let mut child = self.start(paths, "last");
         loop {
-            look(paths, true);
-            match child.try_wait().expect("a child") {
+            look(&self.place(paths), true, false);
+            match child.ended() {
                 Some(ended) => break ended,
                 None => std::thread::sleep(Duration::from_millis(20)),
             }
         }
     }
 
-    /// Starts a child, and waits until it says that it is ready.
-    fn start(&self, paths: &Paths, part: &str) -> Child {
+    /// Where the record is.
+    fn place(&self, paths: &Paths) -> Place {
+        self.server.clone().map_or_else(|| Place::File(paths.record()), Place::Server)
+    }
+
+    fn start(&self, paths: &Paths, part: &str) -> Process {
         let mut command = Command::new(&self.program);
-        command.arg(part).arg(&paths.0).stdout(Stdio::piped());
+        command.arg(part).arg(&paths.0).arg(self.place(paths).to_string());
         command.args(self.fault.filter(|_| part == "alone"));
-        let mut child = command.spawn().expect("a child");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
-        assert_eq!(line, "ready\n");
-        child
+        Process::start(command)
     }
 }
 
@@ -146,24 +155,29 @@ fn claimers(paths: &Paths) -> Vec<HolderId> {
 }
 
 /// Waits for something that must happen.
-fn wait(happened: impl Fn() -> bool, what: &str) {
+pub(crate) fn wait(happened: impl Fn() -> bool, what: &str) {
+    within(PATIENCE, happened, what);
+}
+
+fn within(limit: Duration, happened: impl Fn() -> bool, what: &str) {
     let begun = Instant::now();
     while !happened() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(begun.elapsed() < limit, "{what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// Kills a child that must be alive.
-pub fn kill(child: &mut Child) {
-    use std::os::unix::process::ExitStatusExt;
-    child.kill().expect("killed");
-    assert_eq!(child.wait().expect("an end").signal(), Some(9), "it did not end by itself");
+/// Looks at the record after a kill, and says how many questions are open in it. Whether everybody is dead is for the caller to say.
+fn look(place: &Place, hurry: bool, dead: bool) -> u32 {
+    match place {
+        Place::File(file) => look_at_file(file, hurry),
+        Place::Server(address) => look_at_server(address, hurry, dead),
+    }
 }
 
-/// Whether the file is sound after a kill. Says how many questions are open in it.
-fn look(paths: &Paths, hurry: bool) -> u32 {
-    let connection = Connection::open(paths.record()).expect("a database");
+/// Whether the file is sound. Who is dead it knows by itself.
+fn look_at_file(file: &Path, hurry: bool) -> u32 {
+    let connection = Connection::open(file).expect("a database");
     // The next child shall find the file as the killed one left it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).expect("a setting");
     let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a look");
@@ -175,11 +189,29 @@ fn look(paths: &Paths, hurry: bool) -> u32 {
     connection.query_row("SELECT count(*) FROM approvals WHERE state = 'pending'", [], |row| row.get(0)).expect("a count")
 }
 
+const SPEAKING: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()";
+/// Passes by what a worker is about to take.
+pub(crate) const DUE: &str = "UPDATE helve_tasks SET due = 0
+    WHERE id IN (SELECT id FROM helve_tasks WHERE state = 'queued' AND due > 0 FOR UPDATE SKIP LOCKED)";
+
+fn look_at_server(address: &str, hurry: bool, dead: bool) -> u32 {
+    if dead {
+        // What the dead had sent is still done. Nobody need wait for their leases then.
+        wait(|| server::ask(address, SPEAKING) == 0, "the server knows that they are dead");
+        server::ask(address, "DELETE FROM helve_holders");
+    }
+    if hurry {
+        server::ask(address, DUE);
+    }
+    server::ask(address, "SELECT count(*) FROM helve_approvals WHERE state = 'pending'")
+}
+
 /// What is in the record.
-fn record(paths: &Paths) -> Last {
+fn record(place: &Place) -> Last {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
-        let store = SqliteStore::open(paths.record()).expect("a record");
+        let store = place.open().await;
         let mut last = Last::default();
         for task in store.tasks(TaskFilter { limit: usize::MAX, ..TaskFilter::default() }).await.expect("tasks") {
             let outcome = task.outcome.filter(|_| task.state.is_over());

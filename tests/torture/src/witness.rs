@@ -10,7 +10,7 @@ use helve_core::store::{
 use helve_core::{ApprovalId, CallId, ConversationId, Decision, Digest, Event, HolderId, Outcome, RunId, Store};
 use tokio::sync::watch;
 
-use crate::forward::forward_the_rest;
+use crate::forward::forward_most;
 use crate::history::Told;
 use crate::log::{Log, Paths};
 
@@ -20,6 +20,9 @@ pub(crate) struct Witness {
     told: Log,
     events: Log,
     claims: Log,
+    late: Log,
+    /// The longest lease that it asks for.
+    lease: Duration,
 }
 
 /// A result as it is compared.
@@ -34,8 +37,11 @@ pub(crate) fn what(event: &Event) -> String {
 }
 
 impl Witness {
-    pub(crate) fn new(inner: Arc<dyn Store>, paths: &Paths) -> Self {
-        Self { inner, told: Log::open(&paths.told()), events: Log::open(&paths.events()), claims: Log::open(&paths.claims()) }
+    /// A witness whose process asks for no longer lease than this one.
+    pub(crate) fn new(inner: Arc<dyn Store>, paths: &Paths, lease: Duration) -> Self {
+        let open = |path: std::path::PathBuf| Log::open(&path);
+        let (told, events, claims, late) = (open(paths.told()), open(paths.events()), open(paths.claims()), open(paths.late()));
+        Self { inner, told, events, claims, late, lease }
     }
 
     fn asked(&self, approval: &Approval) {
@@ -44,7 +50,11 @@ impl Witness {
 }
 
 impl Store for Witness {
-    forward_the_rest!();
+    forward_most!();
+
+    fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
+        self.inner.keep(holder, lease.min(self.lease), progress)
+    }
 
     fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
         Box::pin(async move {
@@ -70,11 +80,13 @@ impl Store for Witness {
                 TaskEnd::Over(outcome) => Some(Told::Recorded { call: end.task, result: result(outcome) }),
                 TaskEnd::Again(_) | TaskEnd::Untouched => None,
             };
-            let claims: Vec<_> = ended.iter().map(over).collect();
+            let claims: Vec<_> = ended.iter().map(|end| (end.task, over(end))).collect();
             let finished = self.inner.finish(ended).await?;
-            for (claim, said) in claims.iter().zip(&finished) {
-                if let (Some(claim), Finished::Recorded) = (claim, said) {
-                    self.told.add(claim);
+            for ((task, claim), said) in claims.iter().zip(&finished) {
+                match (claim, said) {
+                    (Some(claim), Finished::Recorded) => self.told.add(claim),
+                    (_, Finished::Late) => self.late.add(task),
+                    _ => {}
                 }
             }
             Ok(finished)

@@ -13,7 +13,7 @@ use helve_torture::{Paths, child};
 const SIGABRT: i32 = 6;
 
 fn torture(cycles: usize) -> Torture {
-    Torture { program: env!("CARGO_BIN_EXE_torture").into(), cycles, fault: None }
+    Torture { program: env!("CARGO_BIN_EXE_torture").into(), cycles, fault: None, server: None }
 }
 
 #[test]

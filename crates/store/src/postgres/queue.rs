@@ -10,7 +10,7 @@ use helve_core::{HolderId, StoreError};
 use super::draft::Draft;
 use super::keys::Keys;
 use super::record::{self, count};
-use super::session::{ask_one, values};
+use super::session::{ask_one, change_one, values};
 use super::transaction::{self, Results};
 use super::trouble::Trouble;
 
@@ -48,13 +48,13 @@ pub(super) async fn accept(pool: Pool, tasks: Vec<NewTask>) -> Results<Accepted>
         runs: tasks.iter().filter_map(|task| task.caller.run).collect(),
         ..Keys::default()
     };
-    together(&pool, tasks, keys, |draft, task| transact::accept(draft, task)).await
+    together(&pool, "accept", tasks, keys, |draft, task| transact::accept(draft, task)).await
 }
 
 /// Records what came of tasks in one transaction.
 pub(super) async fn finish(pool: Pool, ended: Vec<Vec<Finish>>) -> Results<Vec<Finished>> {
     let keys = |ended: &[Vec<Finish>]| Keys { tasks: ended.iter().flatten().map(|finish| finish.task).collect(), ..Keys::default() };
-    together(&pool, ended, keys, |draft, ended| transact::finish(draft, ended)).await
+    together(&pool, "finish", ended, keys, |draft, ended| transact::finish(draft, ended)).await
 }
 
 /// Gives tasks out.
@@ -100,8 +100,8 @@ impl Claims {
         let mark = format!("{}-{}", self.name, self.made.fetch_add(1, Ordering::Relaxed));
         let (holder, limit) = (wish.holder.to_string(), count(limit));
         let rows = match wish.tools.clone() {
-            None => ask_one(&self.pool, CLAIM, values![holder, limit, mark.clone()]).await,
-            Some(tools) => ask_one(&self.pool, CLAIM_SOME, values![holder, limit, mark.clone(), tools]).await,
+            None => change_one(&self.pool, "claim", CLAIM, values![holder, limit, mark.clone()]).await,
+            Some(tools) => change_one(&self.pool, "claim", CLAIM_SOME, values![holder, limit, mark.clone(), tools]).await,
         };
         let unsure = matches!(rows, Ok(_) | Err(Trouble::Broken(_)));
         let tasks = rows.map_err(Trouble::told).and_then(|rows| record::tasks(&rows));
@@ -133,16 +133,17 @@ impl Claims {
 /// Makes changes in one transaction; where the server refuses that, each in one of its own, so that only the bad one fails.
 async fn together<I: Clone + Send + Sync, O: Send>(
     pool: &Pool,
+    name: &str,
     changes: Vec<I>,
     keys: impl Fn(&[I]) -> Keys + Send + Sync,
     change: impl Fn(&mut Draft, I) -> Result<O, StoreError> + Send + Sync,
 ) -> Results<O> {
-    match transaction::write(pool, keys(&changes), &changes, &change).await {
+    match transaction::write(pool, name, keys(&changes), &changes, &change).await {
         Ok(results) => results,
         Err(Trouble::Refused(_) | Trouble::Again(_)) if changes.len() > 1 => {
             let mut results = Vec::with_capacity(changes.len());
             for one in changes {
-                results.push(transaction::write_one(pool, keys(std::slice::from_ref(&one)), one, &change).await);
+                results.push(transaction::write_one(pool, name, keys(std::slice::from_ref(&one)), one, &change).await);
             }
             results
         }

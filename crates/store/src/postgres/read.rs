@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
 
 use super::record::{self, column, count, list, shared};
-use super::session::{Values, ask_one, values};
+use super::session::{Values, ask_one, change_one, values};
 use super::trouble::Trouble;
 
 type Read<T> = Result<T, StoreError>;
@@ -85,7 +85,7 @@ pub(super) async fn conversations(pool: &Pool, limit: usize) -> Read<Vec<Convers
 }
 
 pub(super) async fn put_body(pool: &Pool, digest: Digest, bytes: Vec<u8>) -> Read<()> {
-    rows(pool, PUT_BODY, values![digest.to_string(), bytes]).await.map(drop)
+    change_one(pool, "put_body", PUT_BODY, values![digest.to_string(), bytes]).await.map(drop).map_err(Trouble::told)
 }
 
 pub(super) async fn body(pool: &Pool, digest: Digest) -> Read<Option<Vec<u8>>> {

@@ -8,6 +8,7 @@ use helve_core::StoreError;
 
 use super::session::{Session, Step, values};
 use super::trouble::Trouble;
+use crate::crash;
 
 /// The version that the steps lead to.
 const VERSION: i32 = 1;
@@ -91,6 +92,8 @@ async fn inside(session: &Session) -> Result<(), Trouble> {
     if version < VERSION {
         session.pipeline(vec![Step(WRITE, values![VERSION])]).await?;
     }
+    crash::reach("open", crash::BEFORE);
     session.pipeline(vec![Step("COMMIT", values![])]).await?;
+    crash::reach("open", crash::AFTER);
     Ok(())
 }

@@ -10,6 +10,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row};
 
 use super::trouble::Trouble;
+use crate::crash;
 
 /// So many connections at most, beside the one that listens.
 const CONNECTIONS: usize = 8;
@@ -111,6 +112,17 @@ pub(super) async fn ask(pool: &Pool, steps: Vec<Step>) -> Result<Vec<Vec<Row>>, 
 /// One statement outside a transaction.
 pub(super) async fn ask_one(pool: &Pool, sql: &'static str, values: Values) -> Result<Vec<Row>, Trouble> {
     Ok(ask(pool, vec![Step(sql, values)]).await?.pop().unwrap_or_default())
+}
+
+/// One statement that changes something. Its name is for tests that let the process die beside its commit.
+pub(super) async fn change_one(pool: &Pool, name: &str, sql: &'static str, values: Values) -> Result<Vec<Row>, Trouble> {
+    if crash::is_chosen(name, crash::BEFORE) {
+        ask(pool, vec![Step("BEGIN", values![]), Step(sql, values)]).await?;
+        std::process::abort();
+    }
+    let rows = ask_one(pool, sql, values).await?;
+    crash::reach(name, crash::AFTER);
+    Ok(rows)
 }
 
 /// Boxes what a statement is given.

@@ -15,6 +15,7 @@ use super::keys::Keys;
 use super::record::column;
 use super::session::{Session, Step, ask_one, values};
 use super::trouble::Trouble;
+use crate::crash;
 
 /// How often a transaction begins again because others were in its way.
 const TRIES: u32 = 6;
@@ -45,16 +46,18 @@ enum Tried<O> {
     Unheard { results: Results<O>, backend: i32, mark: String, error: StoreError },
 }
 
-/// Runs changes in one transaction. It is committed when this returns well; each change can have failed alone.
+/// Runs changes in one transaction. It is committed when this returns well; each change can have failed alone. Its name is for tests
+/// that let the process die beside its commit.
 pub(super) async fn write<I: Clone, O>(
     pool: &Pool,
+    name: &str,
     mut keys: Keys,
     changes: &[I],
     change: impl Fn(&mut Draft, I) -> Result<O, StoreError>,
 ) -> Result<Results<O>, Trouble> {
     let (mut tries, mut links) = (0, 0);
     loop {
-        match attempt(pool, &keys, changes, &change).await {
+        match attempt(pool, name, &keys, changes, &change).await {
             Ok(Tried::Committed(results) | Tried::Unchanged(results)) => return Ok(results),
             Ok(Tried::Unheard { results, backend, mark, error }) => {
                 let committed = is_committed(pool, backend, &mark).await;
@@ -79,22 +82,24 @@ pub(super) async fn write<I: Clone, O>(
 /// Runs one change in a transaction of its own.
 pub(super) async fn write_one<I: Clone, O>(
     pool: &Pool,
+    name: &str,
     keys: Keys,
     input: I,
     change: impl Fn(&mut Draft, I) -> Result<O, StoreError>,
 ) -> Result<O, StoreError> {
-    let mut results = write(pool, keys, &[input], change).await.map_err(Trouble::told)?;
+    let mut results = write(pool, name, keys, &[input], change).await.map_err(Trouble::told)?;
     results.pop().unwrap_or_else(|| Err(StoreError::Unavailable("nothing came of it".to_owned())))
 }
 
 async fn attempt<I: Clone, O>(
     pool: &Pool,
+    name: &str,
     keys: &Keys,
     changes: &[I],
     change: &impl Fn(&mut Draft, I) -> Result<O, StoreError>,
 ) -> Result<Tried<O>, Trouble> {
     let session = Session::lend(pool).await?;
-    let tried = inside(&session, keys, changes, change).await;
+    let tried = inside(&session, name, keys, changes, change).await;
     let whole = match &tried {
         Ok(Tried::Committed(_)) => true,
         Ok(Tried::Unheard { .. }) | Err(Trouble::Broken(_)) => false,
@@ -108,6 +113,7 @@ async fn attempt<I: Clone, O>(
 
 async fn inside<I: Clone, O>(
     session: &Session,
+    name: &str,
     keys: &Keys,
     changes: &[I],
     change: &impl Fn(&mut Draft, I) -> Result<O, StoreError>,
@@ -126,9 +132,16 @@ async fn inside<I: Clone, O>(
     }
     let mark = HolderId::mint().to_string();
     steps.push(Step(MARK, values![mark.clone()]));
+    if crash::is_chosen(name, crash::BEFORE) {
+        session.pipeline(steps).await?;
+        std::process::abort();
+    }
     steps.push(Step("COMMIT", values![]));
     match session.pipeline(steps).await {
-        Ok(_) => Ok(Tried::Committed(results)),
+        Ok(_) => {
+            crash::reach(name, crash::AFTER);
+            Ok(Tried::Committed(results))
+        }
         Err(Trouble::Broken(error)) => Ok(Tried::Unheard { results, backend: draft.backend, mark, error }),
         Err(trouble) => Err(trouble),
     }

@@ -10,9 +10,10 @@ use tokio_postgres::Row;
 
 use super::keys::{Keys, id};
 use super::record::{column, count};
-use super::session::{Session, Step, ask, ask_one, values};
+use super::session::{Session, Step, ask, change_one, values};
 use super::transaction::write_one;
 use super::trouble::Trouble;
+use crate::crash;
 
 /// So much is recovered in one transaction at most.
 const PART: usize = 256;
@@ -47,10 +48,10 @@ const SNAPSHOTS_OF: &str = "DELETE FROM helve_snapshots WHERE run = ANY($1::text
 pub(super) async fn keep(pool: &Pool, holder: HolderId, lease: Duration, progress: &[(CallId, Progress)]) -> Result<Stop, StoreError> {
     // The server adds intervals only within bounds; a century is as good as for ever.
     let lease = count(lease.as_millis()).min(3_155_760_000_000);
-    ask_one(pool, KEEP, values![holder.to_string(), lease]).await.map_err(Trouble::told)?;
+    change_one(pool, "keep", KEEP, values![holder.to_string(), lease]).await.map_err(Trouble::told)?;
     if !progress.is_empty() {
         let keys = Keys { tasks: progress.iter().map(|(task, _)| *task).collect(), ..Keys::default() };
-        write_one(pool, keys, progress, |draft, progress| transact::progress(draft, holder, progress)).await?;
+        write_one(pool, "progress", keys, progress, |draft, progress| transact::progress(draft, holder, progress)).await?;
     }
     let stops = vec![Step(STOP_TASKS, values![holder.to_string()]), Step(STOP_RUNS, values![holder.to_string()])];
     let stops = ask(pool, stops).await.map_err(Trouble::told)?;
@@ -63,7 +64,7 @@ pub(super) async fn keep(pool: &Pool, holder: HolderId, lease: Duration, progres
 
 /// A process ends well.
 pub(super) async fn leave(pool: &Pool, holder: HolderId) -> Result<(), StoreError> {
-    ask_one(pool, LEAVE, values![holder.to_string()]).await.map(drop).map_err(Trouble::told)
+    change_one(pool, "leave", LEAVE, values![holder.to_string()]).await.map(drop).map_err(Trouble::told)
 }
 
 /// Takes what processes held that are gone. Several may do so at once: what is found is looked at again under its locks.
@@ -74,7 +75,7 @@ pub(super) async fn recover(pool: &Pool) -> Result<Recovered, StoreError> {
         if keys.is_empty() {
             return Ok(sum);
         }
-        let part = write_one(pool, keys, (), |draft, ()| transact::recover(draft)).await?;
+        let part = write_one(pool, "recover", keys, (), |draft, ()| transact::recover(draft)).await?;
         sum.tasks += part.tasks;
         sum.runs += part.runs;
         sum.approvals += part.approvals;
@@ -127,12 +128,14 @@ async fn forget(session: &Session, age: i64) -> Result<usize, Trouble> {
         vec![Step("BEGIN", values![]), Step(OLD_RUNS, values![age]), Step(OLD_APPROVALS, values![age]), Step(OLD_TASKS, values![age])];
     let gone = session.pipeline(steps).await?;
     let runs = gone.get(1).into_iter().flatten().map(|row| column::<String>(row, 0)).collect::<Result<Vec<_>, _>>()?;
-    let steps = vec![
-        // By a statement of its own: events that were added a moment before the run was locked are seen only now.
-        Step(EVENTS_OF, values![runs.clone()]),
-        Step(SNAPSHOTS_OF, values![runs]),
-        Step("COMMIT", values![]),
-    ];
+    // By a statement of its own: events that were added a moment before the run was locked are seen only now.
+    let mut steps = vec![Step(EVENTS_OF, values![runs.clone()]), Step(SNAPSHOTS_OF, values![runs])];
+    if crash::is_chosen("prune", crash::BEFORE) {
+        session.pipeline(steps).await?;
+        std::process::abort();
+    }
+    steps.push(Step("COMMIT", values![]));
     session.pipeline(steps).await?;
+    crash::reach("prune", crash::AFTER);
     Ok(gone.iter().map(Vec::<Row>::len).sum())
 }

@@ -7,7 +7,8 @@ use helve_core::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{Durability, crash};
+use super::Durability;
+use crate::crash;
 
 /// Older ones could lose committed transactions after a crash of the machine.
 const OLDEST: i32 = 3_051_003;

@@ -8,7 +8,6 @@
 )]
 
 mod approvals;
-mod crash;
 mod cut;
 mod processes;
 mod runs;

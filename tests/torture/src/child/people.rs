@@ -51,10 +51,10 @@ async fn begin(scene: &Scene) {
     let asked = (0..fastrand::usize(1..=2)).map(|_| question(scene, caller.clone())).collect();
     if fastrand::bool() {
         let commit = RunCommit { begin: Some(begin), asked, events: notes(2), ..step(run, 1, RunState::Waiting) };
-        scene.store.commit_run(commit).await.expect("begun");
-        return;
+        return lost_or(scene.store.commit_run(commit).await);
     }
-    scene.store.commit_run(RunCommit { begin: Some(begin), events: notes(1), ..step(run, 1, RunState::Running) }).await.expect("begun");
+    // Whoever insists may begin a run that has begun.
+    lost_or(scene.store.commit_run(RunCommit { begin: Some(begin), events: notes(1), ..step(run, 1, RunState::Running) }).await);
     let asks = RunCommit { asked, events: notes(1), ..step(run, 1, RunState::Waiting) };
     lost_or(scene.store.commit_run(asks).await);
 }

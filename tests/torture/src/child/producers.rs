@@ -6,7 +6,8 @@ use helve_core::store::{MAX_ATTEMPTS, NewTask};
 use helve_core::{CallId, Caller, ToolCall};
 use serde_json::json;
 
-use super::{Kind, Scene};
+use super::Scene;
+use super::tools::Kind;
 
 /// Calls, half of which must not run twice. Some are made by a run, which is told what comes of them.
 pub(super) async fn produce(scene: Scene) {
