@@ -123,9 +123,9 @@ impl Store for PostgresStore {
         })
     }
 
-    fn recover(&self, _: HolderId) -> Stored<'_, Recovered> {
+    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
         let pool = self.0.pool.clone();
-        let work = self.0.home.run(async move { upkeep::recover(&pool).await });
+        let work = self.0.home.run(async move { upkeep::recover(&pool, holder).await });
         Box::pin(async move {
             let found = work.await?;
             if found != Recovered::default() {
@@ -176,7 +176,9 @@ impl Store for PostgresStore {
     }
 
     fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
-        self.change("retry_task", of_task(task), task, |draft, task| transact::retry_task(draft, task))
+        let copy = CallId::mint();
+        let keys = Keys { fresh: [copy].into(), ..of_task(task) };
+        self.change("retry_task", keys, task, move |draft, task| transact::retry_task(draft, task, copy))
     }
 
     fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {

@@ -180,7 +180,7 @@ impl Store for SqliteStore {
                 // Only the process with the lock has tasks, and the one that had it is dead.
                 rows.forget_workers_but(holder)?;
             }
-            transact::recover(rows)
+            transact::recover(rows, holder)
         };
         self.change_if("recover", recover, |found| *found != Recovered::default())
     }
@@ -205,7 +205,7 @@ impl Store for SqliteStore {
                 let claim = move |rows: &mut SqliteRows<'_>| {
                     if first {
                         rows.forget_workers_but(holder)?;
-                        transact::recover(rows)?;
+                        transact::recover(rows, holder)?;
                     }
                     transact::claim(rows, &Claim { holder, limit, tools: tools.as_deref() })
                 };
@@ -223,7 +223,8 @@ impl Store for SqliteStore {
     }
 
     fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
-        self.change("retry_task", move |rows| transact::retry_task(rows, task))
+        let copy = CallId::mint();
+        self.change("retry_task", move |rows| transact::retry_task(rows, task, copy))
     }
 
     fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {

@@ -87,8 +87,8 @@ impl Store for MemoryStore {
         self.change_if(keep, |_| false)
     }
 
-    fn recover(&self, _: HolderId) -> Stored<'_, Recovered> {
-        self.change_if(|tables| transact::recover(tables), |found| *found != Recovered::default())
+    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
+        self.change_if(|tables| transact::recover(tables, holder), |found| *found != Recovered::default())
     }
 
     fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
@@ -115,7 +115,7 @@ impl Store for MemoryStore {
     }
 
     fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
-        self.change(|tables| transact::retry_task(tables, task))
+        self.change(|tables| transact::retry_task(tables, task, CallId::mint()))
     }
 
     fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {

@@ -303,13 +303,13 @@ impl Task {
         }
     }
 
-    /// The same call once more, under a new id; nothing where it did not end badly.
+    /// The same call once more, under another id; nothing where it did not end badly.
     #[must_use]
-    pub fn again(&self, now: Timestamp) -> Option<Self> {
+    pub fn again(&self, id: CallId, now: Timestamp) -> Option<Self> {
         if !matches!(self.state, TaskState::Failed | TaskState::Dead | TaskState::Cancelled) {
             return None;
         }
-        let call = ToolCall { id: CallId::mint(), ..self.call.clone() };
+        let call = ToolCall { id, ..self.call.clone() };
         let task = NewTask {
             call,
             tool: self.tool.clone(),

@@ -61,15 +61,16 @@ pub fn progress(rows: &mut dyn Rows, holder: HolderId, progress: &[(CallId, Prog
     Ok(Stop { tasks, runs })
 }
 
-/// Takes what processes held that are gone.
+/// Takes what processes held that are gone. Whoever asks is not: it may have slept for longer than its lease, and knows it by now.
 ///
 /// # Errors
 /// See [`accept`].
-pub fn recover(rows: &mut dyn Rows) -> Done<Recovered> {
+pub fn recover(rows: &mut dyn Rows, asking: HolderId) -> Done<Recovered> {
     let (now, mut recovered) = (rows.now(), Recovered::default());
     let mut gone = HashMap::new();
     let mut is_gone = |rows: &mut dyn Rows, holder: Option<HolderId>| match holder {
         None => Ok(true),
+        Some(holder) if holder == asking => Ok(false),
         Some(holder) => match gone.get(&holder) {
             Some(known) => Ok(*known),
             None => rows.is_gone(holder).inspect(|found| {
@@ -133,13 +134,13 @@ pub fn cancel_task(rows: &mut dyn Rows, task: CallId) -> Done<Cancelling> {
     Ok(cancelling)
 }
 
-/// Puts a copy of a task in the queue.
+/// Puts a copy of a task in the queue, under the id that it is given.
 ///
 /// # Errors
 /// Where there is none, or it did not end badly; see [`accept`].
-pub fn retry_task(rows: &mut dyn Rows, task: CallId) -> Done<Task> {
+pub fn retry_task(rows: &mut dyn Rows, task: CallId, copy: CallId) -> Done<Task> {
     let task = rows.task(task)?.ok_or_else(|| StoreError::NotFound(format!("task {task}")))?;
-    let again = task.again(rows.now());
+    let again = task.again(copy, rows.now());
     let again = again.ok_or_else(|| {
         StoreError::Conflict(format!("task {} is {}, and only what ended badly is tried again", task.id, task.state.name()))
     })?;

@@ -24,9 +24,9 @@ const LEAVE: &str = "DELETE FROM helve_holders WHERE id = $1";
 const STOP_TASKS: &str = "SELECT id FROM helve_tasks WHERE state = 'running' AND holder = $1 AND cancelling ORDER BY id";
 const STOP_RUNS: &str = "SELECT id FROM helve_runs WHERE state = 'running' AND holder = $1 AND cancelling ORDER BY id";
 
-const LOST_TASKS: &str = "SELECT id, holder FROM helve_tasks WHERE state = 'running' AND NOT EXISTS
+const LOST_TASKS: &str = "SELECT id, holder FROM helve_tasks WHERE state = 'running' AND holder IS DISTINCT FROM $2 AND NOT EXISTS
     (SELECT FROM helve_holders WHERE id = helve_tasks.holder AND until > clock_timestamp()) LIMIT $1";
-const LOST_RUNS: &str = "SELECT id, holder FROM helve_runs WHERE state = 'running' AND NOT EXISTS
+const LOST_RUNS: &str = "SELECT id, holder FROM helve_runs WHERE state = 'running' AND holder IS DISTINCT FROM $2 AND NOT EXISTS
     (SELECT FROM helve_holders WHERE id = helve_runs.holder AND until > clock_timestamp()) LIMIT $1";
 const EXPIRED: &str = "SELECT id FROM helve_approvals WHERE state = 'pending' AND expires IS NOT NULL
     AND expires <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint LIMIT $1";
@@ -68,14 +68,14 @@ pub(super) async fn leave(pool: &Pool, holder: HolderId) -> Result<(), StoreErro
 }
 
 /// Takes what processes held that are gone. Several may do so at once: what is found is looked at again under its locks.
-pub(super) async fn recover(pool: &Pool) -> Result<Recovered, StoreError> {
+pub(super) async fn recover(pool: &Pool, asking: HolderId) -> Result<Recovered, StoreError> {
     let mut sum = Recovered::default();
     loop {
-        let (keys, more) = lost(pool).await?;
+        let (keys, more) = lost(pool, asking).await?;
         if keys.is_empty() {
             return Ok(sum);
         }
-        let part = write_one(pool, "recover", keys, (), |draft, ()| transact::recover(draft)).await?;
+        let part = write_one(pool, "recover", keys, (), |draft, ()| transact::recover(draft, asking)).await?;
         sum.tasks += part.tasks;
         sum.runs += part.runs;
         sum.approvals += part.approvals;
@@ -87,11 +87,11 @@ pub(super) async fn recover(pool: &Pool) -> Result<Recovered, StoreError> {
 }
 
 /// What seems to be lost, and whether there may be more of it.
-async fn lost(pool: &Pool) -> Result<(Keys, bool), StoreError> {
+async fn lost(pool: &Pool, asking: HolderId) -> Result<(Keys, bool), StoreError> {
     let part = count(PART);
     let steps = vec![
-        Step(LOST_TASKS, values![part]),
-        Step(LOST_RUNS, values![part]),
+        Step(LOST_TASKS, values![part, asking.to_string()]),
+        Step(LOST_RUNS, values![part, asking.to_string()]),
         Step(EXPIRED, values![part]),
         Step(OLD_HOLDERS, values![]),
         Step(OLD_MARKS, values![]),

@@ -74,6 +74,7 @@ macro_rules! conformance {
                 a_task_that_ended_badly_is_tried_again_as_another
                 progress_is_seen_while_it_runs
                 tasks_of_a_worker_that_is_gone_go_on_or_end
+                a_process_that_slept_does_not_break_its_own_calls_off
                 a_task_that_was_not_begun_goes_back_unharmed
             }
             approvals {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use helve_core::store::{AGEING, Accepted, Cancelling, Claim, Finish, Finished, Progress, TaskEnd, TaskFilter, TaskState};
+use helve_core::store::{AGEING, Accepted, Cancelling, Claim, Finish, Finished, Progress, Recovered, TaskEnd, TaskFilter, TaskState};
 use helve_core::{CallId, ErrorKind, EventData, Store, StoreError};
 
 use crate::scene::*;
@@ -181,6 +181,20 @@ pub async fn tasks_of_a_worker_that_is_gone_go_on_or_end(store: &dyn Store) {
         assert_eq!(finish(store, task, TaskEnd::Over(good(task))).await, Finished::Late);
     }
     assert_eq!(store.recover(here).await.expect("nothing").tasks, 0, "once");
+}
+
+pub async fn a_process_that_slept_does_not_break_its_own_calls_off(store: &dyn Store) {
+    let (slept, other) = (HolderId::mint(), process(store).await);
+    let (started, id) = (started(store).await, accepted(store, NewTask { idempotent: false, ..task("a") }).await);
+    store.keep(slept, Duration::ZERO, &[]).await.expect("a lease");
+    store.leave(started.holder).await.expect("left");
+    store.take_run(started.run, slept).await.expect("taken");
+    let held = claim_one(store, slept).await;
+    assert_eq!(store.recover(slept).await.expect("nothing"), Recovered::default(), "it is awake");
+    assert_eq!(find(store, id).await.state, TaskState::Running);
+    let found = store.recover(other).await.expect("recovered");
+    assert_eq!((found.tasks, found.runs), (1, 1), "for others its lease is over");
+    assert_eq!(finish(store, &held, TaskEnd::Over(good(&held))).await, Finished::Late);
 }
 
 pub async fn a_task_that_was_not_begun_goes_back_unharmed(store: &dyn Store) {
