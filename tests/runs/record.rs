@@ -132,6 +132,31 @@ fn background_calls_are_accepted_run_by_a_worker_and_told_later() {
 }
 
 #[test]
+fn a_tool_says_who_goes_first_and_who_waits() {
+    let tool = |name: &str, rules: &str| {
+        let text =
+            format!("name: {name}\ndescription: Runs later.\nmode: background\n{rules}command: [sh, -c, \"echo {name} >> order.log\"]\n");
+        (format!("tools/builtin/{name}.yaml"), text)
+    };
+    let mut scene = Scene::new(Reply::text("hi"));
+    for (path, text) in [tool("low", "priority: -5\n"), tool("high", "priority: 5\n"), tool("tomorrow", "delay: 1day\n")] {
+        scene = scene.with(&path, &text);
+    }
+    for name in ["low", "tomorrow", "high"] {
+        assert_eq!(scene.helve(&["tools", "call", name]).1["status"], "accepted");
+    }
+    assert_eq!(scene.helve(&["worker", "--until-empty", "--concurrency", "1"]).1["tasks_run"], 2);
+    let order = std::fs::read_to_string(scene.project.folder.path().join("order.log")).expect("a log");
+    assert_eq!(order, "high\nlow\n");
+    let (_, tasks, _) = scene.helve(&["tasks", "--state", "queued"]);
+    assert_eq!(only(&tasks, "tasks")["tool"], "tomorrow");
+    let scene = Scene::new(Reply::text("hi")).with("tools/builtin/x.yaml", &tool("x", "priority: 50\n").1);
+    let output = scene.command(&["tools", "check"]).output().expect("helve runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("x.yaml:4") && said.contains("priority"), "{said}");
+}
+
+#[test]
 fn a_waiting_run_can_be_cancelled_and_its_questions_are_over() {
     let scene = Scene::new(answers_results()).with(PAY.0, PAY.1);
     assert_eq!(scene.run(&["pay"]).code, Some(3));

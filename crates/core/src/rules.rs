@@ -14,6 +14,10 @@ pub struct Rules {
     pub permission: Permission,
     /// Whether the caller waits for the end.
     pub mode: Mode,
+    /// In the background: who goes first, higher before lower. Nobody waits for ever; see [`AGEING`](crate::store::AGEING).
+    pub priority: i8,
+    /// In the background: how long a call waits at least before it begins.
+    pub delay: Duration,
     /// How long one attempt may take; by default 30 seconds, in the background 10 minutes.
     pub timeout: Option<Duration>,
     /// How often a transient failure is tried again. Only idempotent tools are.

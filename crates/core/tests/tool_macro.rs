@@ -235,6 +235,8 @@ fn attributes_become_rules() {
         retries = 3,
         cache = "5m",
         background,
+        priority = -3,
+        delay = "10m",
         idempotent,
         exclusive,
         ends_run,
@@ -262,6 +264,8 @@ fn attributes_become_rules() {
         Rules {
             permission: Permission::Confirm,
             mode: Mode::Background,
+            priority: -3,
+            delay: seconds(600),
             timeout: Some(seconds(90)),
             retries: 3,
             cache: Some(CacheRule { ttl: seconds(300), per_caller: false }),

@@ -8,7 +8,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, LitInt, LitStr, Path, Result, Token, parse_quote};
 
 /// Every attribute, and how it is written.
-const KNOWN: [(&str, &str); 15] = [
+const KNOWN: [(&str, &str); 17] = [
     ("name", "name = \"get_time\""),
     ("title", "title = \"Clock\""),
     ("description", "description = \"Tells the time.\""),
@@ -19,6 +19,8 @@ const KNOWN: [(&str, &str); 15] = [
     ("cache", "cache = \"5m\""),
     ("cache_per_caller", "cache_per_caller"),
     ("background", "background"),
+    ("priority", "priority = 5"),
+    ("delay", "delay = \"10m\""),
     ("exclusive", "exclusive"),
     ("ends_run", "ends_run"),
     ("concurrency", "concurrency = 4"),
@@ -40,6 +42,8 @@ pub(crate) struct Attributes {
     pub(crate) cache: Option<Duration>,
     pub(crate) cache_per_caller: Option<Span>,
     pub(crate) background: Option<Span>,
+    pub(crate) priority: Option<i8>,
+    pub(crate) delay: Option<Duration>,
     pub(crate) exclusive: Option<Span>,
     pub(crate) ends_run: Option<Span>,
     pub(crate) concurrency: Option<u32>,
@@ -62,6 +66,8 @@ impl Attributes {
             "description" => self.description = Some(filled(text(key, example, input)?)?),
             "permission" => self.permission = Some(permission(key, example, input)?),
             "timeout" => self.timeout = Some(duration(&text(key, example, input)?)?),
+            "priority" => self.priority = Some(priority(key, example, input)?),
+            "delay" => self.delay = Some(duration(&text(key, example, input)?)?),
             "retries" => self.retries = Some(number(key, example, input)?),
             "cache" => self.cache = Some(duration(&text(key, example, input)?)?),
             "concurrency" => self.concurrency = Some(number(key, example, input)?),
@@ -105,6 +111,8 @@ impl Parse for Attributes {
         };
         missing("retries", "idempotent", "only an idempotent tool is tried again: add `idempotent`, or leave out `retries`")?;
         missing("cache_per_caller", "cache", "nothing is kept without `cache`: add `cache = \"5m\"`, or leave out `cache_per_caller`")?;
+        missing("priority", "background", "only calls in the background wait in a queue: add `background`, or leave out `priority`")?;
+        missing("delay", "background", "only calls in the background wait in a queue: add `background`, or leave out `delay`")?;
         Ok(attributes)
     }
 }
@@ -161,6 +169,14 @@ fn number(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<u32> {
     let wrong = |span| Error::new(span, format!("`{key}` is a number from 1 to {}: `{example}`", u32::MAX));
     let literal: LitInt = input.parse().map_err(|error: Error| wrong(error.span()))?;
     literal.base10_parse().ok().filter(|number| *number > 0).ok_or_else(|| wrong(literal.span()))
+}
+
+fn priority(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<i8> {
+    equals(key, example, input)?;
+    let wrong = |span| Error::new(span, format!("`{key}` is a number from -10 to 10: `{example}`"));
+    let sign = if input.parse::<Option<Token![-]>>()?.is_some() { -1 } else { 1 };
+    let literal: LitInt = input.parse().map_err(|error: Error| wrong(error.span()))?;
+    literal.base10_parse::<i8>().ok().filter(|number| *number <= 10).map(|number| sign * number).ok_or_else(|| wrong(literal.span()))
 }
 
 fn text(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<LitStr> {

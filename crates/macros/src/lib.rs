@@ -78,6 +78,8 @@ use proc_macro::TokenStream;
 /// | `cache = "5m"` | how long a result is kept; by caller where the function takes a `CallContext` |
 /// | `cache_per_caller` | results are kept by caller although the function takes no `CallContext` |
 /// | `background` | the caller does not wait for the end |
+/// | `priority = 5` | in the background: who goes first, from -10 to 10; 0 is usual |
+/// | `delay = "10m"` | in the background: how long a call waits at least |
 /// | `exclusive` | no other call of the same turn runs beside it |
 /// | `ends_run` | a call that ends well ends the agent's run, with its text as the answer |
 /// | `concurrency = 4` | how many calls may run at once |

@@ -1,10 +1,15 @@
 //! What can be typed about the record: runs, tasks and approvals.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use helve::store::{RunState, TaskState};
 use helve::{ApprovalId, CallId, RunId};
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Runs {
+    #[command(flatten)]
+    pub list: RunsList,
     #[command(subcommand)]
     pub command: Option<RunsCommand>,
 }
@@ -12,11 +17,7 @@ pub struct Runs {
 #[derive(Subcommand)]
 pub enum RunsCommand {
     /// List runs, newest first (the default)
-    List {
-        /// At most so many
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        limit: usize,
-    },
+    List(RunsList),
     /// Show what happened in a run
     Show {
         /// The run
@@ -41,7 +42,26 @@ pub enum RunsCommand {
 }
 
 #[derive(Args)]
+pub struct RunsList {
+    /// Only those that are so far
+    #[arg(long, value_name = "STATE", value_parser = states(RunState::ALL, RunState::name))]
+    pub state: Option<RunState>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+}
+
+/// The names of states, and what they stand for.
+fn states<T: Copy + Send + Sync + 'static, const N: usize>(all: [T; N], name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.map(name))
+        .try_map(move |given| all.into_iter().find(|state| name(*state) == given).ok_or_else(|| format!("there is no state `{given}`")))
+}
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Tasks {
+    #[command(flatten)]
+    pub list: TasksList,
     #[command(subcommand)]
     pub command: Option<TasksCommand>,
 }
@@ -49,11 +69,7 @@ pub struct Tasks {
 #[derive(Subcommand)]
 pub enum TasksCommand {
     /// List background calls, newest first (the default)
-    List {
-        /// At most so many
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        limit: usize,
-    },
+    List(TasksList),
     /// Show one, with its arguments and what came of it
     Show {
         /// The task
@@ -69,6 +85,16 @@ pub enum TasksCommand {
         /// The task
         id: CallId,
     },
+}
+
+#[derive(Args)]
+pub struct TasksList {
+    /// Only those that are so far
+    #[arg(long, value_name = "STATE", value_parser = states(TaskState::ALL, TaskState::name))]
+    pub state: Option<TaskState>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
 }
 
 #[derive(Args)]

@@ -6,7 +6,7 @@ use helve::store::{RunRecord, RunState};
 use helve::{Event, EventData, RunId, Timestamp, printable};
 use serde_json::json;
 
-use crate::cli::records::{Runs, RunsCommand};
+use crate::cli::records::{Runs, RunsCommand, RunsList};
 use crate::cli::{self, Approve, Global};
 use crate::failure::Failure;
 use crate::table::{Cell, Table, cut};
@@ -19,8 +19,8 @@ const PAGE: usize = 1000;
 /// Lists, shows, resumes and cancels runs.
 pub fn run(command: &Runs, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     match &command.command {
-        None => list(20, global, workspace),
-        Some(RunsCommand::List { limit }) => list(*limit, global, workspace),
+        None => list(&command.list, global, workspace),
+        Some(RunsCommand::List(wanted)) => list(wanted, global, workspace),
         Some(RunsCommand::Show { id }) => show(*id, global, workspace),
         Some(RunsCommand::Resume { id }) => {
             let run = cli::Run { prompt: Vec::new(), agent: None, approve: Approve::Ask, resume: Some(*id) };
@@ -40,9 +40,9 @@ fn say(global: &Global, document: serde_json::Value, words: &str) {
     if global.json { terminal::json(document) } else { terminal::print(words) }
 }
 
-fn list(limit: usize, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+fn list(wanted: &RunsList, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let record = workspace.record(global)?;
-    let runs = workspace.block_on(record.store().runs(None, limit))?;
+    let runs = workspace.block_on(record.store().runs(wanted.state, wanted.limit))?;
     if global.json {
         terminal::json(json!({"runs": runs}));
         return Ok(ExitCode::SUCCESS);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::runs::when;
 use crate::cli::Global;
-use crate::cli::records::{Tasks, TasksCommand};
+use crate::cli::records::{Tasks, TasksCommand, TasksList};
 use crate::failure::Failure;
 use crate::table::{Cell, Table};
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG, styled};
@@ -19,8 +19,8 @@ pub fn run(command: &Tasks, global: &Global, workspace: &Workspace) -> Result<Ex
     let record = workspace.record(global)?;
     let store = record.store();
     match &command.command {
-        None => list(&workspace.block_on(store.tasks(filter(20)))?, global),
-        Some(TasksCommand::List { limit }) => list(&workspace.block_on(store.tasks(filter(*limit)))?, global),
+        None => list(&workspace.block_on(store.tasks(filter(&command.list)))?, global),
+        Some(TasksCommand::List(wanted)) => list(&workspace.block_on(store.tasks(filter(wanted)))?, global),
         Some(TasksCommand::Show { id }) => show(&find(&**store, *id, workspace)?, global),
         Some(TasksCommand::Cancel { id }) => {
             let words = match workspace.block_on(store.cancel_task(*id))? {
@@ -40,8 +40,8 @@ pub fn run(command: &Tasks, global: &Global, workspace: &Workspace) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-fn filter(limit: usize) -> TaskFilter {
-    TaskFilter { limit, ..TaskFilter::default() }
+fn filter(wanted: &TasksList) -> TaskFilter {
+    TaskFilter { state: wanted.state, limit: wanted.limit, ..TaskFilter::default() }
 }
 
 fn find(store: &dyn Store, id: CallId, workspace: &Workspace) -> Result<Task, Failure> {

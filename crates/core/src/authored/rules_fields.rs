@@ -18,6 +18,11 @@ pub struct RulesFields {
     pub permission: Option<Permission>,
     /// Whether the caller waits: `inline` or `background`.
     pub mode: Mode,
+    /// In the background: who goes first, from -10 to 10; 0 is usual.
+    #[schemars(range(min = -10, max = 10))]
+    pub priority: i8,
+    /// In the background: how long a call waits at least, such as `10m`.
+    pub delay: Option<HumanDuration>,
     /// How long one attempt may take, such as `30s`.
     pub timeout: Option<HumanDuration>,
     /// How often a transient failure is tried again; only idempotent tools are.
@@ -39,6 +44,8 @@ impl RulesFields {
         Rules {
             permission: self.permission.unwrap_or(default_permission),
             mode: self.mode,
+            priority: self.priority,
+            delay: self.delay.map(|delay| delay.0).unwrap_or_default(),
             timeout: self.timeout.map(|timeout| timeout.0),
             retries: self.retries,
             cache: self.cache.map(CacheField::rule),
@@ -124,11 +131,15 @@ mod tests {
     #[test]
     fn words_become_rules() {
         assert_eq!(read(json!({})), Ok(Rules::default()));
-        let rules = read(json!({"permission": "deny", "mode": "background", "timeout": "1m 30s", "retries": 2, "cache": "5m",
-            "idempotent": true, "exclusive": true, "concurrency": 3}));
+        let rules = read(
+            json!({"permission": "deny", "mode": "background", "priority": -2, "delay": "10m", "timeout": "1m 30s", "retries": 2, "cache": "5m",
+            "idempotent": true, "exclusive": true, "concurrency": 3}),
+        );
         let expected = Rules {
             permission: Permission::Deny,
             mode: Mode::Background,
+            priority: -2,
+            delay: Duration::from_mins(10),
             timeout: Some(Duration::from_secs(90)),
             retries: 2,
             cache: Some(CacheRule { ttl: Duration::from_mins(5), per_caller: false }),

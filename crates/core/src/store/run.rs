@@ -33,6 +33,9 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// Every state, once.
+    pub const ALL: [Self; 6] = [Self::Running, Self::Waiting, Self::Ready, Self::Done, Self::Failed, Self::Cancelled];
+
     /// Whether nothing more will happen in it.
     #[must_use]
     pub fn is_over(self) -> bool {

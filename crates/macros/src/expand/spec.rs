@@ -33,6 +33,11 @@ impl Tool<'_> {
         let span = Span::mixed_site();
         let permission = attributes.permission.iter().map(|variant| quote_spanned!(span=> permission: #private::Permission::#variant,));
         let mode = attributes.background.iter().map(|_| quote_spanned!(span=> mode: #private::Mode::Background,));
+        let priority = attributes.priority.iter().map(|priority| quote_spanned!(span=> priority: #priority,));
+        let delay = attributes.delay.iter().map(|delay| {
+            let delay = duration(*delay);
+            quote_spanned!(span=> delay: #delay,)
+        });
         let timeout = attributes.timeout.iter().map(|timeout| {
             let timeout = duration(*timeout);
             quote_spanned!(span=> timeout: ::core::option::Option::Some(#timeout),)
@@ -50,7 +55,7 @@ impl Tool<'_> {
             attributes.concurrency.iter().map(|most| quote_spanned!(span=> concurrency: ::core::num::NonZeroU32::new(#most),));
         quote_spanned! {span=>
             #private::Rules {
-                #(#permission)* #(#mode)* #(#timeout)* #(#retries)* #(#cache)* #(#idempotent)* #(#exclusive)* #(#concurrency)* #(#ends_run)*
+                #(#permission)* #(#mode)* #(#priority)* #(#delay)* #(#timeout)* #(#retries)* #(#cache)* #(#idempotent)* #(#exclusive)* #(#concurrency)* #(#ends_run)*
                 ..#private::Rules::default()
             }
         }

@@ -1,7 +1,5 @@
 //! Background calls go into the durable queue instead of running now.
 
-use std::time::Duration;
-
 use helve_core::store::{MAX_ATTEMPTS, NewTask};
 use helve_core::{Caller, ErrorKind, Mode, ToolCall, ToolError};
 
@@ -28,14 +26,15 @@ pub(crate) async fn defer(record: Option<&Record>, entry: &Entry, call: &ToolCal
 
 /// A call as a task.
 pub(crate) fn task(entry: &Entry, call: &ToolCall, caller: &Caller) -> NewTask {
+    let rules = entry.spec().rules();
     NewTask {
         call: call.clone(),
         tool: entry.name().clone(),
         definition: entry.digest(),
         caller: caller.clone(),
-        idempotent: entry.spec().rules().idempotent,
-        priority: 0,
-        delay: Duration::ZERO,
+        idempotent: rules.idempotent,
+        priority: rules.priority,
+        delay: rules.delay,
         max_attempts: MAX_ATTEMPTS,
     }
 }
