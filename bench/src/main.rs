@@ -9,6 +9,7 @@ mod calls;
 mod catalogue;
 mod cpu;
 mod dialect;
+mod postgres;
 mod project;
 mod queue;
 mod report;
@@ -29,6 +30,7 @@ fn main() {
         (Some("queue"), None) => {
             let mut report = Report::default();
             queue::measure(&mut report);
+            postgres::measure(&mut report);
             println!("{report}");
         }
         (Some(binary), None) => {
@@ -39,6 +41,7 @@ fn main() {
             start::measure(&mut report, binary);
             dialect::measure(&mut report);
             queue::measure(&mut report);
+            postgres::measure(&mut report);
             println!("{report}");
         }
         _ => panic!("usage: helve-bench PATH-OF-HELVE | helve-bench dialect | helve-bench queue | helve-bench count-calls N"),

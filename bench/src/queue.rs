@@ -76,7 +76,8 @@ async fn own() -> f64 {
     .await
 }
 
-fn job() -> NewTask {
+/// A job as both engines get it.
+pub fn job() -> NewTask {
     NewTask {
         call: ToolCall::new("report", json!({"topic": "bees", "pages": 3})),
         tool: "report".into(),
@@ -89,7 +90,8 @@ fn job() -> NewTask {
     }
 }
 
-fn done(call_id: CallId) -> Outcome {
+/// What came of it.
+pub fn done(call_id: CallId) -> Outcome {
     Outcome { call_id, tool: "report".into(), status: Status::Done(Ok(Output::text("all about bees"))), duration: Duration::ZERO }
 }
 

@@ -21,6 +21,11 @@ impl Report {
         self.rows.push([what.to_owned(), format!("{figure:.3} {unit}"), against, target, verdict.to_owned()]);
     }
 
+    /// Says what was not measured, and why.
+    pub fn left_out(&mut self, what: &str, why: &str) {
+        self.rows.push([what.to_owned(), "not measured".to_owned(), why.to_owned(), "–".to_owned(), "–".to_owned()]);
+    }
+
     /// Adds a speed with its baseline and, where one is set, the least it may be.
     pub fn speed(&mut self, what: &str, figure: f64, unit: &str, baseline: (&str, f64), target: Option<f64>) {
         let (name, bare) = baseline;
