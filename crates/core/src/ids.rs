@@ -53,6 +53,12 @@ macro_rules! id {
             pub fn mint() -> Self {
                 Self(mint())
             }
+
+            /// One of 256 numbers: the same for an id at any time, and by chance for any two.
+            #[must_use]
+            pub fn lot(self) -> u8 {
+                self.0.to_le_bytes()[0]
+            }
         }
 
         impl fmt::Display for $name {

@@ -263,7 +263,7 @@ impl Task {
             }
             TaskEnd::Again(outcome) if self.cancelling || !self.idempotent => self.end(TaskState::Failed, outcome, now),
             TaskEnd::Again(outcome) if self.attempts >= self.max_attempts => self.end(TaskState::Dead, outcome, now),
-            TaskEnd::Again(_) => self.queue(back_off(self.attempts), now),
+            TaskEnd::Again(_) => self.queue(self.pause(), now),
             TaskEnd::Untouched => {
                 self.attempts -= 1;
                 self.queue(Duration::ZERO, now);
@@ -284,7 +284,7 @@ impl Task {
             let error = ToolError::new(ErrorKind::Interrupted, format!("its worker ended {} times while the tool ran", self.attempts));
             return self.end(TaskState::Dead, self.failed(error), now);
         }
-        self.queue(back_off(self.attempts), now);
+        self.queue(self.pause(), now);
     }
 
     /// Someone wants it cancelled.
@@ -323,6 +323,13 @@ impl Task {
         Some(Self { retry_of: Some(self.id), ..Self::new(task, now) })
     }
 
+    /// How long it waits for its next try: up to half as long again by lot. Tasks that a worker took down with it come back apart
+    /// from each other, and from the one that did it.
+    fn pause(&self) -> Duration {
+        let pause = back_off(self.attempts);
+        pause + pause * u32::from(self.id.lot()) / 512
+    }
+
     fn queue(&mut self, pause: Duration, now: Timestamp) {
         self.state = TaskState::Queued;
         self.holder = None;
@@ -357,4 +364,33 @@ pub fn back_off(attempts: u32) -> Duration {
 
 fn later(now: Timestamp, delay: Duration) -> Timestamp {
     SignedDuration::try_from(delay).ok().and_then(|delay| now.checked_add(delay).ok()).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_went_down_together_come_back_apart() {
+        let now = Timestamp::UNIX_EPOCH;
+        let lost = |_| {
+            let task = NewTask {
+                call: ToolCall::new("a", serde_json::json!({})),
+                tool: "a".into(),
+                definition: Digest::of([b"a".as_slice()]),
+                caller: Caller::default(),
+                idempotent: true,
+                priority: 0,
+                delay: Duration::ZERO,
+                max_attempts: MAX_ATTEMPTS,
+            };
+            let mut task = Task::new(task, now);
+            task.claim(HolderId::mint(), now);
+            task.orphan(now);
+            task.due.duration_since(now).as_millis()
+        };
+        let due: std::collections::BTreeSet<i128> = (0..64).map(lost).collect();
+        assert!(due.len() > 16, "{due:?}");
+        assert!(due.iter().all(|pause| (2000..3000).contains(pause)), "{due:?}");
+    }
 }
