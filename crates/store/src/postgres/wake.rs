@@ -11,7 +11,9 @@ use futures_util::{StreamExt, stream};
 use helve_core::HolderId;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
-use tokio_postgres::{AsyncMessage, Config, NoTls};
+use tokio_postgres::AsyncMessage;
+
+use super::address::Address;
 
 /// Others are told at most this often.
 const QUIET: Duration = Duration::from_millis(5);
@@ -27,9 +29,9 @@ pub(super) struct Wake {
 
 impl Wake {
     /// Begins to listen.
-    pub(super) fn start(config: Config) -> Self {
+    pub(super) fn start(address: Address) -> Self {
         let (changes, speak) = (watch::Sender::new(0), Arc::new(Notify::new()));
-        let task = tokio::spawn(stay(config, changes.clone(), speak.clone())).abort_handle();
+        let task = tokio::spawn(stay(address, changes.clone(), speak.clone())).abort_handle();
         Self { changes, speak, task }
     }
 
@@ -57,12 +59,12 @@ impl Drop for Wake {
 }
 
 /// Keeps a connection, and makes a new one when it breaks.
-async fn stay(config: Config, changes: watch::Sender<u64>, speak: Arc<Notify>) {
+async fn stay(address: Address, changes: watch::Sender<u64>, speak: Arc<Notify>) {
     let [shortest, longest] = PAUSES;
     let mut pause = shortest;
     loop {
         let began = tokio::time::Instant::now();
-        if let Err(error) = connected(&config, &changes, &speak).await {
+        if let Err(error) = connected(&address, &changes, &speak).await {
             tracing::debug!(%error, "changes of other processes are not heard now");
         }
         // A connection that held for a while was a good one.
@@ -71,10 +73,10 @@ async fn stay(config: Config, changes: watch::Sender<u64>, speak: Arc<Notify>) {
     }
 }
 
-async fn connected(config: &Config, changes: &watch::Sender<u64>, speak: &Notify) -> Result<(), tokio_postgres::Error> {
+async fn connected(address: &Address, changes: &watch::Sender<u64>, speak: &Notify) -> Result<(), tokio_postgres::Error> {
     // Its own voice is not heard twice.
     let name = HolderId::mint().to_string();
-    let (client, mut connection) = config.connect(NoTls).await?;
+    let (client, mut connection) = address.config.connect(address.tls.clone()).await?;
     let mut messages = stream::poll_fn(move |cx| connection.poll_message(cx));
     let listen = async {
         while let Some(message) = messages.next().await {
