@@ -9,6 +9,7 @@
 
 pub mod child;
 pub mod crash;
+pub mod crowd;
 mod fault;
 mod forward;
 pub mod freeze;

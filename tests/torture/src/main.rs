@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use helve_torture::child::Part;
 use helve_torture::parent::{Report, Torture};
 use helve_torture::server::{Schema, known};
-use helve_torture::{Fault, Paths, Place, child, crash, freeze, outage};
+use helve_torture::{Fault, Paths, Place, child, crash, crowd, freeze, outage};
 
 /// So many kills one record gets.
 const ROUND: usize = 250;
@@ -36,6 +36,7 @@ fn main() {
         ["partition", times, seconds] => partition(number(times), Duration::from_secs(seconds.parse().expect("seconds"))),
         ["crash-server", times] => crash_server(number(times)),
         ["crash", folder, place, step] => crash::perform(&Paths(folder.into()), &Place::named(place), step),
+        ["crowd", folder, place, ref runs @ ..] => crowd::serve(&Paths(folder.into()), &Place::named(place), runs),
         [part, folder, place, ref more @ ..] => child::run(&Paths(folder.into()), &Place::named(place), read(part, more)),
         _ => panic!("{USAGE}"),
     }
