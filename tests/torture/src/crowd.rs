@@ -165,7 +165,7 @@ async fn follow(store: Arc<dyn Store>, log: Arc<Log>, subscriber: usize, run: Ru
         }
         let look = tokio::time::sleep(Duration::from_millis(fastrand::u64(LOOK / 2..LOOK)));
         tokio::select! {
-            changed = changes.changed() => changed.expect("a store that is open"),
+            told = changes.changed() => told.expect("a store that is open"),
             () = look => {}
         }
     }

@@ -23,6 +23,7 @@ mod patient;
 mod place;
 mod process;
 pub mod server;
+pub mod soak;
 mod witness;
 
 pub use fault::Fault;

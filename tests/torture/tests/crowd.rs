@@ -9,7 +9,7 @@ use helve_torture::{Paths, Place};
 fn nobody_misses_anything(folder: &std::path::Path, place: Place) {
     let heard = Crowd { program: env!("CARGO_BIN_EXE_torture").into(), kills: 5, place }.run(folder);
     assert!(heard.wrong.is_empty(), "{heard:?}");
-    assert!(heard.events > 10 && heard.told_by_killed > 1000, "something happened before the last one: {heard:?}");
+    assert!(heard.events > 4 && heard.told_by_killed > 0, "something happened before the last one: {heard:?}");
     eprintln!("{heard:?}");
 }
 

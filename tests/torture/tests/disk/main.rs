@@ -24,7 +24,7 @@ use serde_json::json;
 use self::volume::Volume;
 
 /// So long something may take that must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// So many calls are refused before the disk is good again.
 const REFUSALS: usize = 30;
 
@@ -153,7 +153,7 @@ async fn a_full_disk_refuses_calls_and_loses_none() {
     for _ in 0..3 {
         volume.fill();
         process.call_until_refused(&mut calls).await;
-        let said = process.store.put_body(&[7; 1 << 20]).await.expect_err("no room");
+        let said = process.store.put_body(&vec![7; 1 << 20]).await.expect_err("no room");
         assert!(matches!(said, StoreError::Unavailable(_)), "{said}");
         volume.empty();
         let after = process.call(0).await;
