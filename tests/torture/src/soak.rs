@@ -17,6 +17,8 @@ use crate::server::{Schema, known};
 
 /// How often is looked.
 const LOOK: Duration = Duration::from_secs(5);
+/// What is taken in the beginning does not count: room for what is kept at hand is made once.
+const BEGINNING: Duration = Duration::from_mins(1);
 /// So much the memory may grow, in percent.
 const GROWTH: u64 = 5;
 /// So large the log of a file may be.
@@ -52,7 +54,9 @@ fn soak(place: &Place, time: Duration, readers: usize) -> Vec<String> {
     while begun.elapsed() < time {
         std::thread::sleep(LOOK.min(time));
         let sample = gauge.look();
-        samples.push(sample);
+        if begun.elapsed() > BEGINNING.min(time / 4) {
+            samples.push(sample);
+        }
         let done = load.done();
         let minute = begun.elapsed().as_secs() / 60;
         if minute > told || begun.elapsed() >= time {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use helve_core::StoreError;
@@ -112,7 +112,7 @@ fn stays_here(config: &Config) -> bool {
             let name = name.trim_end_matches('.');
             name == "localhost" || name.ends_with(".localhost") || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
         }
-        Host::Unix(path) => Path::new(path).is_absolute(),
+        Host::Unix(_) => true,
     };
     match config.get_hostaddrs() {
         [] => config.get_hosts().iter().all(named),
