@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use helve_core::store::{Claim, Finish, MAX_ATTEMPTS, NewRun, NewTask, RunCommit, RunState, TaskEnd, TaskFilter};
 use helve_core::{Caller, ConversationId, Digest, HolderId, Outcome, Output, RunId, Status, Store, ToolCall};
@@ -39,15 +39,17 @@ struct Counts {
     runs: AtomicU64,
     pruned: AtomicU64,
     held: AtomicU64,
+    longest: AtomicU64,
 }
 
-/// What was done so far.
+/// What was done so far, and how long somebody waited for it at most, in milliseconds.
 #[derive(Debug)]
 pub(super) struct Done {
     tasks: u64,
     runs: u64,
     pruned: u64,
     held: u64,
+    longest: u64,
 }
 
 impl Done {
@@ -59,7 +61,8 @@ impl Done {
 
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tasks, {} runs, {} forgotten, {} long reads", self.tasks, self.runs, self.pruned, self.held)
+        let Self { tasks, runs, pruned, held, longest } = self;
+        write!(f, "{tasks} tasks, {runs} runs, {pruned} forgotten, {held} long reads, longest wait {longest} ms")
     }
 }
 
@@ -90,8 +93,8 @@ impl Load {
             ended.expect("a client that goes on");
         }
         let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        let Counts { tasks, runs, pruned, held } = &*self.done;
-        Done { tasks: count(tasks), runs: count(runs), pruned: count(pruned), held: count(held) }
+        let Counts { tasks, runs, pruned, held, longest } = &*self.done;
+        Done { tasks: count(tasks), runs: count(runs), pruned: count(pruned), held: count(held), longest: count(longest) }
     }
 }
 
@@ -115,7 +118,9 @@ async fn work(store: Arc<dyn Store>, done: Arc<Counts>) {
             store.keep(holder, LEASE, &[]).await.expect("a lease");
         }
         for _ in 0..2 {
+            let begun = Instant::now();
             store.accept(task()).await.expect("accepted");
+            done.longest.fetch_max(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
         let tasks = store.claim(Claim { holder, limit: 4, tools: None }).await.expect("a claim");
         add(&done.tasks, tasks.len());
