@@ -112,7 +112,7 @@ async fn connect(address: Address) -> Result<Parts, StoreError> {
     let accept = Lane::start(move |tasks| queue::accept(accept.clone(), tasks));
     let claim = Lane::start(move |wishes| claims.clone().claim(wishes));
     let finish = Lane::start(move |ended| queue::finish(finish.clone(), ended));
-    Ok((pool, Wake::start(address), accept, claim, finish))
+    Ok((pool, Wake::start(address).await, accept, claim, finish))
 }
 
 impl Store for PostgresStore {
