@@ -14,8 +14,9 @@ use helve_core::{ConversationId, HolderId, RunId, Store};
 
 use crate::given::{notes, step};
 use crate::log::{Log, Paths};
-use crate::parent::{kill, start, wait};
+use crate::parent::wait;
 use crate::place::Place;
+use crate::process::{Process, die_with_the_parent};
 
 /// So many subscribers a node has.
 const SUBSCRIBERS: usize = 1000;
@@ -67,16 +68,16 @@ impl Crowd {
         let node = || {
             let mut command = Command::new(&self.program);
             command.arg("crowd").arg(folder).arg(self.place.to_string()).args(runs.iter().map(ToString::to_string));
-            start(command)
+            Process::start(command)
         };
         for _ in 0..self.kills {
-            let mut child = node();
+            let child = node();
             std::thread::sleep(Duration::from_millis(fastrand::u64(..LONGEST)));
-            kill(&mut child);
+            child.kill();
         }
         let told_by_killed = told(&paths).len();
         driver.abort();
-        let mut last = node();
+        let last = node();
         let ends: Vec<u64> = runtime.block_on(async {
             let _ = driver.await;
             let mut ends = Vec::new();
@@ -87,7 +88,7 @@ impl Crowd {
         });
         let expected: u64 = (0..SUBSCRIBERS).map(|subscriber| ends[subscriber % RUNS]).sum();
         wait(|| told(&paths).len() as u64 >= expected, "all subscribers are told everything");
-        kill(&mut last);
+        last.kill();
         let told = told(&paths);
         Heard { events: ends.iter().sum(), told: told.len(), told_by_killed, wrong: wrong(&told, &ends) }
     }
@@ -128,6 +129,7 @@ async fn drive(store: Arc<dyn Store>, runs: Vec<RunId>) {
 
 /// The node: all subscribers at once, until it is killed.
 pub fn serve(paths: &Paths, place: &Place, runs: &[&str]) {
+    die_with_the_parent();
     let runs: Vec<RunId> = runs.iter().map(|run| run.parse().expect("a run")).collect();
     runtime().block_on(async {
         let (store, log) = (place.open().await, Arc::new(Log::open(&paths.events())));
