@@ -3,9 +3,10 @@
 //! Transactions are those of `helve-core`: their rows are locked and loaded in one trip, changed in memory, and written in the
 //! next. Accepting and finishing tasks, of which there are many, share transactions. The server's clock decides about leases.
 //!
-//! Connections are not encrypted: the server belongs on the same machine or in the same private network, and an address that
-//! asks for TLS is refused. How durable a commit is, is the server's setting; `synchronous_commit` must not be `off`.
+//! Connections to other machines are encrypted, and the server proves its name, unless the address says otherwise. How durable a
+//! commit is, is the server's setting; `synchronous_commit` must not be `off`.
 
+mod address;
 mod draft;
 mod flush;
 mod home;
@@ -16,6 +17,7 @@ mod read;
 mod record;
 mod schema;
 mod session;
+mod tls;
 mod transaction;
 mod trouble;
 mod upkeep;
@@ -33,6 +35,7 @@ use helve_core::store::{
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
 use tokio::sync::watch;
 
+use self::address::Address;
 use self::draft::Draft;
 use self::home::Home;
 use self::keys::Keys;
@@ -57,11 +60,14 @@ impl PostgresStore {
     /// Opens a database by its address, as in `postgres://user@host/name`. Tables are made in the first schema of its search
     /// path.
     ///
+    /// Servers on other machines must have TLS and a certificate for the name in the address, from an authority that this machine
+    /// trusts or that `sslrootcert=FILE` names. `sslmode=disable` does without, `sslmode=prefer` where the server has no TLS.
+    ///
     /// # Errors
-    /// Where the server cannot be reached, or a newer version of Helve wrote the tables.
+    /// Where the server cannot be reached or does not prove who it is, or a newer version of Helve wrote the tables.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
-        let (home, config) = (Home::start()?, session::address(url)?);
-        let (pool, wake, accept, claim, finish) = home.run(connect(config)).await?;
+        let (home, address) = (Home::start()?, Address::read(url)?);
+        let (pool, wake, accept, claim, finish) = home.run(connect(address)).await?;
         Ok(Self(Arc::new(Inner { home, pool, wake, accept, claim, finish })))
     }
 
@@ -99,14 +105,14 @@ impl PostgresStore {
 type Parts = (Pool, Wake, Lane<NewTask, Accepted>, Lane<Wish, Vec<Task>>, Lane<Vec<Finish>, Vec<Finished>>);
 
 /// Connects, and starts what works beside the callers.
-async fn connect(config: tokio_postgres::Config) -> Result<Parts, StoreError> {
-    let pool = session::pool(config.clone())?;
+async fn connect(address: Address) -> Result<Parts, StoreError> {
+    let pool = session::pool(address.clone())?;
     schema::migrate(&pool).await?;
     let (accept, claims, finish) = (pool.clone(), Arc::new(Claims::new(pool.clone())), pool.clone());
     let accept = Lane::start(move |tasks| queue::accept(accept.clone(), tasks));
     let claim = Lane::start(move |wishes| claims.clone().claim(wishes));
     let finish = Lane::start(move |ended| queue::finish(finish.clone(), ended));
-    Ok((pool, Wake::start(config), accept, claim, finish))
+    Ok((pool, Wake::start(address).await, accept, claim, finish))
 }
 
 impl Store for PostgresStore {

@@ -9,6 +9,7 @@
 
 pub mod child;
 pub mod crash;
+pub mod crowd;
 mod fault;
 mod forward;
 pub mod freeze;
@@ -22,6 +23,7 @@ mod patient;
 mod place;
 mod process;
 pub mod server;
+pub mod soak;
 mod witness;
 
 pub use fault::Fault;

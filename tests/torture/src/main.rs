@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use helve_torture::child::Part;
 use helve_torture::parent::{Report, Torture};
 use helve_torture::server::{Schema, known};
-use helve_torture::{Fault, Paths, Place, child, crash, freeze, outage};
+use helve_torture::{Fault, Paths, Place, child, crash, crowd, freeze, outage, soak};
 
 /// So many kills one record gets.
 const ROUND: usize = 250;
@@ -24,7 +24,8 @@ const SKIPPED: i32 = 77;
 const USAGE: &str = "torture kill TIMES [--postgres]
 torture crash-server TIMES
 torture freeze TIMES
-torture partition TIMES SECONDS";
+torture partition TIMES SECONDS
+torture soak MINUTES [--postgres] [--readers N]";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +37,8 @@ fn main() {
         ["partition", times, seconds] => partition(number(times), Duration::from_secs(seconds.parse().expect("seconds"))),
         ["crash-server", times] => crash_server(number(times)),
         ["crash", folder, place, step] => crash::perform(&Paths(folder.into()), &Place::named(place), step),
+        ["soak", ref rest @ ..] => soak::run(rest),
+        ["crowd", folder, place, ref runs @ ..] => crowd::serve(&Paths(folder.into()), &Place::named(place), runs),
         [part, folder, place, ref more @ ..] => child::run(&Paths(folder.into()), &Place::named(place), read(part, more)),
         _ => panic!("{USAGE}"),
     }

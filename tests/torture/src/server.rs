@@ -51,7 +51,8 @@ impl Schema {
     #[must_use]
     pub fn url_on(&self, server: &str) -> String {
         let mark = if server.contains('?') { '&' } else { '?' };
-        format!("{server}{mark}application_name={}&options=-c%20search_path%3D{}", self.name, self.name)
+        // These servers have no TLS, also where another road than that of the machine itself leads to them.
+        format!("{server}{mark}sslmode=disable&application_name={}&options=-c%20search_path%3D{}", self.name, self.name)
     }
 }
 

@@ -1,21 +1,18 @@
 //! Connections: how they are made, lent and given back, and how several statements make one trip.
 
-use std::time::Duration;
-
 use deadpool_postgres::{Client, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
 use helve_core::StoreError;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Config, NoTls, Row};
 
+use super::address::{Address, PATIENCE};
 use super::trouble::Trouble;
 use crate::crash;
 
 /// So many connections at most, beside the one that listens.
 const CONNECTIONS: usize = 8;
-/// How long a connection may take to be made, or to be free.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What holds for every connection.
 ///
@@ -31,25 +28,9 @@ pub(super) type Values = Vec<Box<dyn ToSql + Send + Sync>>;
 /// A statement, and what it is given.
 pub(super) struct Step(pub &'static str, pub Values);
 
-/// Reads an address.
-pub(super) fn address(url: &str) -> Result<Config, StoreError> {
-    let mut config: Config =
-        url.parse().map_err(|error| StoreError::Unavailable(format!("the address of the record cannot be read: {error}")))?;
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(PATIENCE);
-    }
-    if config.get_application_name().is_none() {
-        config.application_name("helve");
-    }
-    // A partner that is silent for so long is gone; the default is two hours.
-    config.keepalives_idle(Duration::from_secs(15)).keepalives_interval(Duration::from_secs(5)).keepalives_retries(3);
-    config.tcp_user_timeout(Duration::from_secs(30));
-    Ok(config)
-}
-
 /// The connections of a process.
-pub(super) fn pool(config: Config) -> Result<Pool, StoreError> {
-    let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+pub(super) fn pool(address: Address) -> Result<Pool, StoreError> {
+    let manager = Manager::from_config(address.config, address.tls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
     let prepare = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
         Box::pin(async move { client.batch_execute(SETTINGS).await.map_err(HookError::Backend) })
     });

@@ -6,6 +6,8 @@ use deadpool_postgres::PoolError;
 use helve_core::StoreError;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
+use super::tls;
+
 /// Why a transaction was not committed.
 #[derive(Debug)]
 pub(super) enum Trouble {
@@ -76,6 +78,10 @@ fn in_words(error: &dyn Error) -> String {
     while let Some(error) = cause {
         text.push_str(": ");
         text.push_str(&error.to_string());
+        if let Some(hint) = tls::hint(error) {
+            text.push_str("; ");
+            text.push_str(hint);
+        }
         cause = error.source();
     }
     text

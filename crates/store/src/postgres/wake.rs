@@ -1,6 +1,6 @@
 //! Wake-ups: a number that grows with every change, here at once, elsewhere by a notification.
 //!
-//! One connection of a process listens and speaks. It speaks outside the transactions, because a notification makes those that
+//! One connection of a process listens and speaks, on a channel that belongs to the schema: a database may hold several records. It speaks outside the transactions, because a notification makes those that
 //! carry one commit one after the other, and at most once in a few milliseconds, however much changed. What is lost on the way
 //! costs time only: whoever waits also looks.
 
@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use helve_core::HolderId;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::AbortHandle;
-use tokio_postgres::{AsyncMessage, Config, NoTls};
+use tokio_postgres::AsyncMessage;
+
+use super::address::Address;
 
 /// Others are told at most this often.
 const QUIET: Duration = Duration::from_millis(5);
@@ -26,11 +28,14 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    /// Begins to listen.
-    pub(super) fn start(config: Config) -> Self {
+    /// Begins to listen. When this returns it does, or could not.
+    pub(super) async fn start(address: Address) -> Self {
         let (changes, speak) = (watch::Sender::new(0), Arc::new(Notify::new()));
-        let task = tokio::spawn(stay(config, changes.clone(), speak.clone())).abort_handle();
-        Self { changes, speak, task }
+        let (tried, first) = oneshot::channel();
+        let task = tokio::spawn(stay(address, changes.clone(), speak.clone(), tried)).abort_handle();
+        let wake = Self { changes, speak, task };
+        let _ = first.await;
+        wake
     }
 
     /// Something changed that only this process waits for.
@@ -57,12 +62,14 @@ impl Drop for Wake {
 }
 
 /// Keeps a connection, and makes a new one when it breaks.
-async fn stay(config: Config, changes: watch::Sender<u64>, speak: Arc<Notify>) {
+async fn stay(address: Address, changes: watch::Sender<u64>, speak: Arc<Notify>, tried: oneshot::Sender<()>) {
+    let mut tried = Some(tried);
     let [shortest, longest] = PAUSES;
     let mut pause = shortest;
     loop {
         let began = tokio::time::Instant::now();
-        if let Err(error) = connected(&config, &changes, &speak).await {
+        if let Err(error) = connected(&address, &changes, &speak, &mut tried).await {
+            tried = None;
             tracing::debug!(%error, "changes of other processes are not heard now");
         }
         // A connection that held for a while was a good one.
@@ -71,10 +78,15 @@ async fn stay(config: Config, changes: watch::Sender<u64>, speak: Arc<Notify>) {
     }
 }
 
-async fn connected(config: &Config, changes: &watch::Sender<u64>, speak: &Notify) -> Result<(), tokio_postgres::Error> {
+async fn connected(
+    address: &Address,
+    changes: &watch::Sender<u64>,
+    speak: &Notify,
+    tried: &mut Option<oneshot::Sender<()>>,
+) -> Result<(), tokio_postgres::Error> {
     // Its own voice is not heard twice.
     let name = HolderId::mint().to_string();
-    let (client, mut connection) = config.connect(NoTls).await?;
+    let (client, mut connection) = address.config.connect(address.tls.clone()).await?;
     let mut messages = stream::poll_fn(move |cx| connection.poll_message(cx));
     let listen = async {
         while let Some(message) = messages.next().await {
@@ -87,12 +99,15 @@ async fn connected(config: &Config, changes: &watch::Sender<u64>, speak: &Notify
         Ok(())
     };
     let speak = async {
-        client.batch_execute("LISTEN helve").await?;
+        let schema: Option<String> = client.query_one("SELECT current_schema()", &[]).await?.try_get(0)?;
+        let channel = format!("\"helve {}\"", schema.unwrap_or_default().replace('"', "\"\""));
+        client.batch_execute(&format!("LISTEN {channel}")).await?;
         // Nobody knows what happened while nobody listened.
         changes.send_modify(|number| *number += 1);
+        *tried = None;
         loop {
             speak.notified().await;
-            client.batch_execute(&format!("NOTIFY helve, '{name}'")).await?;
+            client.batch_execute(&format!("NOTIFY {channel}, '{name}'")).await?;
             tokio::time::sleep(QUIET).await;
         }
     };

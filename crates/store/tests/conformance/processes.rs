@@ -77,6 +77,21 @@ async fn a_change_is_seen_by_the_other_process() {
     assert!(events.iter().any(|event| matches!(event.data, EventData::TaskAccepted { .. })));
 }
 
+#[tokio::test]
+async fn another_record_in_the_same_database_wakes_nobody() {
+    let Some((_here, [store, other])) = two("another_record_in_the_same_database_wakes_nobody").await else { return };
+    let Some((_there, [stranger, its_other])) = two("another_record_in_the_same_database_wakes_nobody").await else { return };
+    let (mut changes, mut theirs) = (other.changes(), its_other.changes());
+    changes.mark_unchanged();
+    theirs.mark_unchanged();
+    accepted(&*stranger, task("a")).await;
+    tokio::time::timeout(Duration::from_secs(10), theirs.changed()).await.expect("soon").expect("a change");
+    // What was said there would have come here before this one.
+    accepted(&*store, task("a")).await;
+    tokio::time::timeout(Duration::from_secs(10), changes.changed()).await.expect("soon").expect("a change");
+    assert!(tokio::time::timeout(Duration::from_millis(200), changes.changed()).await.is_err(), "only one of them was for this record");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn everybody_may_work_on_one_run_at_once() {
     let Some((_schema, stores)) = two("everybody_may_work_on_one_run_at_once").await else { return };

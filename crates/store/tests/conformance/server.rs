@@ -31,6 +31,7 @@ impl Schema {
     }
 
     /// A store in it: each is like a process of its own.
+    #[allow(dead_code, reason = "not every test file needs it")]
     pub async fn open(&self) -> PostgresStore {
         PostgresStore::open(&self.url()).await.expect("a store")
     }
