@@ -159,7 +159,7 @@ pub trait Store: Send + Sync + 'static {
     /// A large body.
     fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>>;
 
-    /// Forgets runs, tasks and answered questions that ended before so long. Says how many.
+    /// Forgets runs, tasks and answered questions that ended before so long, and conversations of which nothing else is left. Says how many.
     fn prune(&self, age: Duration) -> Stored<'_, usize>;
     /// Copies the record into a file, while it is used.
     fn backup<'a>(&'a self, file: &'a Path) -> Stored<'a, ()> {

@@ -5,6 +5,7 @@
 
 mod clock;
 mod known;
+mod log;
 mod process;
 mod rows;
 mod schema;

@@ -33,7 +33,7 @@ pub enum RunsCommand {
         /// The run
         id: RunId,
     },
-    /// Forget runs, tasks and answered questions that ended long ago
+    /// Forget runs, tasks, answered questions and conversations that ended long ago
     Prune {
         /// How long ago, such as `30d`
         #[arg(long, value_name = "TIME", default_value = "30d")]

@@ -1,6 +1,6 @@
 //! The record of a process that keeps nothing when it ends.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -229,13 +229,17 @@ impl Store for MemoryStore {
 impl Tables {
     fn prune(&mut self, age: Duration) -> usize {
         let before = SignedDuration::try_from(age).ok().and_then(|age| Timestamp::now().checked_sub(age).ok()).unwrap_or(Timestamp::MIN);
-        let counted = |tables: &Self| tables.runs.len() + tables.tasks.len() + tables.approvals.len();
+        let counted = |tables: &Self| tables.runs.len() + tables.tasks.len() + tables.approvals.len() + tables.conversations.len();
         let had = counted(self);
         self.runs.retain(|_, run| !run.state.is_over() || run.updated >= before);
         self.tasks.retain(|_, task| !task.state.is_over() || task.updated >= before);
         self.approvals.retain(|_, approval| approval.answered_at.is_none_or(|when| when >= before));
         self.events.retain(|run, _| self.runs.contains_key(run));
         self.snapshots.retain(|run, _| self.runs.contains_key(run));
+        let (runs, tasks) = (&self.runs, &self.tasks);
+        let used = runs.values().map(|run| run.conversation_id).chain(tasks.values().filter_map(|task| task.caller.conversation));
+        let used: BTreeSet<ConversationId> = used.collect();
+        self.conversations.retain(|id, conversation| conversation.updated >= before || used.contains(id));
         had - counted(self)
     }
 }

@@ -41,6 +41,11 @@ const OLD_APPROVALS: &str = "DELETE FROM helve_approvals WHERE id IN (SELECT id 
     answered < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint ORDER BY id FOR UPDATE SKIP LOCKED) RETURNING 1";
 const OLD_TASKS: &str = "DELETE FROM helve_tasks WHERE id IN (SELECT id FROM helve_tasks WHERE state NOT IN ('queued', 'running')
     AND updated < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint ORDER BY id FOR UPDATE SKIP LOCKED) RETURNING 1";
+const OLD_CONVERSATIONS: &str = "DELETE FROM helve_conversations WHERE id IN (SELECT id FROM helve_conversations AS old WHERE
+    updated < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint
+    AND NOT EXISTS (SELECT FROM helve_runs WHERE conversation = old.id) AND NOT EXISTS (SELECT FROM helve_tasks WHERE conversation = old.id)
+    ORDER BY id FOR UPDATE SKIP LOCKED) RETURNING id";
+const MESSAGES_OF: &str = "DELETE FROM helve_messages WHERE conversation = ANY($1::text[])";
 const EVENTS_OF: &str = "DELETE FROM helve_events WHERE run = ANY($1::text[])";
 const SNAPSHOTS_OF: &str = "DELETE FROM helve_snapshots WHERE run = ANY($1::text[])";
 
@@ -127,15 +132,22 @@ async fn forget(session: &Session, age: i64) -> Result<usize, Trouble> {
     let steps =
         vec![Step("BEGIN", values![]), Step(OLD_RUNS, values![age]), Step(OLD_APPROVALS, values![age]), Step(OLD_TASKS, values![age])];
     let gone = session.pipeline(steps).await?;
-    let runs = gone.get(1).into_iter().flatten().map(|row| column::<String>(row, 0)).collect::<Result<Vec<_>, _>>()?;
-    // By a statement of its own: events that were added a moment before the run was locked are seen only now.
-    let mut steps = vec![Step(EVENTS_OF, values![runs.clone()]), Step(SNAPSHOTS_OF, values![runs])];
-    if crash::is_chosen("prune", crash::BEFORE) {
-        session.pipeline(steps).await?;
-        std::process::abort();
-    }
-    steps.push(Step("COMMIT", values![]));
-    session.pipeline(steps).await?;
+    let steps = vec![
+        // By statements of their own: events that were added a moment before the run was locked are seen only now.
+        Step(EVENTS_OF, values![ids(gone.get(1))?]),
+        Step(SNAPSHOTS_OF, values![ids(gone.get(1))?]),
+        Step(OLD_CONVERSATIONS, values![age]),
+    ];
+    let silent = session.pipeline(steps).await?;
+    let conversations = ids(silent.last())?;
+    let count = gone.iter().map(Vec::<Row>::len).sum::<usize>() + conversations.len();
+    session.pipeline(vec![Step(MESSAGES_OF, values![conversations])]).await?;
+    crash::reach("prune", crash::BEFORE);
+    session.pipeline(vec![Step("COMMIT", values![])]).await?;
     crash::reach("prune", crash::AFTER);
-    Ok(gone.iter().map(Vec::<Row>::len).sum())
+    Ok(count)
+}
+
+fn ids(rows: Option<&Vec<Row>>) -> Result<Vec<String>, StoreError> {
+    rows.into_iter().flatten().map(|row| column(row, 0)).collect()
 }

@@ -170,14 +170,29 @@ impl<'a> SqliteRows<'a> {
         Ok(())
     }
 
+    /// Forgets rows that are older, and what belongs to each of them. Says how many there were.
+    fn forget(&self, sql: &str, before: i64, parts: &[&str]) -> Row<usize> {
+        let mut statement = self.0.prepare_cached(sql).map_err(|error| engine(&error))?;
+        let ids = statement.query_map([before], |row| row.get::<_, String>(0)).and_then(Iterator::collect::<Result<Vec<String>, _>>);
+        let ids = ids.map_err(|error| engine(&error))?;
+        for id in &ids {
+            for part in parts {
+                self.execute(part, [id])?;
+            }
+        }
+        Ok(ids.len())
+    }
+
     pub(super) fn prune(&self, age: Duration) -> Row<usize> {
         let before = SignedDuration::try_from(age).ok().and_then(|age| self.now().checked_sub(age).ok()).unwrap_or(Timestamp::MIN);
         let mut gone = tasks::forget(self, before)?;
         let before = before.as_millisecond();
-        gone += self.execute("DELETE FROM runs WHERE state IN ('done', 'failed', 'cancelled') AND updated < ?1", [before])?;
+        let over = "DELETE FROM runs WHERE state IN ('done', 'failed', 'cancelled') AND updated < ?1 RETURNING id";
+        gone += self.forget(over, before, &["DELETE FROM events WHERE run = ?1", "DELETE FROM snapshots WHERE run = ?1"])?;
         gone += self.execute("DELETE FROM approvals WHERE answered < ?1", [before])?;
-        self.execute("DELETE FROM events WHERE run NOT IN (SELECT id FROM runs)", [])?;
-        self.execute("DELETE FROM snapshots WHERE run NOT IN (SELECT id FROM runs)", [])?;
+        let silent = "DELETE FROM conversations WHERE updated < ?1 AND id NOT IN (SELECT conversation FROM runs)
+            AND id NOT IN (SELECT conversation FROM tasks WHERE conversation IS NOT NULL) RETURNING id";
+        gone += self.forget(silent, before, &["DELETE FROM messages WHERE conversation = ?1"])?;
         let referred = ["tasks", "approvals", "runs", "snapshots", "events", "conversations", "messages"]
             .map(|table| format!("SELECT body FROM {table} WHERE body >= '@' AND body < 'A'"))
             .join(" UNION ALL ");
@@ -247,9 +262,10 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn put_run(&mut self, run: &RunRecord) -> Row<()> {
-        let sql = "INSERT INTO runs (id, state, updated, body) VALUES (?1, ?2, ?3, ?4)
+        let sql = "INSERT INTO runs (id, state, updated, body, conversation) VALUES (?1, ?2, ?3, ?4, ?5)
             ON CONFLICT (id) DO UPDATE SET state = ?2, updated = ?3, body = ?4";
-        self.execute(sql, params![run.id.to_string(), run.state.name(), run.updated.as_millisecond(), self.written(run)?]).map(drop)
+        let (id, conversation) = (run.id.to_string(), run.conversation_id.to_string());
+        self.execute(sql, params![id, run.state.name(), run.updated.as_millisecond(), self.written(run)?, conversation]).map(drop)
     }
 
     fn running_runs(&mut self) -> Row<Vec<RunRecord>> {

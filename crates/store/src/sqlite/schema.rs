@@ -15,7 +15,7 @@ const OLDEST: i32 = 3_051_003;
 /// Marks the file as one of Helve's.
 const APPLICATION: i32 = 0x4865_6c76;
 /// How long another process may write.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version that the steps lead to.
 const VERSION: u32 = 2;
@@ -57,6 +57,9 @@ const TASKS_IN_COLUMNS: &str = "
         nullif(whole -> 'progress', 'null'), nullif(whole -> 'outcome', 'null'), body
         FROM (SELECT *, CASE WHEN body >= '@' AND body < 'A' THEN (SELECT CAST(bytes AS TEXT) FROM bodies WHERE digest = substr(tasks.body, 2))
             ELSE body END AS whole FROM tasks);
+    ALTER TABLE runs ADD COLUMN conversation TEXT;
+    UPDATE runs SET conversation = CASE WHEN body >= '@' AND body < 'A'
+        THEN (SELECT CAST(bytes AS TEXT) FROM bodies WHERE digest = substr(runs.body, 2)) ELSE body END ->> 'conversation_id';
     DROP TABLE tasks;
     ALTER TABLE tasks_in_columns RENAME TO tasks;
     CREATE INDEX tasks_queue ON tasks (rank) WHERE state = 'queued';
@@ -88,6 +91,8 @@ fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Res
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", durability.name())?;
     connection.pragma_update(None, "foreign_keys", false)?;
+    // What the log took up in a rush is given back.
+    connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
     // A plan is made once, whatever a statement is given; otherwise claims are planned anew each time.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(64);

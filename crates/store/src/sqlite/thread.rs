@@ -8,6 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::known::Known;
+use super::log::WriteLog;
 use super::rows::{SqliteRows, engine};
 
 /// So many jobs share one commit at most.
@@ -47,9 +48,10 @@ impl Worker {
     /// A thread that writes.
     pub(super) fn writer(mut connection: Connection) -> Result<Self, StoreError> {
         Self::start("helve-store-write", move |jobs| {
-            let known = Known::default();
+            let (known, mut log) = (Known::default(), WriteLog::of(&connection));
             while let Ok(first) = jobs.recv() {
                 write(&mut connection, &known, first, &jobs);
+                log.keep_short(&connection);
             }
         })
     }

@@ -128,9 +128,12 @@ pub async fn old_records_are_forgotten(store: &dyn Store) {
     let queued = accepted(store, task("a")).await;
     assert_eq!(store.prune(Duration::from_hours(1)).await.expect("pruned"), 0);
     tokio::time::sleep(Duration::from_millis(5)).await;
-    assert_eq!(store.prune(Duration::ZERO).await.expect("pruned"), 2);
+    assert_eq!(store.prune(Duration::ZERO).await.expect("pruned"), 3);
     assert!(store.run(run.run).await.expect("readable").is_none() && store.task(id).await.expect("readable").is_none());
     assert!(seqs(store, run.run).await.is_empty());
+    assert!(store.conversation(run.conversation).await.expect("readable").is_none(), "nothing is left of it");
+    let kept = store.conversation(open.conversation).await.expect("readable").expect("a run needs it");
+    assert_eq!(kept.messages.len(), 1);
     assert!(store.run(open.run).await.expect("readable").is_some() && store.task(queued).await.expect("readable").is_some());
 }
 
