@@ -73,7 +73,10 @@ const LICENCES: [&str; 12] =
 const MAX_LINES: usize = 500;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root of the workspace")
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package is"))
+        .join("../..")
+        .canonicalize()
+        .expect("the root of the workspace")
 }
 
 fn metadata() -> Metadata {

@@ -136,7 +136,8 @@ fn the_sample_teaches_and_has_no_warnings() {
 /// A public API's document of 68 operations becomes tools with one line of YAML.
 #[test]
 fn an_openapi_document_imports_without_hand_work() {
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/sources/http/tests/openapi/hosting.json");
+    let document = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package is"))
+        .join("../../crates/sources/http/tests/openapi/hosting.json");
     let document = fs::read_to_string(document).expect("the document");
     let project =
         Project::new(&[("tools/native/hosting.json", &document), ("tools/native/hub.yaml", "openapi: hosting.json\nprefix: hub\n")]);
@@ -201,7 +202,12 @@ fn schemas_fit_the_sample() {
         let one = Command::new(env!("CARGO_BIN_EXE_helve")).args(["schema", kind]).output().expect("helve runs");
         assert_eq!(serde_json::from_slice::<Value>(&one.stdout).ok().as_ref(), Some(&schemas[kind]));
         let schema = helve::Schema::new(schemas[kind].clone()).expect("a sound schema");
-        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/project").join(file)).expect("a file");
+        let text = fs::read_to_string(
+            Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package is"))
+                .join("../../examples/project")
+                .join(file),
+        )
+        .expect("a file");
         let value = helve::read_yaml(&text).expect("YAML").value();
         assert_eq!(schema.problems(&value), [], "{file}");
     }

@@ -139,7 +139,8 @@ impl Drop for Server {
 }
 
 fn script(arguments: &[&str], listen: Option<&str>) -> Option<String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres");
+    let script =
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package is")).join("../../scripts/postgres");
     let output = Command::new(script).args(arguments).envs(listen.map(|address| ("HELVE_POSTGRES_LISTEN", address))).output();
     let output = output.ok().filter(|output| output.status.success())?;
     String::from_utf8(output.stdout).ok()

@@ -145,7 +145,9 @@ impl Drop for Server {
 }
 
 fn script() -> Command {
-    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres"))
+    Command::new(
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package is")).join("../../scripts/postgres"),
+    )
 }
 
 /// The script would install what is missing, which a test must not.
