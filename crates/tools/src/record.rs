@@ -11,9 +11,9 @@ use helve_core::{CallId, HolderId, RunId, Store, StoreError};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-/// How long a process that says nothing is thought to live.
+/// How long a process that says nothing is thought to live, where nobody says otherwise.
 const LEASE: Duration = Duration::from_secs(30);
-/// How often it says something. Whoever cancels from elsewhere waits so long at most.
+/// How often it says something, or four times in a shorter lease. Whoever cancels from elsewhere waits so long at most.
 const BEAT: Duration = Duration::from_secs(2);
 
 /// The record, and what this process holds of it. Cheap to clone; clones share.
@@ -23,6 +23,7 @@ pub struct Record(Arc<Inner>);
 struct Inner {
     store: Arc<dyn Store>,
     holder: HolderId,
+    lease: Duration,
     held: Arc<Held>,
     begun: OnceCell<Sender<()>>,
     in_memory: bool,
@@ -61,19 +62,27 @@ impl Record {
     /// A record in a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self::of(store, false)
+        Self::of(store, LEASE, false)
+    }
+
+    /// The same for a process that is thought to be gone after it has said nothing for so long. A process holds what it has for as
+    /// long as it lives, however long that is.
+    #[must_use]
+    pub fn with_lease(store: Arc<dyn Store>, lease: Duration) -> Self {
+        Self::of(store, lease, false)
     }
 
     /// A record that ends with the process.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::of(Arc::new(MemoryStore::default()), true)
+        Self::of(Arc::new(MemoryStore::default()), LEASE, true)
     }
 
-    fn of(store: Arc<dyn Store>, in_memory: bool) -> Self {
+    fn of(store: Arc<dyn Store>, lease: Duration, in_memory: bool) -> Self {
         Self(Arc::new(Inner {
             store,
             holder: HolderId::mint(),
+            lease,
             held: Arc::default(),
             begun: OnceCell::new(),
             in_memory,
@@ -105,9 +114,10 @@ impl Record {
     /// Where the store cannot be used.
     pub async fn begin(&self) -> Result<(), StoreError> {
         let start = || async {
-            self.0.store.keep(self.0.holder, LEASE, &[]).await?;
+            self.0.store.keep(self.0.holder, self.0.lease, &[]).await?;
             let (end, ended) = channel();
-            let heart = Heart { store: self.0.store.clone(), holder: self.0.holder, held: self.0.held.clone(), ended };
+            let inner = &self.0;
+            let heart = Heart { store: inner.store.clone(), holder: inner.holder, lease: inner.lease, held: inner.held.clone(), ended };
             let started = thread::Builder::new().name("helve-heart".to_owned()).spawn(move || heart.beat());
             started.map(|_| end).map_err(|error| StoreError::Unavailable(format!("no thread for the heartbeat: {error}")))
         };
@@ -168,6 +178,7 @@ impl Record {
 struct Heart {
     store: Arc<dyn Store>,
     holder: HolderId,
+    lease: Duration,
     held: Arc<Held>,
     ended: Receiver<()>,
 }
@@ -179,14 +190,14 @@ impl Heart {
             return;
         };
         let mut kept = Instant::now();
-        while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(BEAT) {
+        while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(BEAT.min(self.lease / 4)) {
             let progress: Vec<_> = self.held.progress.lock().unwrap_or_else(PoisonError::into_inner).drain().collect();
-            match runtime.block_on(self.store.keep(self.holder, LEASE, &progress)) {
+            match runtime.block_on(self.store.keep(self.holder, self.lease, &progress)) {
                 Ok(stop) => {
                     kept = Instant::now();
                     self.stop(stop.tasks.into_iter().map(Key::Task).chain(stop.runs.into_iter().map(Key::Run)));
                 }
-                Err(error) if kept.elapsed() < LEASE => tracing::warn!(%error, "the record was not told that this process lives"),
+                Err(error) if kept.elapsed() < self.lease => tracing::warn!(%error, "the record was not told that this process lives"),
                 Err(error) => {
                     tracing::error!(%error, "the record thinks that this process is gone; what it does is stopped");
                     let all: Vec<Key> = self.held.stops.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect();
