@@ -2,8 +2,10 @@
 
 #![allow(clippy::expect_used, reason = "a test that goes wrong should stop")]
 
-use helve_core::store::{NewRun, RunCommit, RunState};
-use helve_core::{ConversationId, EventData, HolderId, RunId, Store, StoreError, Timestamp};
+use std::time::Duration;
+
+use helve_core::store::{NewRun, NewTask, RunCommit, RunState};
+use helve_core::{Caller, ConversationId, Digest, EventData, HolderId, RunId, Store, StoreError, Timestamp, ToolCall};
 use helve_store::SqliteStore;
 use rusqlite::Connection;
 use serde_json::json;
@@ -81,4 +83,40 @@ async fn what_was_not_committed_was_not_promised() {
     let run = good.run;
     store.commit_run(good).await.expect("it goes on");
     assert!(is_there(&store, run).await);
+}
+
+/// The same where the first thing that a job does fails: those behind it must not be written one by one.
+#[tokio::test]
+async fn nothing_is_written_outside_a_transaction() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("record.db");
+    let store = SqliteStore::open(&file).expect("a store");
+    let connection = Connection::open(&file).expect("a database");
+    let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON tasks WHEN NEW.body LIKE '%bad%' BEGIN SELECT RAISE(ROLLBACK, 'refused'); END";
+    connection.execute_batch(trigger).expect("a trigger");
+    let offered: Vec<NewTask> = (0..STEPS).map(|number| task(if number % 4 == 3 { "bad" } else { "good" })).collect();
+    connection.execute_batch("BEGIN IMMEDIATE").expect("the file is ours");
+    let accepting: Vec<_> = offered.iter().map(|task| store.accept(task.clone())).collect();
+    connection.execute_batch("COMMIT").expect("the file is free");
+    let mut refused = 0;
+    for (task, accepted) in offered.iter().zip(accepting) {
+        let accepted = accepted.await;
+        let there = store.task(task.call.id).await.expect("readable").is_some();
+        assert_eq!(there, accepted.is_ok(), "{accepted:?}");
+        refused += usize::from(!there);
+    }
+    assert!(refused > STEPS / 4, "those that shared a commit with a bad one too");
+}
+
+fn task(tool: &str) -> NewTask {
+    NewTask {
+        call: ToolCall::new(tool, json!({})),
+        tool: tool.into(),
+        definition: Digest::of([tool.as_bytes()]),
+        caller: Caller::default(),
+        idempotent: true,
+        priority: 0,
+        delay: Duration::ZERO,
+        max_attempts: 1,
+    }
 }

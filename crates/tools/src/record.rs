@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 const LEASE: Duration = Duration::from_secs(30);
 /// How often it says something, or four times in a shorter lease. Whoever cancels from elsewhere waits so long at most.
 const BEAT: Duration = Duration::from_secs(2);
+const QUICKEST: Duration = Duration::from_millis(10);
 
 /// The record, and what this process holds of it. Cheap to clone; clones share.
 #[derive(Clone)]
@@ -190,7 +191,7 @@ impl Heart {
             return;
         };
         let mut kept = Instant::now();
-        while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(BEAT.min(self.lease / 4)) {
+        while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(BEAT.min(self.lease / 4).max(QUICKEST)) {
             let progress: Vec<_> = self.held.progress.lock().unwrap_or_else(PoisonError::into_inner).drain().collect();
             match runtime.block_on(self.store.keep(self.holder, self.lease, &progress)) {
                 Ok(stop) => {

@@ -18,7 +18,7 @@ use crate::record::Record;
 const LOOK: Duration = Duration::from_secs(1);
 /// How often processes are looked for that are gone.
 const RECOVER: Duration = Duration::from_secs(5);
-/// How long it tries to record a result. Then the task's lease decides.
+/// How long a worker that ends still tries to record a result. Then the task's lease decides.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Runs background calls that its catalogue has tools for.
@@ -144,7 +144,7 @@ async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task,
         _ => TaskEnd::Over(outcome),
     };
     let finish = Finish { task: task.id, epoch: task.epoch, end };
-    let begun = Instant::now();
+    let mut end = None;
     let mut pause = Duration::from_millis(100);
     loop {
         match record.store().finish(vec![finish.clone()]).await {
@@ -153,7 +153,8 @@ async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task,
                 tracing::warn!(task = %task.id, tool = %task.tool, "the result came too late: somebody else has the task by now");
                 return;
             }
-            Err(error) if begun.elapsed() < PATIENCE => {
+            // As long as the process lives nobody else may take the task, so only it can bring it to an end.
+            Err(error) if !stop.is_cancelled() || end.get_or_insert_with(Instant::now).elapsed() < PATIENCE => {
                 tracing::warn!(task = %task.id, %error, "the result is not recorded yet");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(10));

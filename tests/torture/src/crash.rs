@@ -6,7 +6,7 @@ use std::time::Duration;
 use helve_core::store::{Approval, Claim, Finish, MAX_ATTEMPTS, NewRun, NewTask, Progress, Reply, RunCommit, RunState, TaskEnd};
 use helve_core::{
     ApprovalId, CallId, Caller, ConversationId, Decision, Digest, ErrorKind, HolderId, Message, MessageBody, Outcome, Output, Part,
-    Question, RunId, Status, Store, StoreError, ToolCall, ToolError,
+    Question, Rules, RunId, Status, Store, StoreError, ToolCall, ToolError,
 };
 use helve_testkit::spec;
 use jiff::Timestamp;
@@ -77,7 +77,7 @@ fn task(name: &str, call: CallId, run: Option<RunId>, conversation: Conversation
 fn question(caller: Caller, expires_at: Option<Timestamp>) -> Approval {
     let call = ToolCall::new("wipe", json!({}));
     let question = Question { expires_at, ..Question::new(call, &"here".into(), &spec("wipe"), caller, "because".into()) };
-    Approval::new(question, Digest::of(["wipe".as_bytes()]), false)
+    Approval::new(question, Digest::of(["wipe".as_bytes()]), &Rules::default())
 }
 
 fn begin(run: RunId, conversation: ConversationId, holder: HolderId) -> NewRun {

@@ -165,7 +165,7 @@ impl Driver<'_> {
     pub(super) fn record_question(&mut self, question: &Question) {
         let entry = self.around.toolkit.get(&question.call.tool);
         if let (Some(log), Some(entry)) = (&mut self.log, entry) {
-            log.asked.push(Approval::new(question.clone(), entry.digest(), entry.spec().rules().idempotent));
+            log.asked.push(Approval::new(question.clone(), entry.digest(), entry.spec().rules()));
         }
     }
 

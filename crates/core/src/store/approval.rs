@@ -1,6 +1,7 @@
 //! A stored question, and its one answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use crate::approval::{Decision, Grant, Question};
 use crate::digest::Digest;
 use crate::ids::RunId;
+use crate::rules::Rules;
 
 /// How far a question is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -53,6 +55,12 @@ pub struct Approval {
     /// Whether the call may run more than once.
     #[serde(default)]
     pub idempotent: bool,
+    /// Where the call goes into the queue: who goes first.
+    #[serde(default)]
+    pub priority: i8,
+    /// Where the call goes into the queue: how long it waits at least, from the answer on.
+    #[serde(default)]
+    pub delay: Duration,
     /// How far it is.
     pub state: ApprovalState,
     /// What was answered.
@@ -93,10 +101,20 @@ pub enum Answering {
 }
 
 impl Approval {
-    /// A question that was just asked.
+    /// A question that was just asked, about a tool that is defined so and runs by these rules.
     #[must_use]
-    pub fn new(question: Question, definition: Digest, idempotent: bool) -> Self {
-        Self { question, parent_run: None, definition, idempotent, state: ApprovalState::Pending, reply: None, answered_at: None }
+    pub fn new(question: Question, definition: Digest, rules: &Rules) -> Self {
+        Self {
+            question,
+            parent_run: None,
+            definition,
+            idempotent: rules.idempotent,
+            priority: rules.priority,
+            delay: rules.delay,
+            state: ApprovalState::Pending,
+            reply: None,
+            answered_at: None,
+        }
     }
 
     /// The question as programs see it: on the command line, and at a webhook.

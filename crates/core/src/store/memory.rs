@@ -237,7 +237,9 @@ impl Tables {
         self.events.retain(|run, _| self.runs.contains_key(run));
         self.snapshots.retain(|run, _| self.runs.contains_key(run));
         let (runs, tasks) = (&self.runs, &self.tasks);
+        let open = self.approvals.values().filter(|approval| approval.state == ApprovalState::Pending);
         let used = runs.values().map(|run| run.conversation_id).chain(tasks.values().filter_map(|task| task.caller.conversation));
+        let used = used.chain(open.filter_map(|approval| approval.question.caller.conversation));
         let used: BTreeSet<ConversationId> = used.collect();
         self.conversations.retain(|id, conversation| conversation.updated >= before || used.contains(id));
         had - counted(self)

@@ -16,7 +16,7 @@ use crate::outcome::{Outcome, Status};
 pub const AGEING: Duration = Duration::from_secs(10);
 /// How often a task is tried, where nobody says otherwise.
 pub const MAX_ATTEMPTS: u32 = 3;
-/// The longest pause between two tries.
+/// The longest pause between two tries, before lots are drawn.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// How far a task is.

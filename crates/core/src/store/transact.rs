@@ -201,8 +201,8 @@ fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &s
                 definition: approval.definition,
                 caller: question.caller.clone(),
                 idempotent: approval.idempotent,
-                priority: 0,
-                delay: std::time::Duration::ZERO,
+                priority: approval.priority,
+                delay: approval.delay,
                 max_attempts: MAX_ATTEMPTS,
             };
             accept(rows, task)?;

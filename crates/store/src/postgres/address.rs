@@ -29,8 +29,10 @@ impl Address {
     /// Reads an address.
     pub(super) fn read(url: &str) -> Result<Self, StoreError> {
         let (url, wishes) = split(url);
-        let mut config: Config =
-            url.parse().map_err(|error| StoreError::Unavailable(format!("the address of the record cannot be read: {error}")))?;
+        // What exactly is wrong is not said: it could be a part of the password.
+        let wrong = "the address of the record cannot be read: it looks like postgres://user:password@host:port/database?sslmode=require, and in \
+            user and password @ : / ? are written as %40 %3A %2F %3F";
+        let mut config: Config = url.parse().map_err(|_| StoreError::Unavailable(wrong.to_owned()))?;
         let mode = wishes.mode(&config)?;
         config.ssl_mode(mode);
         if config.get_connect_timeout().is_none() {
@@ -64,7 +66,7 @@ impl Wishes {
             _ => None,
         };
         let local = |host: &Host| matches!(host, Host::Unix(_));
-        if !config.get_hosts().is_empty() && config.get_hosts().iter().all(local) {
+        if !config.get_hosts().is_empty() && config.get_hosts().iter().all(local) && config.get_hostaddrs().is_empty() {
             // The server has no TLS there, and needs none.
             return Ok(SslMode::Disable);
         }

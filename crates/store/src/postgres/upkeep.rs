@@ -44,6 +44,7 @@ const OLD_TASKS: &str = "DELETE FROM helve_tasks WHERE id IN (SELECT id FROM hel
 const OLD_CONVERSATIONS: &str = "DELETE FROM helve_conversations WHERE id IN (SELECT id FROM helve_conversations AS old WHERE
     updated < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint
     AND NOT EXISTS (SELECT FROM helve_runs WHERE conversation = old.id) AND NOT EXISTS (SELECT FROM helve_tasks WHERE conversation = old.id)
+    AND NOT EXISTS (SELECT FROM helve_approvals WHERE state = 'pending' AND body::json #>> '{question,caller,conversation}' = old.id)
     ORDER BY id FOR UPDATE SKIP LOCKED) RETURNING id";
 const MESSAGES_OF: &str = "DELETE FROM helve_messages WHERE conversation = ANY($1::text[])";
 const EVENTS_OF: &str = "DELETE FROM helve_events WHERE run = ANY($1::text[])";

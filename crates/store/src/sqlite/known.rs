@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use helve_core::CallId;
 use helve_core::store::Task;
 
+use super::rows::ELSEWHERE;
+
 /// So many are kept, of texts that are not longer than this.
 const MOST: usize = 512;
 const LONGEST: usize = 4 << 10;
@@ -24,7 +26,8 @@ impl Known {
 
     /// Remembers one.
     pub(super) fn keep(&self, text: &str, task: &Task) {
-        if text.len() > LONGEST {
+        // What lies elsewhere is long, though the text that says where is not.
+        if text.len() > LONGEST || text.starts_with(ELSEWHERE) {
             return;
         }
         let mut known = self.0.borrow_mut();

@@ -13,8 +13,11 @@ const LONG: u64 = 48 << 20;
 /// After changes have waited in vain, so long they do not wait again: a backup of a large record must not hold them up all the time.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// How long one try to begin anew waits for readers.
+/// How long one try to begin anew waits for readers, how long until the next one, and how long they go on. Other processes cannot write
+/// meanwhile, and wait for longer than that.
 const TRY: Duration = Duration::from_millis(100);
+const BETWEEN: Duration = Duration::from_millis(10);
+const TRIES: Duration = Duration::from_secs(5);
 
 /// Looks after the log.
 pub(super) struct WriteLog {
@@ -34,11 +37,12 @@ impl WriteLog {
         if !long() || Instant::now() < self.not_before {
             return;
         }
-        let anew = begin_anew(connection);
-        if !matches!(anew, Ok(true)) {
-            tracing::warn!("the record's log is long, and somebody reads in it for a long time");
-            self.not_before = Instant::now() + PAUSE;
+        match begin_anew(connection) {
+            Ok(true) => return,
+            Ok(false) => tracing::warn!("the record's log is long, and somebody reads in it for a long time"),
+            Err(error) => tracing::warn!(%error, "the record's log is long, and cannot be begun anew"),
         }
+        self.not_before = Instant::now() + PAUSE;
     }
 }
 
@@ -48,12 +52,13 @@ impl WriteLog {
 /// share such a place for ever. Nothing is written meanwhile, so that the next try finds them further on.
 fn begin_anew(connection: &Connection) -> rusqlite::Result<bool> {
     connection.busy_timeout(TRY)?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TRIES;
     let anew = loop {
         let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
         if !matches!(busy, Ok(true)) || Instant::now() > end {
             break busy.map(|busy| !busy);
         }
+        std::thread::sleep(BETWEEN);
     };
     connection.busy_timeout(PATIENCE)?;
     anew

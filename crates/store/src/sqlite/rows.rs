@@ -36,8 +36,8 @@ pub(super) fn text(value: &impl Serialize) -> Row<String> {
 }
 
 /// Larger rows lie beside the table, so that lists and indexes stay small. In the row stands this mark and their digest; no JSON text begins so.
-const LARGE: usize = 64 << 10;
-const ELSEWHERE: char = '@';
+pub(super) const LARGE: usize = 64 << 10;
+pub(super) const ELSEWHERE: char = '@';
 
 fn value<T: DeserializeOwned>(text: &str) -> Row<T> {
     serde_json::from_str(text).map_err(|error| StoreError::Damaged(format!("a row cannot be read: {error}")))
@@ -62,7 +62,11 @@ impl<'a> SqliteRows<'a> {
 
     /// A row's text, or where it lies if it is large.
     pub(super) fn written(&self, value: &impl Serialize) -> Row<String> {
-        let text = text(value)?;
+        self.placed(text(value)?)
+    }
+
+    /// The text itself, or where it lies if it is large.
+    pub(super) fn placed(&self, text: String) -> Row<String> {
         if text.len() <= LARGE {
             return Ok(text);
         }
@@ -79,13 +83,13 @@ impl<'a> SqliteRows<'a> {
         value(std::str::from_utf8(&bytes).map_err(|_| damaged())?)
     }
 
-    pub(super) fn one<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Option<T>> {
+    fn one<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Option<T>> {
         let read = |mut statement: rusqlite::CachedStatement<'_>| statement.query_row(params, |row| row.get::<_, String>(0)).optional();
         let found = self.0.prepare_cached(sql).and_then(read).map_err(|error| engine(&error))?;
         found.map(|body| self.understood(&body)).transpose()
     }
 
-    pub(super) fn list<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Vec<T>> {
+    fn list<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Vec<T>> {
         let mut statement = self.0.prepare_cached(sql).map_err(|error| engine(&error))?;
         let mut rows = statement.query(params).map_err(|error| engine(&error))?;
         let mut list = Vec::new();
@@ -171,9 +175,9 @@ impl<'a> SqliteRows<'a> {
     }
 
     /// Forgets rows that are older, and what belongs to each of them. Says how many there were.
-    fn forget(&self, sql: &str, before: i64, parts: &[&str]) -> Row<usize> {
+    fn forget(&self, sql: &str, params: impl Params, parts: &[&str]) -> Row<usize> {
         let mut statement = self.0.prepare_cached(sql).map_err(|error| engine(&error))?;
-        let ids = statement.query_map([before], |row| row.get::<_, String>(0)).and_then(Iterator::collect::<Result<Vec<String>, _>>);
+        let ids = statement.query_map(params, |row| row.get::<_, String>(0)).and_then(Iterator::collect::<Result<Vec<String>, _>>);
         let ids = ids.map_err(|error| engine(&error))?;
         for id in &ids {
             for part in parts {
@@ -188,11 +192,15 @@ impl<'a> SqliteRows<'a> {
         let mut gone = tasks::forget(self, before)?;
         let before = before.as_millisecond();
         let over = "DELETE FROM runs WHERE state IN ('done', 'failed', 'cancelled') AND updated < ?1 RETURNING id";
-        gone += self.forget(over, before, &["DELETE FROM events WHERE run = ?1", "DELETE FROM snapshots WHERE run = ?1"])?;
+        gone += self.forget(over, [before], &["DELETE FROM events WHERE run = ?1", "DELETE FROM snapshots WHERE run = ?1"])?;
         gone += self.execute("DELETE FROM approvals WHERE answered < ?1", [before])?;
-        let silent = "DELETE FROM conversations WHERE updated < ?1 AND id NOT IN (SELECT conversation FROM runs)
-            AND id NOT IN (SELECT conversation FROM tasks WHERE conversation IS NOT NULL) RETURNING id";
-        gone += self.forget(silent, before, &["DELETE FROM messages WHERE conversation = ?1"])?;
+        let open: Vec<Approval> = self.list("SELECT body FROM approvals WHERE state = 'pending'", [])?;
+        let asked: Vec<ConversationId> = open.iter().filter_map(|approval| approval.question.caller.conversation).collect();
+        let silent =
+            "DELETE FROM conversations WHERE updated < ?1 AND id NOT IN (SELECT conversation FROM runs WHERE conversation IS NOT NULL)
+            AND id NOT IN (SELECT conversation FROM tasks WHERE conversation IS NOT NULL)
+            AND id NOT IN (SELECT value FROM json_each(?2)) RETURNING id";
+        gone += self.forget(silent, params![before, text(&asked)?], &["DELETE FROM messages WHERE conversation = ?1"])?;
         let referred = ["tasks", "approvals", "runs", "snapshots", "events", "conversations", "messages"]
             .map(|table| format!("SELECT body FROM {table} WHERE body >= '@' AND body < 'A'"))
             .join(" UNION ALL ");

@@ -14,11 +14,11 @@ use crate::crash;
 const OLDEST: i32 = 3_051_003;
 /// Marks the file as one of Helve's.
 const APPLICATION: i32 = 0x4865_6c76;
-/// How long another process may write.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long other processes may write.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The version that the steps lead to.
-const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 2;
 const _: () = assert!(VERSION as usize == STEPS.len(), "each step has its version");
 
 /// Each step brings the tables from the version of its place to the next.
@@ -52,8 +52,8 @@ const TASKS_IN_COLUMNS: &str = "
     CREATE TABLE tasks_in_columns (id TEXT PRIMARY KEY, state TEXT NOT NULL, rank INTEGER NOT NULL, due INTEGER NOT NULL,
         definition TEXT NOT NULL, conversation TEXT, holder TEXT, epoch INTEGER NOT NULL, attempts INTEGER NOT NULL, cancelling INTEGER NOT NULL,
         heard INTEGER NOT NULL, late INTEGER NOT NULL, updated INTEGER NOT NULL, progress TEXT, outcome TEXT, body TEXT NOT NULL) WITHOUT ROWID;
-    INSERT INTO tasks_in_columns SELECT id, state, rank, due * 1000, definition, conversation, whole ->> 'holder', whole ->> 'epoch',
-        whole ->> 'attempts', whole ->> 'cancelling', heard, coalesce(whole ->> 'late', 0), updated * 1000,
+    INSERT INTO tasks_in_columns SELECT id, state, rank, due * 1000, definition, conversation, whole ->> 'holder',
+        coalesce(whole ->> 'epoch', 0), coalesce(whole ->> 'attempts', 0), coalesce(whole ->> 'cancelling', 0), heard, coalesce(whole ->> 'late', 0), updated * 1000,
         nullif(whole -> 'progress', 'null'), nullif(whole -> 'outcome', 'null'), body
         FROM (SELECT *, CASE WHEN body >= '@' AND body < 'A' THEN (SELECT CAST(bytes AS TEXT) FROM bodies WHERE digest = substr(tasks.body, 2))
             ELSE body END AS whole FROM tasks);

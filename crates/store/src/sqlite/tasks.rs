@@ -10,7 +10,7 @@ use rusqlite::types::FromSql;
 use rusqlite::{Params, params};
 use serde::{Deserialize, Serialize};
 
-use super::rows::{SqliteRows, count, engine, text};
+use super::rows::{LARGE, SqliteRows, count, engine, text};
 
 type Row<T> = Result<T, StoreError>;
 
@@ -78,7 +78,7 @@ pub(super) fn one(rows: &SqliteRows<'_>, task: CallId) -> Row<Option<Task>> {
 }
 
 pub(super) fn add(rows: &SqliteRows<'_>, task: &Task) -> Row<bool> {
-    let body = rows.written(&Given {
+    let given = text(&Given {
         call: &task.call,
         tool: &task.tool,
         caller: &task.caller,
@@ -88,6 +88,11 @@ pub(super) fn add(rows: &SqliteRows<'_>, task: &Task) -> Row<bool> {
         retry_of: task.retry_of,
         created: task.created,
     })?;
+    // What is large is written before its row; a call that is offered again must leave nothing behind.
+    if given.len() > LARGE && one(rows, task.id)?.is_some() {
+        return Ok(false);
+    }
+    let body = rows.placed(given)?;
     let row = params![
         task.id.to_string(),
         task.state.name(),

@@ -4,12 +4,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use helve_core::StoreError;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::known::Known;
 use super::log::WriteLog;
 use super::rows::{SqliteRows, engine};
+use super::schema::VERSION;
 
 /// So many jobs share one commit at most.
 const GROUP: usize = 256;
@@ -99,7 +100,6 @@ fn write(connection: &mut Connection, known: &Known, first: Box<dyn Job>, jobs: 
         Ok(Tried::Spoilt) => commit_apart(connection, known, &mut group),
         Err(error) => Err(error),
     };
-    let committed = committed.map_err(|error| engine(&error));
     for job in group {
         job.answer(committed.clone());
     }
@@ -121,9 +121,9 @@ fn commit(
     first: Box<dyn Job>,
     jobs: &Receiver<Box<dyn Job>>,
     group: &mut Vec<Box<dyn Job>>,
-) -> rusqlite::Result<Tried> {
+) -> Result<Tried, StoreError> {
     let mut next = Some(first);
-    let transaction = match connection.transaction_with_behavior(TransactionBehavior::Immediate) {
+    let transaction = match begin(connection) {
         Ok(transaction) => transaction,
         Err(error) => {
             group.extend(next);
@@ -133,7 +133,9 @@ fn commit(
     let mut spoilt = false;
     while let Some(mut job) = next.take() {
         let before = transaction.total_changes();
-        spoilt |= !job.run(&mut SqliteRows::new(&transaction, known)) && transaction.total_changes() != before;
+        let fine = job.run(&mut SqliteRows::new(&transaction, known));
+        // Trouble with the file can end the transaction, whatever became of the job.
+        spoilt |= transaction.is_autocommit() || (!fine && transaction.total_changes() != before);
         group.push(job);
         if group.len() < GROUP && !spoilt {
             next = jobs.try_recv().ok();
@@ -144,19 +146,30 @@ fn commit(
         let _ = transaction.rollback();
         return Ok(Tried::Spoilt);
     }
-    transaction.commit()?;
+    transaction.commit().map_err(|error| engine(&error))?;
     Ok(Tried::Committed)
 }
 
-/// Runs a group again, each job behind a point to which its changes can be taken back.
-fn commit_apart(connection: &mut Connection, known: &Known, group: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for job in group {
-        transaction.execute_batch("SAVEPOINT job")?;
-        if !job.run(&mut SqliteRows::new(&transaction, known)) {
-            transaction.execute_batch("ROLLBACK TO job")?;
-        }
-        transaction.execute_batch("RELEASE job")?;
+/// Begins to write, if the tables are still those that this program knows: another one may have brought them up to date.
+fn begin(connection: &mut Connection) -> Result<Transaction<'_>, StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| engine(&error))?;
+    let version = transaction.prepare_cached("PRAGMA user_version").and_then(|mut sql| sql.query_row([], |row| row.get::<_, u32>(0)));
+    match version.map_err(|error| engine(&error))? {
+        VERSION => Ok(transaction),
+        _ => Err(StoreError::Version("another version of Helve has brought it up to date; start this one again".to_owned())),
     }
-    transaction.commit()
+}
+
+/// Runs a group again, each job behind a point to which its changes can be taken back.
+fn commit_apart(connection: &mut Connection, known: &Known, group: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
+    let transaction = begin(connection)?;
+    let step = |sql: &str| transaction.execute_batch(sql).map_err(|error| engine(&error));
+    for job in group {
+        step("SAVEPOINT job")?;
+        if !job.run(&mut SqliteRows::new(&transaction, known)) {
+            step("ROLLBACK TO job")?;
+        }
+        step("RELEASE job")?;
+    }
+    transaction.commit().map_err(|error| engine(&error))
 }

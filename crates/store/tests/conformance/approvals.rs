@@ -1,7 +1,7 @@
 //! Questions and answers.
 
 use helve_core::store::{Answering, Approval, ApprovalState, Reply, TaskState};
-use helve_core::{ApprovalId, Decision, EventData, Question, Schema, Store, ToolSpec};
+use helve_core::{ApprovalId, Decision, EventData, Question, Rules, Schema, Store, ToolSpec};
 
 use crate::scene::*;
 
@@ -10,8 +10,8 @@ fn question(caller: Caller) -> Question {
     Question::new(ToolCall::new("wipe", json!({"disk": 1})), &"s".into(), &spec, caller, "because".into())
 }
 
-fn approval(caller: Caller) -> Approval {
-    Approval::new(question(caller), definition("wipe"), false)
+pub fn approval(caller: Caller) -> Approval {
+    Approval::new(question(caller), definition("wipe"), &Rules::default())
 }
 
 fn reply(decision: Decision, by: &str) -> Reply {
@@ -82,6 +82,15 @@ pub async fn an_approved_call_without_a_run_goes_into_the_queue(store: &dyn Stor
     store.answer(id, reply(Decision::Approve, "ada")).await.expect("answered");
     let task = find(store, call.id).await;
     assert_eq!((task.state, task.call, task.definition, task.idempotent), (TaskState::Queued, call, definition("wipe"), false));
+    // By the rules of its tool.
+    let rules = Rules { priority: 4, delay: Duration::from_mins(10), ..Rules::default() };
+    let asked = Approval::new(question(Caller::default()), definition("wipe"), &rules);
+    let (id, call) = (asked.question.id, asked.question.call.id);
+    store.ask(asked).await.expect("asked");
+    store.answer(id, reply(Decision::Approve, "ada")).await.expect("answered");
+    let task = find(store, call).await;
+    let waits = task.due.duration_since(task.created).as_millis();
+    assert!(task.priority == 4 && (599_999..=600_000).contains(&waits), "{task:?}");
     // With other arguments, where the person wrote some.
     let asked = approval(Caller::default());
     let (id, call) = (asked.question.id, asked.question.call.id);

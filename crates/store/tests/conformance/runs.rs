@@ -124,16 +124,20 @@ pub async fn old_records_are_forgotten(store: &dyn Store) {
     let id = accepted(store, task("a")).await;
     let held = claim_one(store, run.holder).await;
     finish(store, &held, TaskEnd::Over(good(&held))).await;
-    let open = started(store).await;
+    let (open, talk) = (started(store).await, started(store).await);
+    store.commit_run(RunCommit { events: vec![ended()], ..step(talk.run, 1, RunState::Done) }).await.expect("over");
+    let caller = Caller { conversation: Some(talk.conversation), ..Caller::default() };
+    store.ask(crate::approvals::approval(caller)).await.expect("asked");
     let queued = accepted(store, task("a")).await;
     assert_eq!(store.prune(Duration::from_hours(1)).await.expect("pruned"), 0);
     tokio::time::sleep(Duration::from_millis(5)).await;
-    assert_eq!(store.prune(Duration::ZERO).await.expect("pruned"), 3);
+    assert_eq!(store.prune(Duration::ZERO).await.expect("pruned"), 4);
     assert!(store.run(run.run).await.expect("readable").is_none() && store.task(id).await.expect("readable").is_none());
     assert!(seqs(store, run.run).await.is_empty());
     assert!(store.conversation(run.conversation).await.expect("readable").is_none(), "nothing is left of it");
     let kept = store.conversation(open.conversation).await.expect("readable").expect("a run needs it");
     assert_eq!(kept.messages.len(), 1);
+    assert!(store.conversation(talk.conversation).await.expect("readable").is_some(), "somebody is asked in it");
     assert!(store.run(open.run).await.expect("readable").is_some() && store.task(queued).await.expect("readable").is_some());
 }
 

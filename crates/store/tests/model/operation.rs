@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use helve_core::store::{Approval, NewRun, NewTask, Progress, Reply, RunCommit, RunState, TaskFilter, TaskState};
 use helve_core::{
-    ApprovalId, CallId, Caller, ConversationId, Decision, Digest, EventData, HolderId, Message, MessageBody, Part, Question, RunId, Schema,
-    Timestamp, ToolCall, ToolSpec,
+    ApprovalId, CallId, Caller, ConversationId, Decision, Digest, EventData, HolderId, Message, MessageBody, Part, Question, Rules, RunId,
+    Schema, Timestamp, ToolCall, ToolSpec,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -179,7 +179,7 @@ impl Pools {
         let call = ToolCall::new("wipe", json!({"disk": number}));
         let mut question = Question::new(call, &"here".into(), &spec, caller, "because".into());
         question.expires_at = number.is_multiple_of(5).then_some(Timestamp::UNIX_EPOCH);
-        let approval = Approval::new(question, definition("wipe"), number.is_multiple_of(2));
+        let approval = Approval::new(question, definition("wipe"), &Rules { idempotent: number.is_multiple_of(2), ..Rules::default() });
         self.asked.push(approval.clone());
         approval
     }

@@ -39,7 +39,7 @@ pub(super) async fn ask(scene: Scene) {
 fn question(scene: &Scene, caller: Caller) -> Approval {
     let kind = &scene.once;
     let call = ToolCall::new(kind.spec.name().clone(), json!({}));
-    Approval::new(Question::new(call, &"torture".into(), &kind.spec, caller, "because".into()), kind.definition, kind.idempotent)
+    Approval::new(Question::new(call, &"torture".into(), &kind.spec, caller, "because".into()), kind.definition, kind.spec.rules())
 }
 
 /// A run that asks one or two things, at once or with its second step.

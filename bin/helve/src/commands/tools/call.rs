@@ -85,7 +85,7 @@ fn ask_later(question: Question, global: &Global, workspace: &Workspace) -> Resu
     let (id, call_id, tool) = (question.id, question.call.id, question.tool.clone());
     let entry = workspace.helve().catalogue().get(&tool);
     let entry = entry.ok_or_else(|| Failure::new("unknown_tool", format_args!("`{tool}` is gone")))?;
-    let approval = Approval::new(question, entry.digest(), entry.spec().rules().idempotent);
+    let approval = Approval::new(question, entry.digest(), entry.spec().rules());
     let record = workspace.record(global)?;
     workspace.block_on(async {
         record.store().ask(approval.clone()).await?;

@@ -17,6 +17,8 @@ fn only_what_stays_on_the_machine_goes_unencrypted_unless_it_is_said() {
     }
     assert_eq!(mode("postgres://me@localhost/x?hostaddr=10.0.0.7"), SslMode::Require, "another machine under that name");
     assert_eq!(mode("postgres://me@db.example.org/x?hostaddr=127.0.0.1"), SslMode::Disable, "a tunnel");
+    let elsewhere = "postgres://me@%2Frun%2Fpostgresql/x?hostaddr=10.0.0.7";
+    assert_eq!(mode(elsewhere), SslMode::Require, "no socket at all");
 }
 
 #[test]
@@ -28,6 +30,8 @@ fn what_is_said_holds() {
     assert_eq!(mode("postgres://me@%2Frun%2Fpostgresql/x?sslmode=require"), SslMode::Disable, "a socket has no TLS");
     assert_eq!(mode("host=db.example.org user=me sslmode=disable"), SslMode::Disable);
     assert_eq!(mode("host=db.example.org user=me"), SslMode::Require);
+    let error = Address::read("host=db.example.org user=me password=hunter 22").err().expect("unreadable").to_string();
+    assert!(error.contains("postgres://user") && !error.contains("22"), "{error}");
     let error = Address::read("postgres://me:hunter22@127.0.0.1/x?sslmode=allow").err().expect("unknown").to_string();
     assert!(error.contains("sslmode=allow") && error.contains("verify-full") && !error.contains("hunter22"), "{error}");
 }
