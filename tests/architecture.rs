@@ -26,7 +26,7 @@ enum Place {
 
 use Place::{Edge, Face, Inside, Shared, Tests};
 
-const PLACES: [(&str, Place); 18] = [
+const PLACES: [(&str, Place); 19] = [
     ("helve-agent", Inside),
     ("helve-core", Inside),
     ("helve-dialect", Inside),
@@ -39,6 +39,7 @@ const PLACES: [(&str, Place); 18] = [
     ("helve-project", Edge),
     ("helve-store", Edge),
     ("helve-fetch", Shared),
+    ("helve-mcp-wire", Shared),
     ("helve", Face),
     ("helve-cli", Face),
     ("helve-testkit", Tests),
