@@ -26,7 +26,7 @@ enum Place {
 
 use Place::{Edge, Face, Inside, Shared, Tests};
 
-const PLACES: [(&str, Place); 19] = [
+const PLACES: [(&str, Place); 20] = [
     ("helve-agent", Inside),
     ("helve-core", Inside),
     ("helve-dialect", Inside),
@@ -40,6 +40,7 @@ const PLACES: [(&str, Place); 19] = [
     ("helve-store", Edge),
     ("helve-fetch", Shared),
     ("helve-mcp-wire", Shared),
+    ("helve-process", Shared),
     ("helve", Face),
     ("helve-cli", Face),
     ("helve-testkit", Tests),

@@ -143,8 +143,12 @@ impl SqliteStore {
             claimer.holders.insert(holder);
             return Ok(Some(false));
         }
-        let open = File::options().create(true).truncate(false).write(true).open(&self.0.lock);
-        let file = open.map_err(|error| unavailable(&self.0.lock, &error))?;
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        // Whoever can open it can hold it, and nobody would give tasks out.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&self.0.lock).map_err(|error| unavailable(&self.0.lock, &error))?;
         match file.try_lock() {
             Ok(()) => {
                 *claimer = Some(Claimer { _file: file, holders: HashSet::from([holder]) });

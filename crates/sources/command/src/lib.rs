@@ -8,11 +8,9 @@ mod capture;
 mod check;
 mod definition;
 mod environment;
-mod group;
 mod process;
 mod program;
 mod result;
-mod sweep;
 mod template;
 mod tool;
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{Fuse, FusedFuture};
 use helve_core::Redactor;
-use rustix::process::{Pid, Signal};
+use helve_process::Group;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::capture::{self, Tail, TooMuch};
 use crate::environment::Attempt;
-use crate::group::Group;
 
 /// How long a program may tidy up after it was asked to end; half of the second that a cancelled call has.
 const GRACE: Duration = Duration::from_millis(500);
@@ -117,9 +116,7 @@ impl Process {
             .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
-        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let leader = leader.ok_or_else(|| io::Error::other("the process has no number"))?;
-        Ok(Self { group: Group::new(leader, launch.attempt), child })
+        Ok(Self { group: Group::of(&child, launch.attempt.marker())?, child })
     }
 
     /// Waits for the program to end by itself, or ends it.
@@ -143,7 +140,7 @@ impl Process {
             },
             Err(Stopped::Cancelled) => {
                 let until = Instant::now() + GRACE;
-                self.group.signal(Signal::TERM);
+                self.group.ask_to_end();
                 // The leader may be a shell that ends at once while what it started still tidies up.
                 let _ = tokio::time::timeout_at(until, self.serve(pipes)).await;
                 self.group.emptied(until).await;

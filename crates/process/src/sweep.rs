@@ -1,4 +1,4 @@
-//! Finds and kills processes of a call that left its process group, by the mark in their environment.
+//! Finds and kills processes of a program that left its process group, by the mark in their environment.
 //!
 //! A program that makes itself a daemon leaves the group and its parent, but keeps the environment it was started
 //! with, which Linux shows in `/proc`. One that also cleans its environment is not found: holding that needs a

@@ -1,43 +1,58 @@
-//! The process group of a program, which dies with the call whichever way the call ends.
+//! The process group of a program, of which nothing is left whichever way its work ends.
 
+use std::io;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process, test_kill_process_group};
+use tokio::process::Child;
 use tokio::time::{Instant, sleep};
 
-use crate::environment::Attempt;
 use crate::sweep;
 
 /// How often is looked whether a group that was asked to end has done so.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Everything that one attempt started. Dropped before it was ended, it is killed.
+/// A program and everything that it started. Dropped before it was ended, it is killed.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub struct Group {
     /// The first process, whose number is that of the group.
     leader: Pid,
-    attempt: Attempt,
+    /// An entry `NAME=value` that every process of the program has in its environment, unless it takes care not to.
+    marker: String,
     leader_was_reaped: bool,
     is_ended: bool,
 }
 
 impl Group {
-    pub(crate) fn new(leader: Pid, attempt: Attempt) -> Self {
-        Self { leader, attempt, leader_was_reaped: false, is_ended: false }
+    /// The group of a child that was started as its leader, with a marker in its environment that no other program has.
+    ///
+    /// # Errors
+    /// Where the child has ended and was reaped.
+    pub fn of(child: &Child, marker: String) -> io::Result<Self> {
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let leader = leader.ok_or_else(|| io::Error::other("the process has no number"))?;
+        Ok(Self { leader, marker, leader_was_reaped: false, is_ended: false })
     }
 
     /// Remembers that the system may give the leader's number to someone else once the group is empty.
-    pub(crate) fn set_leader_reaped(&mut self) {
+    pub fn set_leader_reaped(&mut self) {
         self.leader_was_reaped = true;
     }
 
-    pub(crate) fn leader_was_reaped(&self) -> bool {
+    /// Whether the leader has ended and was reaped.
+    #[must_use]
+    pub fn leader_was_reaped(&self) -> bool {
         self.leader_was_reaped
     }
 
+    /// Asks all that is left of it to end.
+    pub fn ask_to_end(&self) {
+        self.signal(Signal::TERM);
+    }
+
     /// Sends a signal to all of the group that is left.
-    pub(crate) fn signal(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         if self.is_ours() {
             // Whoever is gone already needs no signal.
             let _ = kill_process_group(self.leader, signal);
@@ -45,19 +60,19 @@ impl Group {
     }
 
     /// Waits until nothing is left of the group, or the time is over.
-    pub(crate) async fn emptied(&self, until: Instant) {
+    pub async fn emptied(&self, until: Instant) {
         while self.is_ours() && test_kill_process_group(self.leader).is_ok() && Instant::now() < until {
             sleep(LOOK).await;
         }
     }
 
     /// Kills all that is left, also what left the group.
-    pub(crate) async fn end(&mut self) {
+    pub async fn end(&mut self) {
         self.signal(Signal::KILL);
-        let marker = self.attempt.marker();
+        let marker = self.marker.clone();
         let swept = tokio::task::spawn_blocking(move || sweep::kill_marked(&marker)).await.unwrap_or_default();
         if swept > 0 {
-            tracing::debug!(call_id = %self.attempt.call, swept, "killed what a program left behind");
+            tracing::debug!(marker = self.marker, swept, "killed what a program left behind");
         }
         self.is_ended = true;
     }
@@ -76,7 +91,7 @@ impl Drop for Group {
         }
         self.signal(Signal::KILL);
         // Nobody waits here, and the runtime may be about to end: a thread of its own does the rest.
-        let marker = self.attempt.marker();
+        let marker = self.marker.clone();
         let _ = std::thread::Builder::new().name("helve-sweep".into()).spawn(move || sweep::kill_marked(&marker));
     }
 }
