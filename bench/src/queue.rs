@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use helve::store::{Claim, Finish, MAX_ATTEMPTS, NewTask, TaskEnd};
-use helve::{CallId, Caller, Digest, HolderId, Outcome, Output, Status, Store, ToolCall};
+use helve::store::{Claim, Finish, NewTask, TaskEnd};
+use helve::{CallId, Digest, HolderId, Outcome, Output, Status, Store, ToolCall};
 use helve_store::SqliteStore;
 use rusqlite::Connection;
 use serde_json::json;
@@ -78,16 +78,7 @@ async fn own() -> f64 {
 
 /// A job as both engines get it.
 pub fn job() -> NewTask {
-    NewTask {
-        call: ToolCall::new("report", json!({"topic": "bees", "pages": 3})),
-        tool: "report".into(),
-        definition: Digest::of([b"report".as_slice()]),
-        caller: Caller::default(),
-        idempotent: true,
-        priority: 0,
-        delay: Duration::ZERO,
-        max_attempts: MAX_ATTEMPTS,
-    }
+    NewTask::new(ToolCall::new("report", json!({"topic": "bees", "pages": 3})), Digest::of([b"report".as_slice()]))
 }
 
 /// What came of it.

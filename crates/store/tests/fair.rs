@@ -3,22 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use helve_core::store::{AGEING, MAX_ATTEMPTS, NewTask, Task};
-use helve_core::{CallId, Caller, Digest, Timestamp, ToolCall};
+use helve_core::store::{AGEING, NewTask, Task};
+use helve_core::{CallId, Digest, Timestamp, ToolCall};
 use serde_json::json;
 
 fn task(priority: i8, now: Timestamp) -> Task {
-    let new = NewTask {
-        call: ToolCall::new("a", json!({})),
-        tool: "a".into(),
-        definition: Digest::of(["a".as_bytes()]),
-        caller: Caller::default(),
-        idempotent: true,
-        priority,
-        delay: Duration::ZERO,
-        max_attempts: MAX_ATTEMPTS,
-    };
-    Task::new(new, now)
+    let new = NewTask::new(ToolCall::new("a", json!({})), Digest::of(["a".as_bytes()]));
+    Task::new(NewTask { priority, ..new }, now)
 }
 
 /// A queue that goes by rank, as those of the engines do, and a time of its own. As much comes in as can be done, all of it of a

@@ -2,10 +2,8 @@
 
 #![allow(clippy::expect_used, reason = "a test that goes wrong should stop")]
 
-use std::time::Duration;
-
 use helve_core::store::{NewRun, NewTask, RunCommit, RunState};
-use helve_core::{Caller, ConversationId, Digest, EventData, HolderId, RunId, Store, StoreError, Timestamp, ToolCall};
+use helve_core::{ConversationId, Digest, EventData, HolderId, RunId, Store, StoreError, Timestamp, ToolCall};
 use helve_store::SqliteStore;
 use rusqlite::Connection;
 use serde_json::json;
@@ -109,14 +107,5 @@ async fn nothing_is_written_outside_a_transaction() {
 }
 
 fn task(tool: &str) -> NewTask {
-    NewTask {
-        call: ToolCall::new(tool, json!({})),
-        tool: tool.into(),
-        definition: Digest::of([tool.as_bytes()]),
-        caller: Caller::default(),
-        idempotent: true,
-        priority: 0,
-        delay: Duration::ZERO,
-        max_attempts: 1,
-    }
+    NewTask::new(ToolCall::new(tool, json!({})), Digest::of([tool.as_bytes()]))
 }

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use helve_core::store::{Claim, MAX_ATTEMPTS, NewTask, TaskState};
-use helve_core::{Caller, Digest, HolderId, Store, ToolCall};
+use helve_core::store::{Claim, NewTask, TaskState};
+use helve_core::{Digest, HolderId, Store, ToolCall};
 use helve_store::SqliteStore;
 use rusqlite::Connection;
 use serde_json::json;
@@ -32,16 +32,8 @@ async fn a_lease_knows_no_wall_clock() {
     let lease = LEASE.as_secs_f64() * 1000.0;
     assert!(until >= earliest + lease && until <= uptime() + 1000.0 + lease, "{until} is the time since the start and the lease");
     // The machine started again: its clock counts from nothing, and nobody from before is there.
-    let task = NewTask {
-        call: ToolCall::new("a", json!({})),
-        tool: "a".into(),
-        definition: Digest::of(["a".as_bytes()]),
-        caller: Caller::default(),
-        idempotent: true,
-        priority: 0,
-        delay: Duration::ZERO,
-        max_attempts: MAX_ATTEMPTS,
-    };
+    let new = NewTask::new(ToolCall::new("a", json!({})), Digest::of(["a".as_bytes()]));
+    let task = NewTask { idempotent: true, ..new };
     let id = task.call.id;
     store.accept(task).await.expect("accepted");
     store.claim(Claim { holder: gone, limit: 1, tools: None }).await.expect("claimed");

@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use helve_core::store::{Claim, MAX_ATTEMPTS, NewTask, Progress};
-use helve_core::{Caller, Digest, HolderId, Store, ToolCall};
+use helve_core::store::{Claim, NewTask, Progress};
+use helve_core::{Digest, HolderId, Store, ToolCall};
 use helve_store::SqliteStore;
 use serde_json::json;
 
@@ -15,16 +15,8 @@ use serde_json::json;
 async fn a_large_row_does_not_go_while_it_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = SqliteStore::open(folder.path().join("record.db")).expect("a store");
-    let task = NewTask {
-        call: ToolCall::new("a", json!({"text": "x".repeat(100_000)})),
-        tool: "a".into(),
-        definition: Digest::of(["a".as_bytes()]),
-        caller: Caller::default(),
-        idempotent: true,
-        priority: 0,
-        delay: Duration::ZERO,
-        max_attempts: MAX_ATTEMPTS,
-    };
+    let new = NewTask::new(ToolCall::new("a", json!({"text": "x".repeat(100_000)})), Digest::of(["a".as_bytes()]));
+    let task = NewTask { idempotent: true, ..new };
     let (id, holder) = (task.call.id, HolderId::mint());
     store.accept(task).await.expect("accepted");
     store.claim(Claim { holder, limit: 1, tools: None }).await.expect("claimed");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Approval, Claim, Finish, MAX_ATTEMPTS, NewRun, NewTask, Progress, Reply, RunCommit, RunState, TaskEnd};
+use helve_core::store::{Approval, Claim, Finish, NewRun, NewTask, Progress, Reply, RunCommit, RunState, TaskEnd};
 use helve_core::{
     ApprovalId, CallId, Caller, ConversationId, Decision, Digest, ErrorKind, HolderId, Message, MessageBody, Outcome, Output, Part,
     Question, Rules, RunId, Status, Store, StoreError, ToolCall, ToolError,
@@ -62,15 +62,11 @@ pub struct Names {
 }
 
 fn task(name: &str, call: CallId, run: Option<RunId>, conversation: ConversationId) -> NewTask {
+    let call = ToolCall { id: call, ..ToolCall::new(name, json!({"n": 1})) };
     NewTask {
-        call: ToolCall { id: call, ..ToolCall::new(name, json!({"n": 1})) },
-        tool: name.into(),
-        definition: Digest::of([name.as_bytes()]),
         caller: Caller { run, conversation: Some(conversation), ..Caller::default() },
         idempotent: true,
-        priority: 0,
-        delay: Duration::ZERO,
-        max_attempts: MAX_ATTEMPTS,
+        ..NewTask::new(call, Digest::of([name.as_bytes()]))
     }
 }
 

@@ -82,6 +82,23 @@ pub struct NewTask {
     pub max_attempts: u32,
 }
 
+impl NewTask {
+    /// A call that nobody hurries, tried as often as usual where it may run more than once. It may not, unless that is said.
+    #[must_use]
+    pub fn new(call: ToolCall, definition: Digest) -> Self {
+        Self {
+            tool: call.tool.clone(),
+            call,
+            definition,
+            caller: Caller::default(),
+            idempotent: false,
+            priority: 0,
+            delay: Duration::ZERO,
+            max_attempts: MAX_ATTEMPTS,
+        }
+    }
+}
+
 /// Whether a task is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
@@ -374,17 +391,8 @@ mod tests {
     fn tasks_that_went_down_together_come_back_apart() {
         let now = Timestamp::UNIX_EPOCH;
         let lost = |_| {
-            let task = NewTask {
-                call: ToolCall::new("a", serde_json::json!({})),
-                tool: "a".into(),
-                definition: Digest::of([b"a".as_slice()]),
-                caller: Caller::default(),
-                idempotent: true,
-                priority: 0,
-                delay: Duration::ZERO,
-                max_attempts: MAX_ATTEMPTS,
-            };
-            let mut task = Task::new(task, now);
+            let new = NewTask::new(ToolCall::new("a", serde_json::json!({})), Digest::of([b"a".as_slice()]));
+            let mut task = Task::new(NewTask { idempotent: true, ..new }, now);
             task.claim(HolderId::mint(), now);
             task.orphan(now);
             task.due.duration_since(now).as_millis()

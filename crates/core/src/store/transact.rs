@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use super::{
-    Accepted, Answering, Approval, ApprovalState, Cancelling, Claim, ConversationRecord, Finish, Finished, MAX_ATTEMPTS, NewRun, NewTask,
-    Progress, Recovered, Reply, Rows, RunCommit, RunRecord, RunState, Stop, StoreError, TakenRun, Task,
+    Accepted, Answering, Approval, ApprovalState, Cancelling, Claim, ConversationRecord, Finish, Finished, NewRun, NewTask, Progress,
+    Recovered, Reply, Rows, RunCommit, RunRecord, RunState, Stop, StoreError, TakenRun, Task,
 };
 use crate::approval::Decision;
 use crate::call::ToolCall;
@@ -195,15 +195,14 @@ fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &s
     let Some(run) = question.caller.run else {
         if decision == Decision::Approve {
             let arguments = reply.and_then(|reply| reply.arguments.clone()).unwrap_or_else(|| question.call.arguments.clone());
+            let call = ToolCall { arguments, ..question.call.clone() };
             let task = NewTask {
-                call: ToolCall { arguments, ..question.call.clone() },
                 tool: question.tool.clone(),
-                definition: approval.definition,
                 caller: question.caller.clone(),
                 idempotent: approval.idempotent,
                 priority: approval.priority,
                 delay: approval.delay,
-                max_attempts: MAX_ATTEMPTS,
+                ..NewTask::new(call, approval.definition)
             };
             accept(rows, task)?;
         }

@@ -4,7 +4,7 @@ pub use std::collections::{BTreeMap, BTreeSet};
 pub use std::sync::Arc;
 pub use std::time::Duration;
 
-pub use helve_core::store::{Claim, Finish, MAX_ATTEMPTS, NewRun, NewTask, RunCommit, RunState, Task, TaskEnd, TaskFilter};
+pub use helve_core::store::{Claim, Finish, NewRun, NewTask, RunCommit, RunState, Task, TaskEnd, TaskFilter};
 pub use helve_core::{
     CallId, Caller, ConversationId, Digest, EndOfRun, ErrorKind, EventData, HolderId, Message, MessageBody, Outcome, Output, Part, RunId,
     Status, Store, ToolCall, ToolError, Usage,
@@ -20,16 +20,7 @@ pub fn definition(name: &str) -> Digest {
 
 /// A task that may run more than once.
 pub fn task(tool: &str) -> NewTask {
-    NewTask {
-        call: ToolCall::new(tool, json!({"n": 1})),
-        tool: tool.into(),
-        definition: definition(tool),
-        caller: Caller::default(),
-        idempotent: true,
-        priority: 0,
-        delay: Duration::ZERO,
-        max_attempts: MAX_ATTEMPTS,
-    }
+    NewTask { idempotent: true, ..NewTask::new(ToolCall::new(tool, json!({"n": 1})), definition(tool)) }
 }
 
 pub async fn accepted(store: &dyn Store, task: NewTask) -> CallId {

@@ -16,8 +16,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Claim, Finish, MAX_ATTEMPTS, NewTask, TaskEnd};
-use helve_core::{Caller, Digest, HolderId, Outcome, Output, Status, Store, ToolCall};
+use helve_core::store::{Claim, Finish, NewTask, TaskEnd};
+use helve_core::{Digest, HolderId, Outcome, Output, Status, Store, ToolCall};
 use helve_store::{Durability, SqliteStore};
 use serde_json::json;
 
@@ -51,18 +51,8 @@ fn the_watched_process() {
                 for _ in 0..jobs() / CALLERS {
                     // Large enough that pages move to the database while it runs.
                     let call = ToolCall::new("report", json!({"topic": "bees ".repeat(2000)}));
-                    let (tool, definition) = ("report".into(), Digest::of([b"report".as_slice()]));
                     let id = call.id;
-                    let task = NewTask {
-                        call,
-                        tool,
-                        definition,
-                        caller: Caller::default(),
-                        idempotent: true,
-                        priority: 0,
-                        delay: Duration::ZERO,
-                        max_attempts: MAX_ATTEMPTS,
-                    };
+                    let task = NewTask::new(call, Digest::of([b"report".as_slice()]));
                     store.accept(task).await.expect("accepted");
                     acknowledge(&format!("{id} queued"));
                     let tasks = store.claim(Claim { holder, limit: 1, tools: None }).await.expect("a claim");

@@ -1,6 +1,6 @@
 //! Background calls go into the durable queue instead of running now.
 
-use helve_core::store::{MAX_ATTEMPTS, NewTask};
+use helve_core::store::NewTask;
 use helve_core::{Caller, ErrorKind, Mode, ToolCall, ToolError};
 
 use crate::catalogue::Entry;
@@ -28,13 +28,11 @@ pub(crate) async fn defer(record: Option<&Record>, entry: &Entry, call: &ToolCal
 pub(crate) fn task(entry: &Entry, call: &ToolCall, caller: &Caller) -> NewTask {
     let rules = entry.spec().rules();
     NewTask {
-        call: call.clone(),
         tool: entry.name().clone(),
-        definition: entry.digest(),
         caller: caller.clone(),
         idempotent: rules.idempotent,
         priority: rules.priority,
         delay: rules.delay,
-        max_attempts: MAX_ATTEMPTS,
+        ..NewTask::new(call.clone(), entry.digest())
     }
 }

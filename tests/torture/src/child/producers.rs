@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use helve_core::store::{MAX_ATTEMPTS, NewTask};
+use helve_core::store::NewTask;
 use helve_core::{CallId, Caller, ToolCall};
 use serde_json::json;
 
@@ -32,14 +32,5 @@ pub(super) async fn produce(scene: Scene) {
 }
 
 pub(super) fn task(kind: &Kind, call: ToolCall, caller: Caller) -> NewTask {
-    NewTask {
-        call,
-        tool: kind.spec.name().clone(),
-        definition: kind.definition,
-        caller,
-        idempotent: kind.idempotent,
-        priority: fastrand::i8(-1..=1),
-        delay: Duration::ZERO,
-        max_attempts: MAX_ATTEMPTS,
-    }
+    NewTask { caller, idempotent: kind.idempotent, priority: fastrand::i8(-1..=1), ..NewTask::new(call, kind.definition) }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use helve_core::store::{Claim, Finish, MAX_ATTEMPTS, NewRun, NewTask, RunCommit, RunState, TaskEnd, TaskFilter};
-use helve_core::{Caller, ConversationId, Digest, HolderId, Outcome, Output, RunId, Status, Store, ToolCall};
+use helve_core::store::{Claim, Finish, NewRun, NewTask, RunCommit, RunState, TaskEnd, TaskFilter};
+use helve_core::{ConversationId, Digest, HolderId, Outcome, Output, RunId, Status, Store, ToolCall};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -132,16 +132,7 @@ async fn work(store: Arc<dyn Store>, done: Arc<Counts>) {
 }
 
 fn task() -> NewTask {
-    NewTask {
-        call: ToolCall::new("tool", json!({"text": "x".repeat(fastrand::usize(..2000))})),
-        tool: "tool".into(),
-        definition: Digest::of(["tool".as_bytes()]),
-        caller: Caller::default(),
-        idempotent: true,
-        priority: 0,
-        delay: Duration::ZERO,
-        max_attempts: MAX_ATTEMPTS,
-    }
+    NewTask::new(ToolCall::new("tool", json!({"text": "x".repeat(fastrand::usize(..2000))})), Digest::of(["tool".as_bytes()]))
 }
 
 /// Runs of ten steps, one behind the other in a conversation. Nothing is said in it: what was said is never forgotten.
