@@ -5,7 +5,7 @@ use std::process::Command;
 use helve_testkit::{Reply, Request, Script};
 use serde_json::{Value, json};
 
-use crate::scene::{NAP, Scene};
+use crate::scene::{NAP, Running, Scene, dies};
 
 /// Writes down each time it runs.
 const PAY: (&str, &str) = (
@@ -129,6 +129,27 @@ fn background_calls_are_accepted_run_by_a_worker_and_told_later() {
     assert_eq!((&task["state"], &task["outcome"]["success"]), (&json!("done"), &json!(true)), "{task}");
     let (code, error, _) = scene.helve(&["tasks", "cancel", id]);
     assert_eq!((code, error["error"]["kind"].as_str()), (Some(1), Some("conflict")));
+}
+
+#[test]
+fn who_stops_waiting_for_a_call_leaves_it_in_the_queue() {
+    let text =
+        "name: later\ndescription: Runs later.\nmode: background\nidempotent: true\ncommand: [sh, -c, \"echo $$ > nap.pid; sleep 60\"]\n";
+    let scene = Scene::new(Reply::text("hi")).with(LATER.0, text);
+    let running = Running::start(&mut scene.command(&["tools", "call", "later", "--wait"]), "");
+    let nap = scene.nap();
+    running.interrupt();
+    let ran = running.finish();
+    assert_eq!((ran.code, dies(&nap)), (Some(130), true), "{}", ran.stderr);
+    let (_, tasks, _) = scene.helve(&["tasks"]);
+    let task = only(&tasks, "tasks");
+    assert_eq!((&task["state"], &task["attempts"]), (&json!("queued"), &json!(0)), "as if nobody had begun it");
+    assert!(ran.stderr.contains(&format!("helve tasks show|cancel {}", task["id"].as_str().expect("an id"))), "{}", ran.stderr);
+    // What is not there is named, with where to look.
+    let said = scene.command(&["tasks", "show", "call_01M7GH0NV0ASXMH73GMC4XK7KR"]).output().expect("helve runs").stderr;
+    assert!(String::from_utf8_lossy(&said).contains("`helve tasks` lists them"));
+    let said = scene.command(&["backup", "nowhere/copy.db"]).output().expect("helve runs").stderr;
+    assert!(String::from_utf8_lossy(&said).contains("there is no folder nowhere"));
 }
 
 #[test]

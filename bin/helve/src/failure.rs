@@ -8,6 +8,9 @@ use serde_json::json;
 
 use crate::terminal;
 
+/// What the shell says of a program that was interrupted.
+pub const INTERRUPTED: u8 = 130;
+
 /// What clap has to say: help and version on stdout, mistakes on stderr and, for programs, as JSON.
 pub fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render().ansi().to_string();
@@ -43,7 +46,13 @@ impl From<helve::StoreError> for Failure {
             Conflict(_) | Lost => "conflict",
             _ => "storage",
         };
-        Self::new(kind, error)
+        let list = match &error {
+            NotFound(what) if what.starts_with("run ") => Some("`helve runs` lists them"),
+            NotFound(what) if what.starts_with("task ") => Some("`helve tasks` lists them"),
+            NotFound(what) if what.starts_with("approval ") => Some("`helve approvals list --all` lists them"),
+            _ => None,
+        };
+        Self { hint: list.map(str::to_owned), ..Self::new(kind, error) }
     }
 }
 
@@ -56,6 +65,11 @@ impl Failure {
     /// The command was not understood.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self { status: 2, ..Self::new("bad_request", message) }
+    }
+
+    /// Somebody pressed Ctrl-C.
+    pub fn interrupted(message: impl fmt::Display) -> Self {
+        Self { status: INTERRUPTED, ..Self::new("cancelled", message) }
     }
 
     /// The same failure, with what to do next.

@@ -62,6 +62,8 @@ pub struct TaskFilter {
     pub state: Option<TaskState>,
     /// Only those of this conversation.
     pub conversation: Option<ConversationId>,
+    /// Only those that are over, and of whose result the agent of their conversation was not told.
+    pub unheard: bool,
     /// At most so many, newest first.
     pub limit: usize,
 }

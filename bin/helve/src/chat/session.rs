@@ -13,14 +13,12 @@ use super::guard::Guard;
 use super::show::Show;
 use super::spinner::Spinner;
 use crate::cli::{Approve, Global};
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 use crate::terminal::{self, FAINT, styled};
 use crate::workspace::Workspace;
 
 /// How often the status line moves.
 const TICK: Duration = Duration::from_millis(100);
-/// What the shell says of a program that was interrupted.
-const INTERRUPTED: u8 = 130;
 
 /// An agent with its model.
 pub struct Session {

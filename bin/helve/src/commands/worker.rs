@@ -23,6 +23,8 @@ use crate::workspace::Workspace;
 const LOOK: Duration = Duration::from_secs(1);
 /// So many runs are looked at in a round.
 const ROUND: usize = 100;
+/// So many results that no agent was told of.
+const RESULTS: usize = 1000;
 
 /// Works until it is stopped, or until nothing is left.
 pub fn run(command: &Worker, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
@@ -111,9 +113,11 @@ impl Desk<'_> {
     /// Lets agents answer to results that nobody told them of, where their files say so. Says how many did.
     async fn wake(&self, stop: &CancellationToken) -> Result<usize, Failure> {
         let known = self.workspace.helve().project().unwrap_or_default();
+        if known.agents.iter().all(|agent| agent.file.on_result != OnResult::Run) {
+            return Ok(0);
+        }
         let wakes = |name: &str| known.agents.iter().any(|agent| agent.file.name == name && agent.file.on_result == OnResult::Run);
-        let tasks = self.record.store().tasks(TaskFilter { limit: ROUND, ..TaskFilter::default() }).await?;
-        let unheard = tasks.into_iter().filter(|task| task.state.is_over() && !task.heard);
+        let unheard = self.record.store().tasks(TaskFilter { unheard: true, limit: RESULTS, ..TaskFilter::default() }).await?.into_iter();
         let waiting: BTreeMap<ConversationId, Arc<str>> =
             unheard.filter_map(|task| Some((task.caller.conversation?, task.caller.agent.filter(|agent| wakes(agent))?))).collect();
         let mut count = 0;

@@ -127,6 +127,7 @@ impl Store for MemoryStore {
             let wanted = |task: &Task| {
                 filter.state.is_none_or(|state| task.state == state)
                     && filter.conversation.is_none_or(|conversation| task.caller.conversation == Some(conversation))
+                    && (!filter.unheard || (task.state.is_over() && !task.heard && task.caller.conversation.is_some()))
             };
             newest(tables.tasks.values(), wanted, filter.limit)
         })

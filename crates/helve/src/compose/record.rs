@@ -112,6 +112,7 @@ fn unusable(place: &Place, error: &StoreError) -> NoRecord {
         (_, StoreError::Version(_)) => "use the Helve that wrote it, or name another record with --store",
         (Place::File(_), StoreError::Damaged(_)) => "put the file aside, or restore a copy that `helve backup` made",
         (Place::File(_), _) => "see that its folder can be written, or name another record with --store",
+        (Place::Server(_), StoreError::Conflict(_)) => "see how --store, HELVE_STORE or `store:` in helve.yaml is written",
         (Place::Server(_), _) => "see that the server can be reached",
     };
     NoRecord::new(error.to_string(), hint)

@@ -32,7 +32,7 @@ impl Address {
         // What exactly is wrong is not said: it could be a part of the password.
         let wrong = "the address of the record cannot be read: it looks like postgres://user:password@host:port/database?sslmode=require, and in \
             user and password @ : / ? are written as %40 %3A %2F %3F";
-        let mut config: Config = url.parse().map_err(|_| StoreError::Unavailable(wrong.to_owned()))?;
+        let mut config: Config = url.parse().map_err(|_| StoreError::Conflict(wrong.to_owned()))?;
         let mode = wishes.mode(&config)?;
         config.ssl_mode(mode);
         if config.get_connect_timeout().is_none() {
@@ -74,7 +74,7 @@ impl Wishes {
             Some("disable") => Ok(SslMode::Disable),
             Some("prefer") => Ok(SslMode::Prefer),
             Some("require" | "verify-ca" | "verify-full") => Ok(SslMode::Require),
-            Some(other) => Err(StoreError::Unavailable(format!(
+            Some(other) => Err(StoreError::Conflict(format!(
                 "the address of the record says sslmode={other}; known are disable, prefer, require, verify-ca and verify-full"
             ))),
             None if self.root.is_none() && stays_here(config) => Ok(SslMode::Disable),

@@ -15,6 +15,9 @@ type Read<T> = Result<T, StoreError>;
 const TASK: &str = "SELECT body, state, holder, epoch, attempts, updated FROM helve_tasks WHERE id = $1";
 const TASKS: &str = "SELECT body, state, holder, epoch, attempts, updated FROM helve_tasks
     WHERE ($1::text IS NULL OR state = $1) AND ($2::text IS NULL OR conversation = $2) ORDER BY id DESC LIMIT $3";
+const UNHEARD: &str = "SELECT body, state, holder, epoch, attempts, updated FROM helve_tasks WHERE NOT heard AND conversation IS NOT NULL
+    AND state NOT IN ('queued', 'running') AND ($1::text IS NULL OR state = $1) AND ($2::text IS NULL OR conversation = $2)
+    ORDER BY id DESC LIMIT $3";
 const INBOX: &str = "SELECT body, state, holder, epoch, attempts, updated FROM helve_tasks
     WHERE NOT heard AND conversation IS NOT NULL AND conversation = $1 AND state NOT IN ('queued', 'running') ORDER BY updated, id";
 const APPROVAL: &str = "SELECT body FROM helve_approvals WHERE id = $1";
@@ -44,7 +47,8 @@ pub(super) async fn task(pool: &Pool, task: CallId) -> Read<Option<Task>> {
 
 pub(super) async fn tasks(pool: &Pool, filter: TaskFilter) -> Read<Vec<Task>> {
     let conversation = filter.conversation.map(|id| id.to_string());
-    record::tasks(&rows(pool, TASKS, values![filter.state.map(TaskState::name), conversation, count(filter.limit)]).await?)
+    let sql = if filter.unheard { UNHEARD } else { TASKS };
+    record::tasks(&rows(pool, sql, values![filter.state.map(TaskState::name), conversation, count(filter.limit)]).await?)
 }
 
 pub(super) async fn inbox(pool: &Pool, conversation: ConversationId) -> Read<Vec<Task>> {

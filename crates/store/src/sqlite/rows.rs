@@ -168,6 +168,9 @@ impl<'a> SqliteRows<'a> {
         if file.exists() {
             return Err(StoreError::Conflict(format!("{} is there already", file.display())));
         }
+        if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+            return Err(StoreError::Conflict(format!("the copy cannot be written: there is no folder {}", folder.display())));
+        }
         let name = file.to_str().ok_or_else(|| StoreError::Conflict(format!("the name {} cannot be used", file.display())))?;
         self.execute("VACUUM INTO ?1", [name])?;
         super::schema::private(file);

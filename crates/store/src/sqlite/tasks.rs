@@ -149,8 +149,16 @@ pub(super) fn running(rows: &SqliteRows<'_>) -> Row<Vec<Task>> {
 }
 
 pub(super) fn some(rows: &SqliteRows<'_>, filter: &TaskFilter) -> Row<Vec<Task>> {
-    let sql = select!("WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR conversation = ?2) ORDER BY id DESC LIMIT ?3");
     let conversation = filter.conversation.map(|id| id.to_string());
+    // Two statements, so that results nobody was told of are found by their index.
+    let sql = if filter.unheard {
+        select!(
+            "WHERE heard = 0 AND conversation IS NOT NULL AND state <> 'queued' AND state <> 'running' AND (?1 IS NULL OR state = ?1)
+            AND (?2 IS NULL OR conversation = ?2) ORDER BY id DESC LIMIT ?3"
+        )
+    } else {
+        select!("WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR conversation = ?2) ORDER BY id DESC LIMIT ?3")
+    };
     list(rows, sql, params![filter.state.map(TaskState::name), conversation, count(filter.limit)])
 }
 

@@ -88,6 +88,7 @@ macro_rules! conformance {
             }
             runs {
                 a_run_is_recorded_step_by_step
+                a_run_that_another_started_says_so_wherever_it_is_seen
                 events_are_numbered_without_gaps_whoever_adds_them
                 only_one_process_drives_a_run
                 a_run_of_a_process_that_is_gone_can_be_taken

@@ -1,6 +1,6 @@
 //! Runs, their events and their conversations.
 
-use helve_core::store::TaskEnd;
+use helve_core::store::{TaskEnd, TaskState};
 use helve_core::{EventData, RunId, Store, StoreError};
 
 use crate::scene::*;
@@ -33,6 +33,22 @@ pub async fn a_run_is_recorded_step_by_step(store: &dyn Store) {
     assert_eq!(listed.iter().map(|run| run.id).collect::<Vec<_>>(), [run.run]);
     assert!(store.runs(Some(RunState::Waiting), 10).await.expect("a list").is_empty());
     assert_eq!(store.conversations(10).await.expect("a list").len(), 1);
+}
+
+pub async fn a_run_that_another_started_says_so_wherever_it_is_seen(store: &dyn Store) {
+    let parent = started(store).await;
+    let (run, holder, conversation) = (RunId::mint(), parent.holder, ConversationId::mint());
+    let begin = NewRun { id: run, conversation, parent: Some(parent.run), agent: None, model: "none".into(), input: "help".into(), holder };
+    let caller = Caller { run: Some(run), conversation: Some(conversation), ..Caller::default() };
+    let asked = crate::approvals::approval(caller.clone());
+    let (question, events) = (asked.question.id, vec![note("begun")]);
+    store.commit_run(RunCommit { begin: Some(begin), events, asked: vec![asked], ..step(run, 1, RunState::Running) }).await.expect("begun");
+    // Also what others add to it.
+    accepted(store, NewTask { caller, ..task("a") }).await;
+    let events = store.events(run, 0, 10).await.expect("events");
+    assert_eq!(events.iter().map(|event| event.parent_run_id).collect::<Vec<_>>(), [Some(parent.run); 2]);
+    assert_eq!(store.approval(question).await.expect("readable").expect("a question").parent_run, Some(parent.run));
+    assert_eq!(store.run(run).await.expect("readable").expect("a run").parent_run_id, Some(parent.run));
 }
 
 pub async fn events_are_numbered_without_gaps_whoever_adds_them(store: &dyn Store) {
@@ -104,11 +120,17 @@ pub async fn results_are_heard_once(store: &dyn Store) {
     }
     let inbox: BTreeSet<_> = store.inbox(run.conversation).await.expect("a list").into_iter().map(|task| task.id).collect();
     assert_eq!(inbox, BTreeSet::from([first, second]));
+    let unheard = async |state| {
+        let filter = TaskFilter { unheard: true, state, limit: 10, ..TaskFilter::default() };
+        store.tasks(filter).await.expect("a list").into_iter().map(|task| task.id).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(unheard(None).await, inbox, "of all conversations, and not of calls without one");
+    assert!(unheard(Some(TaskState::Failed)).await.is_empty());
     store.commit_run(RunCommit { heard: vec![first], ..step(run.run, 1, RunState::Running) }).await.expect("heard");
     let left = store.inbox(run.conversation).await.expect("a list");
     assert_eq!(left.iter().map(|task| task.id).collect::<Vec<_>>(), [second]);
     store.hear(second).await.expect("heard");
-    assert!(store.inbox(run.conversation).await.expect("a list").is_empty());
+    assert!(store.inbox(run.conversation).await.expect("a list").is_empty() && unheard(None).await.is_empty());
 }
 
 pub async fn a_run_can_be_told_to_stop(store: &dyn Store) {

@@ -299,7 +299,12 @@ impl Pools {
         let approval = pick(&self.asked, b).map_or_else(ApprovalId::mint, |approval| approval.question.id);
         match a % 11 {
             0 => Step::Task(self.place(b)),
-            1 => Step::Tasks(TaskFilter { state: pick(&TaskState::ALL, b), conversation: Some(self.conversation(b)), limit }),
+            1 => Step::Tasks(TaskFilter {
+                state: pick(&TaskState::ALL, b),
+                conversation: Some(self.conversation(b)),
+                unheard: b.is_multiple_of(2),
+                limit,
+            }),
             2 => Step::Inbox(self.conversation(b)),
             3 => Step::Approval(approval),
             4 => Step::Approvals(pick(&self.runs, b).filter(|_| b.is_multiple_of(2)), b.is_multiple_of(3), limit),

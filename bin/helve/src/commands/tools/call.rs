@@ -49,8 +49,9 @@ pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<Exi
     };
     if command.wait && !matches!(outcome.status, Status::Done(_)) {
         let record = workspace.record(global)?;
-        outcome = workspace.block_on(wait(&outcome, &record, workspace.helve()))?;
+        let waited = workspace.block_on(wait(&outcome, &record, workspace.helve()));
         workspace.block_on(record.close())?;
+        outcome = waited?;
     }
     Ok(show(&outcome, global))
 }
@@ -102,7 +103,7 @@ async fn wait(outcome: &Outcome, record: &Record, helve: &Helve) -> Result<Outco
     let stop = CancellationToken::new();
     let _end = stop.clone().drop_guard();
     let worker = Worker::new(record.clone(), helve.executor().clone(), helve.catalogue().clone(), 1);
-    let mut work = std::pin::pin!(worker.run(stop));
+    let mut work = std::pin::pin!(worker.run(stop.clone()));
     let mut changes = record.store().changes();
     loop {
         if let Some(task) = record.store().task(outcome.call_id).await?
@@ -122,6 +123,16 @@ async fn wait(outcome: &Outcome, record: &Record, helve: &Helve) -> Result<Outco
             () = &mut work => {}
             _ = changes.changed() => {}
             () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            _ = tokio::signal::ctrl_c() => {
+                // What runs here goes back to the queue where it may run twice, as when a worker ends.
+                stop.cancel();
+                work.await;
+                let next = match outcome.status {
+                    Status::Waiting(id) => format!("helve approvals approve|deny {id}"),
+                    _ => format!("helve tasks show|cancel {}", outcome.call_id),
+                };
+                return Err(Failure::interrupted("nobody waits for the call any more; it is kept").hint(next));
+            }
         }
     }
 }
