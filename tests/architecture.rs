@@ -26,7 +26,7 @@ enum Place {
 
 use Place::{Edge, Face, Inside, Shared, Tests};
 
-const PLACES: [(&str, Place); 20] = [
+const PLACES: [(&str, Place); 21] = [
     ("helve-agent", Inside),
     ("helve-core", Inside),
     ("helve-dialect", Inside),
@@ -35,6 +35,7 @@ const PLACES: [(&str, Place); 20] = [
     ("helve-builtins", Edge),
     ("helve-command", Edge),
     ("helve-http", Edge),
+    ("helve-mcp", Edge),
     ("helve-models", Edge),
     ("helve-project", Edge),
     ("helve-store", Edge),
