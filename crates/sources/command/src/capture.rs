@@ -1,11 +1,6 @@
 //! Keeps what a program writes, as much as is wanted and no more.
 
-use helve_core::Redactor;
 use tokio::io::{AsyncRead, AsyncReadExt};
-
-/// How much of the end of stderr is kept.
-const KEPT: usize = 8 << 10;
-const CHUNK: usize = 4 << 10;
 
 /// The program wrote more than it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,106 +12,9 @@ pub(crate) async fn read_all(pipe: impl AsyncRead + Unpin, into: &mut Vec<u8>, l
     if into.len() as u64 > limit { Err(TooMuch) } else { Ok(()) }
 }
 
-/// Reads everything and keeps the end.
-pub(crate) async fn read_tail(mut pipe: impl AsyncRead + Unpin, tail: &mut Tail<'_>) {
-    let mut chunk = vec![0; CHUNK];
-    while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
-        tail.push(&chunk[..count]);
-    }
-}
-
-/// The end of a text that arrives in pieces, without secrets.
-///
-/// Half a secret cannot be found any more, so secrets are cut out each time before the beginning is dropped.
-pub(crate) struct Tail<'a> {
-    redactor: &'a Redactor,
-    text: String,
-    /// The bytes of a character whose rest has not come yet.
-    begun: Vec<u8>,
-}
-
-impl<'a> Tail<'a> {
-    pub(crate) fn new(redactor: &'a Redactor) -> Self {
-        Self { redactor, text: String::new(), begun: Vec::new() }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.begun.extend_from_slice(bytes);
-        let arrived = std::mem::take(&mut self.begun);
-        let mut rest = arrived.as_slice();
-        loop {
-            match std::str::from_utf8(rest) {
-                Ok(text) => {
-                    self.text.push_str(text);
-                    break;
-                }
-                Err(error) => {
-                    let (good, bad) = rest.split_at(error.valid_up_to());
-                    self.text.push_str(std::str::from_utf8(good).unwrap_or_default());
-                    let Some(length) = error.error_len() else {
-                        self.begun = bad.to_vec();
-                        break;
-                    };
-                    self.text.push(char::REPLACEMENT_CHARACTER);
-                    rest = &bad[length..];
-                }
-            }
-        }
-        if self.text.len() > 2 * KEPT {
-            self.clean();
-            keep_end(&mut self.text, KEPT);
-        }
-    }
-
-    /// The end of what came.
-    pub(crate) fn finish(mut self) -> String {
-        if !self.begun.is_empty() {
-            self.text.push(char::REPLACEMENT_CHARACTER);
-        }
-        self.clean();
-        keep_end(&mut self.text, KEPT);
-        self.text
-    }
-
-    fn clean(&mut self) {
-        if let Some(clean) = self.redactor.clean(&self.text) {
-            self.text = clean;
-        }
-    }
-}
-
-/// Drops the beginning of a text, so that about `length` bytes are left.
-pub(crate) fn keep_end(text: &mut String, length: usize) {
-    let cut = text.ceil_char_boundary(text.len().saturating_sub(length));
-    text.drain(..cut);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const CANARY: &str = "canary-ü-0123456789-0123456789";
-
-    fn tail(text: &[u8], step: usize) -> String {
-        let redactor = Redactor::default();
-        redactor.add([CANARY.to_owned().into()]);
-        let mut tail = Tail::new(&redactor);
-        for piece in text.chunks(step) {
-            tail.push(piece);
-            assert!(tail.text.len() <= 2 * KEPT, "bounded");
-        }
-        tail.finish()
-    }
-
-    #[test]
-    fn the_end_is_kept_whatever_the_pieces() {
-        let text = "zwölf €uro 🙂 ".repeat(3000) + "the end";
-        for step in [1, 2, 3, 7, 4096] {
-            let kept = tail(text.as_bytes(), step);
-            assert!(text.ends_with(&kept) && kept.len() > KEPT - 4 && kept.len() <= KEPT, "{step}");
-        }
-        assert_eq!(tail(b"a\xffb\xe2\x82", 1), "a\u{fffd}b\u{fffd}");
-    }
 
     #[tokio::test]
     async fn more_than_the_limit_is_neither_read_nor_kept() {
@@ -126,20 +24,6 @@ mod tests {
         for (limit, result) in [(2, Err(TooMuch)), (3, Ok(())), (u64::MAX, Ok(()))] {
             let mut kept = Vec::new();
             assert_eq!(read_all(&b"abc"[..], &mut kept, limit).await, result, "{limit}");
-        }
-    }
-
-    /// Wherever the cut falls, no part of a secret is left: neither its end at the beginning, nor anything between.
-    #[test]
-    fn no_half_secret_is_kept() {
-        for padding in 0..2 * CANARY.len() {
-            let text = "x".repeat(padding) + &CANARY.repeat(2 * KEPT / CANARY.len() * 2);
-            for step in [1000, 4096] {
-                let kept = tail(text.as_bytes(), step);
-                let rest = kept.replace("[REDACTED]", "");
-                assert!("x[REDACTED]".contains(rest.trim_start_matches('x')), "{padding} {step}: {rest}");
-                assert!(!kept.contains("0123"), "{padding} {step}");
-            }
         }
     }
 }

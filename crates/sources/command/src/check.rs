@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use helve_core::authored::{FieldError, read_parameters};
 use helve_core::{Digest, DynTool, Permission, Redactor, Schema, ToolKind, ToolSpec, printable, secret};
+use helve_process::Environment;
 use serde_json::json;
 
 use crate::argv::Argv;
+use crate::attempt;
 use crate::definition::{CommandDefinition, Stdin};
-use crate::environment::Environment;
 use crate::tool::CommandTool;
 
 /// How much a program may write where its file does not say.
@@ -48,7 +49,7 @@ impl CommandDefinition {
         Ok(Arc::new(CommandTool {
             spec: spec.with_implementation(Digest::of([behind.as_bytes()])).share(),
             argv,
-            environment: Environment::read(&self.env, redactor)?,
+            environment: Environment::read(&self.env, &attempt::OWN, redactor)?,
             project,
             folder,
             reads_json,

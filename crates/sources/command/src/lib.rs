@@ -4,12 +4,11 @@
 //! with everything dead that it started: the process group, and on Linux also what left the group.
 
 mod argv;
+mod attempt;
 mod capture;
 mod check;
 mod definition;
-mod environment;
 mod process;
-mod program;
 mod result;
 mod template;
 mod tool;

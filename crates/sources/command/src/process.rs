@@ -11,14 +11,14 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{Fuse, FusedFuture};
 use helve_core::Redactor;
-use helve_process::Group;
+use helve_process::{Group, Tail, read_tail};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::capture::{self, Tail, TooMuch};
-use crate::environment::Attempt;
+use crate::attempt::Attempt;
+use crate::capture::{self, TooMuch};
 
 /// How long a program may tidy up after it was asked to end; half of the second that a cancelled call has.
 const GRACE: Duration = Duration::from_millis(500);
@@ -86,7 +86,7 @@ pub(crate) async fn run(launch: Launch, cancel: &CancellationToken, redactor: &R
         };
         let listen = async {
             let Some(pipe) = stderr else { return Ok(()) };
-            capture::read_tail(pipe, &mut tail).await;
+            read_tail(pipe, &mut tail).await;
             Ok(())
         };
         let pipes = pin!(async { tokio::try_join!(feed, read, listen).map(drop) }.fuse());

@@ -8,9 +8,9 @@ use helve_core::{ErrorKind, Output, Redactor, ToolError};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::capture::keep_end;
 use crate::definition::OutputFormat;
 use crate::process::Finished;
+use helve_process::keep_end;
 
 /// How much of what a failed program said the model reads, in bytes.
 const SAID: usize = 2000;

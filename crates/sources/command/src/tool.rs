@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use helve_core::{CallContext, DynTool, Output, Redactor, ToolCall, ToolError, ToolSpec};
+use helve_process::{Environment, program};
 
 use crate::argv::Argv;
+use crate::attempt::Attempt;
 use crate::definition::OutputFormat;
-use crate::environment::{Attempt, Environment};
 use crate::process::{self, Finished, Launch, Stopped};
-use crate::{program, result};
+use crate::result;
 
 /// Reading an output of this size takes so long that other calls would notice.
 const LARGE: usize = 256 << 10;
@@ -69,7 +70,7 @@ impl CommandTool {
         Ok(Launch {
             arguments: self.argv.fill(&call.arguments)?,
             program: program::find(self.argv.program(), &self.project)?,
-            environment: self.environment.of_attempt(attempt),
+            environment: attempt.variables(&self.environment),
             folder: self.folder.clone(),
             input: self.reads_json.then(|| format!("{}\n", call.arguments).into_bytes()),
             max_bytes: self.max_bytes,

@@ -1,4 +1,4 @@
-//! Finds the program of a command when it is called, and says why one cannot be started.
+//! Finds a program when it is to be started, and says why one cannot be.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,24 +14,27 @@ use crate::environment;
 const NOT_A_PROGRAM: i32 = 8;
 
 /// Finds a program: with a `/` in its name from the project's folder, otherwise on the `PATH`.
-pub(crate) fn find(program: &str, folder: &Path) -> Result<PathBuf, ToolError> {
+///
+/// # Errors
+/// `failed` where there is none that can be run.
+pub fn find(program: &str, folder: &Path) -> Result<PathBuf, ToolError> {
     if program.contains('/') {
         let path = folder.join(program);
         return match fs::metadata(&path) {
-            Ok(facts) if facts.is_dir() => Err(ToolError::failed(format!("the program `{program}` of this tool is a folder"))),
+            Ok(facts) if facts.is_dir() => Err(ToolError::failed(format!("the program `{program}` is a folder"))),
             Ok(facts) if facts.permissions().mode() & 0o111 == 0 => Err(ToolError::failed(format!(
-                "the program `{program}` of this tool may not be executed; its author must run `chmod +x` on it, or name an interpreter before it"
+                "the program `{program}` may not be executed; its author must run `chmod +x` on it, or name an interpreter before it"
             ))),
             Ok(_) => Ok(path),
             Err(error) => {
-                let message = format!("the program `{program}` of this tool was not found; it is looked for from the project's folder");
+                let message = format!("the program `{program}` was not found; it is looked for from the project's folder");
                 Err(ToolError::failed(message).caused_by(error))
             }
         };
     }
     on_path(program, &environment::path()).ok_or_else(|| {
         ToolError::failed(format!(
-            "the program `{program}` of this tool is not installed: it was not found on the PATH. A program in the project's folder is \
+            "the program `{program}` is not installed: it was not found on the PATH. A program in the project's folder is \
              written with a `/`, such as `./{program}`"
         ))
     })
@@ -44,7 +47,8 @@ fn on_path(program: &str, path: &OsStr) -> Option<PathBuf> {
 }
 
 /// Says why a program that was found did not start.
-pub(crate) fn not_started(program: &str, error: io::Error) -> ToolError {
+#[must_use]
+pub fn not_started(program: &str, error: io::Error) -> ToolError {
     let (why, transient) = match error.kind() {
         ErrorKind::ArgumentListTooLong => {
             let message = "the arguments are too long for a command line; send less at once";
@@ -57,7 +61,7 @@ pub(crate) fn not_started(program: &str, error: io::Error) -> ToolError {
         _ if error.raw_os_error() == Some(NOT_A_PROGRAM) => ("it is no program; a script needs a first line such as `#!/bin/sh`", false),
         _ => ("the system refused", false),
     };
-    ToolError::failed(format!("the program `{program}` of this tool could not be started: {why}")).transient(transient).caused_by(error)
+    ToolError::failed(format!("the program `{program}` could not be started: {why}")).transient(transient).caused_by(error)
 }
 
 #[cfg(test)]

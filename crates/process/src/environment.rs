@@ -1,24 +1,19 @@
-//! What a program knows of its surroundings: `PATH`, the call it serves, and what its author allows. Nothing else.
+//! What a program knows of its surroundings: what its author allows, and nothing else.
 //!
-//! Helve's own environment holds keys of models and services. A program gets a variable only where the tool's file
-//! names it.
+//! Helve's own environment holds keys of models and services. A program gets a variable only where a file names it.
 
 use std::env;
 use std::ffi::OsString;
 
 use helve_core::authored::FieldError;
-use helve_core::{CallId, Redactor, secret};
+use helve_core::{Redactor, secret};
 
-/// Tells the program which call it serves.
-const CALL: &str = "HELVE_CALL_ID";
-/// Marks every process of one attempt. A retried call keeps its id, so that alone would not tell attempts apart.
-const ATTEMPT: &str = "HELVE_ATTEMPT_ID";
 /// Where programs are looked for if Helve itself was started without a `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The environment of a tool's processes.
-#[derive(Debug)]
-pub(crate) struct Environment(Vec<Variable>);
+/// Variables that a file names, to be passed through or set.
+#[derive(Debug, Default)]
+pub struct Environment(Vec<Variable>);
 
 #[derive(Debug)]
 struct Variable {
@@ -27,27 +22,12 @@ struct Variable {
     value: Option<String>,
 }
 
-/// One start of a program for a call.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Attempt {
-    pub(crate) call: CallId,
-    id: CallId,
-}
-
-impl Attempt {
-    pub(crate) fn of(call: CallId) -> Self {
-        Self { call, id: CallId::mint() }
-    }
-
-    /// The entry that every process of the attempt has in its environment, unless it takes care not to.
-    pub(crate) fn marker(self) -> String {
-        format!("{ATTEMPT}={}", self.id)
-    }
-}
-
 impl Environment {
-    /// Reads the field `env`.
-    pub(crate) fn read(entries: &[String], redactor: &Redactor) -> Result<Self, FieldError> {
+    /// Reads the field `env`. Some names are Helve's own.
+    ///
+    /// # Errors
+    /// Where an entry is no variable, or not a free one.
+    pub fn read(entries: &[String], own: &[&str], redactor: &Redactor) -> Result<Self, FieldError> {
         let mut variables: Vec<Variable> = Vec::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             let wrong = |message: String| FieldError::new(format!("/env/{index}"), message);
@@ -57,7 +37,7 @@ impl Environment {
                 let hint = "write `NAME` to pass a variable through, or `NAME=value` to set it; names have letters, digits and `_`";
                 return Err(wrong(format!("`{name}` is not the name of a variable")).hint(hint));
             }
-            if [CALL, ATTEMPT].contains(&name) {
+            if own.contains(&name) {
                 return Err(wrong(format!("`{name}` is set by Helve")).hint("remove it; every program is given it"));
             }
             if variables.iter().any(|variable| variable.name == name) {
@@ -74,20 +54,19 @@ impl Environment {
         Ok(Self(variables))
     }
 
-    /// Every variable of one attempt.
-    pub(crate) fn of_attempt(&self, attempt: Attempt) -> Vec<(OsString, OsString)> {
-        let mut all: Vec<(OsString, OsString)> =
-            vec![("PATH".into(), path()), (CALL.into(), attempt.call.to_string().into()), (ATTEMPT.into(), attempt.id.to_string().into())];
-        for variable in &self.0 {
-            if let Some(value) = variable.value.as_ref().map(OsString::from).or_else(|| env::var_os(&variable.name)) {
-                all.push((variable.name.as_str().into(), value));
-            }
-        }
-        all
+    /// Every variable that has a value, with `PATH` before them.
+    #[must_use]
+    pub fn variables(&self) -> Vec<(OsString, OsString)> {
+        let named = self.0.iter().filter_map(|variable| {
+            let value = variable.value.as_ref().map(OsString::from).or_else(|| env::var_os(&variable.name))?;
+            Some((variable.name.as_str().into(), value))
+        });
+        std::iter::once(("PATH".into(), path())).chain(named).collect()
     }
 }
 
 /// Where programs are looked for.
-pub(crate) fn path() -> OsString {
+#[must_use]
+pub fn path() -> OsString {
     env::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.into())
 }
