@@ -6,6 +6,7 @@
 mod address;
 mod client;
 mod error;
+mod events;
 mod fetch;
 mod line;
 mod lookup;
@@ -16,8 +17,9 @@ mod request;
 pub use address::{Reach, Refusal, read_url};
 pub use bytes::Bytes;
 pub use error::FetchError;
+pub use events::{EventError, EventSink, Events};
 pub use fetch::{Fetch, FetchOptions};
-pub use line::{Answer, Lines, Patience, Target};
+pub use line::{Answer, Exchange, Lines, Patience, Target};
 pub use lookup::{Lookup, SystemLookup};
 pub use networks::is_public;
 pub use request::{Limits, Request, Response};

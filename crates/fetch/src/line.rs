@@ -72,12 +72,33 @@ pub struct Target {
     reach: Reach,
 }
 
-impl Target {
-    fn request(&self, body: &Bytes) -> hyper::Request<Full<Bytes>> {
-        let mut request = hyper::Request::new(Full::new(body.clone()));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.path.clone();
-        *request.headers_mut() = self.headers.clone();
+/// One request to a target.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// What to do.
+    pub method: Method,
+    /// Headers of this request alone; they replace those of the target.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+    /// Whether the other side may get it twice: a connection that lay idle may break just when it is used again, and then nobody can
+    /// say whether the request arrived.
+    pub may_repeat: bool,
+}
+
+impl Exchange {
+    /// A body that is posted.
+    #[must_use]
+    pub fn post(body: Bytes) -> Self {
+        Self { method: Method::POST, headers: HeaderMap::new(), body, may_repeat: true }
+    }
+
+    fn request(&self, target: &Target) -> hyper::Request<Full<Bytes>> {
+        let mut request = hyper::Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = target.path.clone();
+        *request.headers_mut() = target.headers.clone();
+        request.headers_mut().extend(self.headers.clone());
         request
     }
 }
@@ -137,19 +158,32 @@ impl Lines {
     /// # Errors
     /// [`FetchError`] says by variant why there is no answer.
     pub async fn post(&self, target: &Target, body: Bytes, patience: Patience) -> Result<Answer, FetchError> {
+        self.send(target, &Exchange::post(body), patience).await
+    }
+
+    /// Sends a request and gives back the answer once its head is there. No redirect is followed.
+    ///
+    /// Dropping the future or the answer closes the connection.
+    ///
+    /// # Errors
+    /// [`FetchError`] says by variant why there is no answer.
+    pub async fn send(&self, target: &Target, exchange: &Exchange, patience: Patience) -> Result<Answer, FetchError> {
         let Target { origin, reach, .. } = target;
-        let exchange = async {
+        let of_hyper = |error: hyper::Error| FetchError::of_hyper(&error, origin.clone());
+        let sent = async {
             if let Some(mut line) = self.take(origin, *reach) {
-                // The other side may have hung up on an idle line at any moment; nothing is lost by dialling again.
-                if let Ok(answer) = line.exchange(target.request(&body)).await {
-                    return Ok::<_, FetchError>((line, answer));
+                // The other side may have hung up on an idle line at any moment.
+                match line.exchange(exchange.request(target)).await {
+                    Ok(answer) => return Ok::<_, FetchError>((line, answer)),
+                    Err(Broken { error, was_sent: true }) if !exchange.may_repeat => return Err(of_hyper(error)),
+                    Err(_) => {}
                 }
             }
             let mut line = self.dial(&target.url, origin.clone(), *reach).await?;
-            let answer = line.exchange(target.request(&body)).await.map_err(|error| FetchError::of_hyper(&error, origin.clone()))?;
+            let answer = line.exchange(exchange.request(target)).await.map_err(|broken| of_hyper(broken.error))?;
             Ok((line, answer))
         };
-        let (line, answer) = tokio::time::timeout(patience.first_byte, exchange)
+        let (line, answer) = tokio::time::timeout(patience.first_byte, sent)
             .await
             .map_err(|_| FetchError::Timeout { origin: origin.clone(), after: patience.first_byte })??;
         let (head, body) = answer.into_parts();
@@ -229,11 +263,27 @@ async fn dial_any(addresses: &[IpAddr], port: u16) -> std::io::Result<TcpStream>
     Err(last)
 }
 
+/// Why a line gave no answer.
+struct Broken {
+    error: hyper::Error,
+    /// Whether something of the request may have reached the other side.
+    was_sent: bool,
+}
+
 impl Line {
-    async fn exchange(&mut self, request: hyper::Request<Full<Bytes>>) -> hyper::Result<hyper::Response<Incoming>> {
+    async fn exchange(&mut self, request: hyper::Request<Full<Bytes>>) -> Result<hyper::Response<Incoming>, Broken> {
         let Self { send, driven, .. } = self;
-        drive(driven, send.ready()).await?;
-        drive(driven, send.send_request(request)).await
+        // A line that lay idle does not know yet that the other side has hung up.
+        poll_fn(|cx| {
+            driven.poll(cx);
+            Poll::Ready(())
+        })
+        .await;
+        drive(driven, send.ready()).await.map_err(|error| Broken { error, was_sent: false })?;
+        drive(driven, send.try_send_request(request)).await.map_err(|mut broken| {
+            let was_sent = broken.take_message().is_none();
+            Broken { error: broken.into_error(), was_sent }
+        })
     }
 }
 

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use helve_core::{Deltas, LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream, PollDeltas, Usage};
-use helve_fetch::{Answer, Bytes, HeaderMap, Lines, Patience, Reach, Target, Url, header};
+use helve_fetch::{Answer, Bytes, EventError, Events, HeaderMap, Lines, Patience, Reach, Target, Url, header};
 use secrecy::SecretString;
 use tokio::time::Sleep;
 
 use crate::failure;
-use crate::sse::Events;
 use crate::wire::{EventReader, Wire, read_event, read_whole};
 
 /// Of an answer that is no success, only this much is read.
@@ -285,7 +284,9 @@ impl Source {
                 Poll::Ready(Ok(Some(_))) if self.closing.is_some() => {}
                 Poll::Ready(Ok(Some(chunk))) => {
                     let reader = &mut self.reader;
-                    self.events.feed(&chunk, &mut |name: &str, data: &[u8]| read_event(&mut **reader, name, data, into))?;
+                    self.events
+                        .feed(&chunk, &mut |name: &str, data: &[u8]| read_event(&mut **reader, name, data, into))
+                        .map_err(of_events)?;
                     if self.reader.is_over() {
                         self.closing = Some(Box::pin(tokio::time::sleep(LAST_MOMENT)));
                     } else if into.len() >= GROUP {
@@ -309,9 +310,16 @@ impl Source {
     fn finish(&mut self, into: &mut Deltas) -> Result<bool, ModelError> {
         self.over = true;
         let reader = &mut self.reader;
-        self.events.finish(&mut |name: &str, data: &[u8]| read_event(&mut **reader, name, data, into))?;
+        self.events.finish(&mut |name: &str, data: &[u8]| read_event(&mut **reader, name, data, into)).map_err(of_events)?;
         self.reader.finish(into)?;
         Ok(!into.is_empty())
+    }
+}
+
+pub(crate) fn of_events(error: EventError<ModelError>) -> ModelError {
+    match error {
+        EventError::TooLarge => ModelError::Protocol(error.to_string()),
+        EventError::Sink(error) => error,
     }
 }
 

@@ -13,7 +13,6 @@ mod openai_responses;
 mod profile;
 mod provider;
 mod schema;
-mod sse;
 mod tape;
 #[cfg(test)]
 mod tests;

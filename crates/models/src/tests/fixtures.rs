@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 use super::{snapshot, wires};
 use crate::Wire;
-use crate::sse::Events;
 use crate::wire::{read_event, read_whole};
+use helve_fetch::Events;
 
 /// The answers of a wire: names and bytes, in order.
 fn fixtures(wire: &dyn Wire) -> Vec<(String, Vec<u8>)> {
@@ -34,7 +34,7 @@ pub(super) fn streamed(wire: &dyn Wire, bytes: &[u8], size: usize) -> (Deltas, R
     let mut sink = |name: &str, data: &[u8]| read_event(&mut *reader, name, data, &mut deltas);
     let mut read = bytes.chunks(size).try_for_each(|piece| events.feed(piece, &mut sink));
     read = read.and_then(|()| events.finish(&mut sink));
-    let read = read.and_then(|()| reader.finish(&mut deltas));
+    let read = read.map_err(crate::client::of_events).and_then(|()| reader.finish(&mut deltas));
     (deltas, read)
 }
 

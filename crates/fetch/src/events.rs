@@ -1,28 +1,47 @@
 //! Server-sent events, taken out of bytes that may be cut anywhere.
 
-use helve_core::ModelError;
+use std::time::Duration;
+
 use memchr::memchr;
 
 /// The longest event.
 const MAX_EVENT: usize = 16 << 20;
+/// The longest id; longer ones are not remembered.
+const MAX_ID: usize = 1 << 10;
 
 /// Takes events out of a stream of bytes.
-#[derive(Default)]
-pub(crate) struct Events {
+#[derive(Debug, Default)]
+pub struct Events {
     /// The line that is not over yet.
     line: Vec<u8>,
     name: String,
     data: Vec<u8>,
     has_data: bool,
     begun: bool,
+    last_id: String,
+    retry: Option<Duration>,
+}
+
+/// Why no more events are taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EventError<E> {
+    /// One event is larger than may be kept.
+    #[error("one event of the answer is larger than {MAX_EVENT} bytes")]
+    TooLarge,
+    /// Whoever is told of them wants no more.
+    #[error("{0}")]
+    Sink(E),
 }
 
 /// Told of each event: its name, which may be empty, and its data.
-pub(crate) type Sink<'a> = dyn FnMut(&str, &[u8]) -> Result<(), ModelError> + 'a;
+pub type EventSink<'a, E> = dyn FnMut(&str, &[u8]) -> Result<(), E> + 'a;
 
 impl Events {
     /// Takes more bytes, and tells of the events that are complete.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), ModelError> {
+    ///
+    /// # Errors
+    /// What the sink says, and where an event is too large.
+    pub fn feed<E>(&mut self, mut bytes: &[u8], sink: &mut EventSink<'_, E>) -> Result<(), EventError<E>> {
         while let Some(end) = memchr(b'\n', bytes) {
             let line = &bytes[..end];
             bytes = &bytes[end + 1..];
@@ -31,7 +50,7 @@ impl Events {
                 if let (Some(data), Some(rest)) = (data_of(line), bytes.strip_prefix(b"\n"))
                     && !self.has_data
                 {
-                    sink(&self.name, data)?;
+                    sink(&self.name, data).map_err(EventError::Sink)?;
                     self.name.clear();
                     bytes = rest;
                     continue;
@@ -49,19 +68,34 @@ impl Events {
         self.bounded()
     }
 
+    /// The id that came last; empty where none did.
+    #[must_use]
+    pub fn last_id(&self) -> &str {
+        &self.last_id
+    }
+
+    /// How long the other side wants to be left alone before it is asked for more, if it said so.
+    #[must_use]
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
     /// Nothing more comes. An event that lacks its empty line counts.
-    pub(crate) fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), ModelError> {
+    ///
+    /// # Errors
+    /// What the sink says.
+    pub fn finish<E>(&mut self, sink: &mut EventSink<'_, E>) -> Result<(), EventError<E>> {
         let line = std::mem::take(&mut self.line);
         self.take(&line, sink)?;
         self.take(b"", sink)
     }
 
-    fn take(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), ModelError> {
+    fn take<E>(&mut self, line: &[u8], sink: &mut EventSink<'_, E>) -> Result<(), EventError<E>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let line = if std::mem::replace(&mut self.begun, true) { line } else { line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line) };
         if line.is_empty() {
             if std::mem::take(&mut self.has_data) {
-                sink(&self.name, &self.data)?;
+                sink(&self.name, &self.data).map_err(EventError::Sink)?;
             }
             self.data.clear();
             self.name.clear();
@@ -72,13 +106,18 @@ impl Events {
             self.data.extend_from_slice(data);
         } else if let Some(name) = line.strip_prefix(b"event:") {
             self.name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
+        } else if let Some(id) = line.strip_prefix(b"id:").filter(|id| id.len() <= MAX_ID && !id.contains(&0)) {
+            self.last_id = String::from_utf8_lossy(id.trim_ascii()).into_owned();
+        } else if let Some(time) = line.strip_prefix(b"retry:") {
+            let millis = std::str::from_utf8(time.trim_ascii()).ok().and_then(|time| time.parse().ok());
+            self.retry = millis.map(Duration::from_millis).or(self.retry);
         }
         self.bounded()
     }
 
-    fn bounded(&self) -> Result<(), ModelError> {
+    fn bounded<E>(&self) -> Result<(), EventError<E>> {
         if self.line.len() + self.data.len() > MAX_EVENT {
-            return Err(ModelError::Protocol(format!("one event of the answer is larger than {MAX_EVENT} bytes")));
+            return Err(EventError::TooLarge);
         }
         Ok(())
     }
@@ -99,7 +138,7 @@ mod tests {
         let (mut events, mut told) = (Events::default(), Vec::new());
         let mut sink = |name: &str, data: &[u8]| {
             told.push((name.to_owned(), String::from_utf8_lossy(data).into_owned()));
-            Ok(())
+            Ok::<_, ()>(())
         };
         for piece in text.as_bytes().chunks(chunk) {
             events.feed(piece, &mut sink).expect("events");
@@ -119,10 +158,19 @@ mod tests {
     }
 
     #[test]
+    fn ids_and_delays_are_remembered() {
+        let mut events = Events::default();
+        for piece in ["id: a1\nretry: 500\ndata:\n\n", "id: a2\ndata: x\n\nretry: soon\n"] {
+            events.feed(piece.as_bytes(), &mut |_, _| Ok::<_, ()>(())).expect("events");
+        }
+        assert_eq!((events.last_id(), events.retry()), ("a2", Some(Duration::from_millis(500))));
+    }
+
+    #[test]
     fn an_endless_line_is_refused() {
         let mut events = Events::default();
         let piece = vec![b'x'; 1 << 20];
-        let ended = (0..20).map(|_| events.feed(&piece, &mut |_, _| Ok(()))).find_map(Result::err);
-        assert!(matches!(ended, Some(ModelError::Protocol(_))));
+        let ended = (0..20).map(|_| events.feed(&piece, &mut |_, _| Ok::<_, ()>(()))).find_map(Result::err);
+        assert!(ended.is_some());
     }
 }
