@@ -4,9 +4,11 @@
 
 mod parameters;
 mod rules_fields;
+mod secret;
 
 pub use self::parameters::{Parameter, parameters_schema, read_parameters};
 pub use self::rules_fields::{CacheField, HumanDuration, RulesFields};
+pub use self::secret::Secret;
 
 /// A mistake in a file, by the field it is in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

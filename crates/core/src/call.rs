@@ -1,5 +1,6 @@
 //! One request to a tool, and what surrounds it: who calls, how to stop it, where progress goes.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,7 @@ pub struct CallContext {
     call: Option<CallId>,
     redactor: Redactor,
     cancel: CancellationToken,
+    brought: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl CallContext {
@@ -90,6 +92,19 @@ impl CallContext {
     pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
+    }
+
+    /// The same context, with something that the caller brings along for tools that know what it is.
+    #[must_use]
+    pub fn with_brought(mut self, brought: Arc<dyn Any + Send + Sync>) -> Self {
+        self.brought = Some(brought);
+        self
+    }
+
+    /// What the caller brought along, if it is of this type.
+    #[must_use]
+    pub fn brought<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.brought.as_ref()?.downcast_ref()
     }
 
     /// The same context for one call, whose progress is told without secrets.

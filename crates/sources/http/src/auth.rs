@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use helve_core::authored::FieldError;
+use helve_core::authored::{FieldError, Secret};
 use helve_core::{Redactor, ToolError};
 use helve_fetch::{Fetch, HeaderName, HeaderValue, Request, Response, header};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use crate::definition::{Auth, Secret};
+use crate::definition::Auth;
 use crate::failure;
 use crate::form;
 use crate::oauth::Tokens;
@@ -21,8 +21,8 @@ impl Auth {
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretString> {
         match self {
-            Self::ApiKey { value, .. } => value.spellings(),
-            Self::Bearer { token } => token.spellings(),
+            Self::ApiKey { value, .. } => spellings(value),
+            Self::Bearer { token } => spellings(token),
             Self::Basic { username, password } => with_basic(password, username, password.expose()),
             Self::ClientCredentials { client_id, client_secret, .. } => {
                 with_basic(client_secret, &form::encoded(client_id), &form::encoded(client_secret.expose()))
@@ -43,15 +43,13 @@ impl Auth {
     }
 }
 
-impl Secret {
-    /// The secret as it is, and as it stands in a form. The redactor knows the other spellings by itself.
-    pub(crate) fn spellings(&self) -> Vec<SecretString> {
-        vec![self.secret().clone(), form::encoded(self.expose()).into()]
-    }
+/// A secret as it is, and as it stands in a form. The redactor knows the other spellings by itself.
+pub(crate) fn spellings(secret: &Secret) -> Vec<SecretString> {
+    vec![secret.secret().clone(), form::encoded(secret.expose()).into()]
 }
 
 fn with_basic(secret: &Secret, user: &str, password: &str) -> Vec<SecretString> {
-    secret.spellings().into_iter().chain([SecretString::from(basic(user, password))]).collect()
+    spellings(secret).into_iter().chain([SecretString::from(basic(user, password))]).collect()
 }
 
 /// User and password as one word.

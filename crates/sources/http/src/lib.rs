@@ -14,6 +14,6 @@ mod shape;
 mod template;
 mod tool;
 
-pub use definition::{Auth, BodyFormat, HttpDefinition, Method, OpenApiDefinition, RemoteDefinition, Secret};
+pub use definition::{Auth, BodyFormat, HttpDefinition, Method, OpenApiDefinition, RemoteDefinition};
 pub use openapi::{Imported, Note, Skipped, import};
 pub use remote::RemoteSource;

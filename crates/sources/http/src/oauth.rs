@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use helve_core::authored::FieldError;
+use helve_core::authored::{FieldError, Secret};
 use helve_core::json::{self, Limits as JsonLimits};
 use helve_core::{Redactor, ToolError};
 use helve_fetch::{Fetch, HeaderValue, Limits, Method, Reach, Request, Url, header};
@@ -13,7 +13,6 @@ use tokio::sync::Semaphore;
 
 use crate::address::read_base;
 use crate::auth::basic;
-use crate::definition::Secret;
 use crate::failure;
 use crate::form;
 

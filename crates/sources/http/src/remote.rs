@@ -23,7 +23,7 @@ impl RemoteDefinition {
     /// Everything in it that must never be shown.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretString> {
-        self.mcp_api_key.iter().flat_map(crate::Secret::spellings).collect()
+        self.mcp_api_key.iter().flat_map(crate::auth::spellings).collect()
     }
 
     /// What the names of its tools begin with.

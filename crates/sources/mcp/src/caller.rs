@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use helve_mcp_wire::{Era, RpcError};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The way back to whoever made a request, while it is open.
 pub trait BackChannel: Send + Sync {
@@ -40,4 +40,13 @@ impl fmt::Debug for Downstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Downstream").field("era", &self.era).field("session", &self.session).finish_non_exhaustive()
     }
+}
+
+/// What a call that came over MCP brings along, for tools of MCP servers behind Helve.
+#[derive(Debug, Clone)]
+pub struct Passage {
+    /// Who called.
+    pub from: Downstream,
+    /// What the request said besides the tool and its arguments: answers to an earlier question, and `_meta`.
+    pub extra: Map<String, Value>,
 }

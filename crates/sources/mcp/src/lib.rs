@@ -1,7 +1,23 @@
 //! The Model Context Protocol: servers whose tools Helve uses, and Helve's tools as a server. Both eras of it, in both directions.
 
 mod caller;
+mod client;
+pub mod content;
+mod definition;
+mod inspect;
+mod limits;
 pub mod oauth;
+mod offer;
+mod pin;
 pub mod serve;
+mod source;
+mod tool;
+mod upstream;
 
-pub use caller::{BackChannel, Downstream};
+pub use caller::{BackChannel, Downstream, Passage};
+pub use client::Trouble;
+pub use definition::{McpDefinition, OAuthFields, ToolFields};
+pub use inspect::{Flag, inspect};
+pub use offer::Offer;
+pub use pin::{PinStore, Pinned, Pins};
+pub use source::{McpOptions, McpSource, ServerReport};

@@ -1,0 +1,38 @@
+//! A text in a file that is never printed.
+
+use schemars::JsonSchema;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+/// A text that is never printed.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    /// The text, for the wire only.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+
+    /// The secret, to be kept out of sight.
+    #[must_use]
+    pub fn secret(&self) -> &SecretString {
+        &self.0
+    }
+}
+
+impl JsonSchema for Secret {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "description": "Better from the environment than in the file: ${NAME}."})
+    }
+}

@@ -1,0 +1,377 @@
+//! A server over HTTP: each message is posted, and answered with one message or with a stream of them.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use helve_fetch::{
+    Answer, Bytes, EventError, Events, Exchange, FetchError, HeaderMap, HeaderName, HeaderValue, Lines, Method, Patience, Reach, Target,
+    Url, header,
+};
+use helve_mcp_wire::{Era, HEADERS, Message, encode_header, name_of};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::peer::{Outbox, Peer, Waiting};
+use super::trouble::Trouble;
+use crate::limits::{GREETING, MAX_MESSAGE};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+/// Of an answer that is an error, only this much is read.
+const MAX_ERROR: u64 = 64 << 10;
+/// How long a stream may be silent that is only there in case something happens.
+const QUIET: Duration = Duration::from_hours(24);
+/// How often a stream that broke off is taken up again without anything having come.
+const MAX_RESUMES: u32 = 5;
+/// How long is waited before that, where the server does not say.
+const RESUME: Duration = Duration::from_secs(1);
+const LONGEST_RESUME: Duration = Duration::from_mins(1);
+/// How many answers and notifications wait to be posted.
+const OUTBOX: usize = 64;
+
+/// Where a server is, and what goes with each request.
+pub(crate) struct Site {
+    target: Target,
+    lines: Lines,
+}
+
+impl Site {
+    /// A server at an address, with headers of one's own.
+    pub(crate) fn new(url: &Url, headers: &HeaderMap, reach: Reach, lines: &Lines) -> Result<Self, FetchError> {
+        let mut headers = headers.clone();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        Ok(Self { target: lines.target(url, &headers, reach)?, lines: lines.clone() })
+    }
+}
+
+/// One connection to it: a session in the older era, nothing but an address in the newer one.
+pub(crate) struct Endpoint {
+    site: Arc<Site>,
+    peer: Arc<Peer>,
+    spoken: RwLock<Spoken>,
+    outbox: Arc<Posts>,
+    stop: CancellationToken,
+}
+
+#[derive(Clone)]
+struct Spoken {
+    era: Era,
+    version: Option<HeaderValue>,
+    session: Option<HeaderValue>,
+}
+
+struct Posts(mpsc::Sender<Message>);
+
+impl Outbox for Posts {
+    fn put(&self, message: Message) {
+        if self.0.try_send(message).is_err() {
+            tracing::debug!("a server is too slow to take what it is told; it was dropped");
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        let spoken = self.spoken();
+        if let (Some(_), Ok(runtime)) = (&spoken.session, tokio::runtime::Handle::try_current()) {
+            // The server can forget the session now; whether it does is its own affair.
+            let (site, headers) = (self.site.clone(), spoken.headers());
+            runtime.spawn(async move {
+                let exchange = Exchange { method: Method::DELETE, headers, body: Bytes::new(), may_repeat: true };
+                let _ = site.lines.send(&site.target, &exchange, patience(Some(Duration::from_secs(5)))).await;
+            });
+        }
+    }
+}
+
+impl Spoken {
+    fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(version) = &self.version {
+            headers.insert(VERSION, version.clone());
+        }
+        if let Some(session) = &self.session {
+            headers.insert(SESSION, session.clone());
+        }
+        headers
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn new(site: Arc<Site>, peer: &Arc<Peer>) -> Arc<Self> {
+        let (sender, mut messages) = mpsc::channel(OUTBOX);
+        let spoken = RwLock::new(Spoken { era: Era::Modern, version: None, session: None });
+        let stop = CancellationToken::new();
+        let endpoint = Arc::new(Self { site, peer: peer.clone(), spoken, outbox: Arc::new(Posts(sender)), stop: stop.clone() });
+        let weak = Arc::downgrade(&endpoint);
+        tokio::spawn(async move {
+            loop {
+                let message = tokio::select! {
+                    message = messages.recv() => message,
+                    () = stop.cancelled() => return,
+                };
+                let (Some(message), Some(endpoint)) = (message, weak.upgrade()) else { return };
+                if let Err(trouble) = endpoint.send(&message).await {
+                    tracing::debug!(%trouble, "a server did not take what it was told");
+                }
+            }
+        });
+        endpoint
+    }
+
+    /// What is said about the version in each request; nothing before a greeting of the older era is over.
+    pub(crate) fn set_version(&self, era: Era, version: &str) {
+        let mut spoken = self.spoken.write().unwrap_or_else(PoisonError::into_inner);
+        spoken.era = era;
+        spoken.version = if version.is_empty() { None } else { HeaderValue::from_str(version).ok() };
+    }
+
+    fn spoken(&self) -> Spoken {
+        self.spoken.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where answers and notifications are put.
+    pub(crate) fn outbox(&self) -> Arc<dyn Outbox> {
+        self.outbox.clone()
+    }
+
+    /// Posts something that has no answer.
+    pub(crate) async fn send(&self, message: &Message) -> Result<(), Trouble> {
+        let answer = self.post(message, &[], Some(GREETING)).await?;
+        if answer.status.is_success() { Ok(()) } else { Err(self.refusal(answer).await) }
+    }
+
+    /// Posts a request and reads what comes until it is answered.
+    pub(crate) async fn request(
+        &self,
+        request: &Message,
+        waiting: &mut Waiting<'_>,
+        headers: &[(String, String)],
+        time: Option<Duration>,
+    ) -> Result<Value, Trouble> {
+        let answer = self.post(request, headers, time).await?;
+        if !answer.status.is_success() {
+            return Err(self.refusal(answer).await);
+        }
+        self.remember_session(&answer);
+        if is_stream(&answer) {
+            return self.follow(answer, waiting).await;
+        }
+        let body = read_all(answer, MAX_MESSAGE as u64).await?;
+        for message in read_messages(&body)? {
+            self.peer.deliver(message, Some(waiting.id), &self.outbox());
+        }
+        waiting.poll_answer().unwrap_or_else(|| Err(Trouble::Protocol("the answer to a request is none".to_owned())))
+    }
+
+    async fn post(&self, message: &Message, extra: &[(String, String)], time: Option<Duration>) -> Result<Answer, Trouble> {
+        let spoken = self.spoken();
+        let mut headers = spoken.headers();
+        if spoken.era == Era::Modern {
+            for (name, value) in standard_headers(message).into_iter().chain(extra.iter().cloned()) {
+                if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                    headers.insert(name, value);
+                }
+            }
+        }
+        // Only what the server has not seen may be sent again: a call could do its work twice.
+        let exchange = Exchange { method: Method::POST, headers, body: Bytes::from(message.write()), may_repeat: false };
+        Ok(self.site.lines.send(&self.site.target, &exchange, patience(time)).await?)
+    }
+
+    fn remember_session(&self, answer: &Answer) {
+        let Some(session) = answer.headers.get(SESSION) else { return };
+        let mut spoken = self.spoken.write().unwrap_or_else(PoisonError::into_inner);
+        if spoken.era == Era::Legacy && spoken.session.is_none() {
+            spoken.session = Some(session.clone());
+        }
+    }
+
+    /// What an answer that is no success says.
+    async fn refusal(&self, answer: Answer) -> Trouble {
+        let status = answer.status.as_u16();
+        let body = read_all(answer, MAX_ERROR).await.unwrap_or_default();
+        if status == 404 && self.spoken().session.is_some() {
+            return Trouble::Forgotten;
+        }
+        match Message::read(&body) {
+            Ok(Message::Answer { result: Err(error), .. }) => Trouble::Refused(error),
+            _ => Trouble::status(status, &body),
+        }
+    }
+
+    /// Reads a stream until the request is answered. In the older era one that breaks off can be taken up again.
+    async fn follow(&self, answer: Answer, waiting: &mut Waiting<'_>) -> Result<Value, Trouble> {
+        let mut stream = Stream::default();
+        let mut answer = Some(answer);
+        let mut resumes = 0;
+        loop {
+            if let Some(answer) = answer.take() {
+                let came = stream.read(answer, &self.peer, Some(&mut *waiting), &self.outbox()).await;
+                if let Some(result) = waiting.poll_answer() {
+                    return result;
+                }
+                if came.as_ref().is_ok_and(|count| *count > 0) {
+                    resumes = 0;
+                }
+                let trouble = came.err();
+                if stream.events.last_id().is_empty() || self.spoken().era == Era::Modern {
+                    return Err(trouble.unwrap_or_else(|| Trouble::Gone("the stream ended before the answer".to_owned())));
+                }
+            }
+            resumes += 1;
+            if resumes > MAX_RESUMES {
+                return Err(Trouble::Gone("the stream broke off again and again before the answer".to_owned()));
+            }
+            tokio::time::sleep(stream.events.retry().unwrap_or(RESUME).min(LONGEST_RESUME)).await;
+            answer = match self.stream(stream.events.last_id()).await {
+                Ok(answer) if answer.status.is_success() && is_stream(&answer) => Some(answer),
+                Ok(answer) if answer.status.is_client_error() => return Err(self.refusal(answer).await),
+                Ok(_) | Err(_) => None,
+            };
+        }
+    }
+
+    /// Asks for what the server says by itself, or for the rest of a stream.
+    async fn stream(&self, last_id: &str) -> Result<Answer, Trouble> {
+        let mut headers = self.spoken().headers();
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        if let (false, Ok(id)) = (last_id.is_empty(), HeaderValue::from_str(last_id)) {
+            headers.insert(LAST_EVENT, id);
+        }
+        let exchange = Exchange { method: Method::GET, headers, body: Bytes::new(), may_repeat: true };
+        let patience = Patience { first_byte: GREETING, idle: QUIET, total: QUIET, bytes: u64::MAX };
+        Ok(self.site.lines.send(&self.site.target, &exchange, patience).await?)
+    }
+
+    /// Listens to what a server of the older era says by itself, for as long as the connection stands.
+    pub(crate) fn listen(self: &Arc<Self>) {
+        let (weak, stop) = (Arc::downgrade(self), self.stop.clone());
+        tokio::spawn(async move {
+            let mut stream = Stream::default();
+            let mut delay = RESUME;
+            loop {
+                let Some(endpoint) = weak.upgrade() else { return };
+                let (peer, outbox) = (endpoint.peer.clone(), endpoint.outbox());
+                let answer = tokio::select! {
+                    answer = endpoint.stream(stream.events.last_id()) => answer,
+                    () = stop.cancelled() => return,
+                };
+                match answer {
+                    Ok(answer) if answer.status.is_success() && is_stream(&answer) => {
+                        drop(endpoint);
+                        let came = tokio::select! {
+                            came = stream.read(answer, &peer, None, &outbox) => came,
+                            () = stop.cancelled() => return,
+                        };
+                        if came.is_ok_and(|count| count > 0) {
+                            delay = RESUME;
+                        }
+                    }
+                    // Many servers have nothing to say by themselves.
+                    Ok(answer) if answer.status.as_u16() == 404 && endpoint.spoken().session.is_some() => {
+                        return peer.end(&Trouble::Forgotten);
+                    }
+                    Ok(answer) if answer.status.is_client_error() => return,
+                    Ok(_) | Err(_) => {}
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(stream.events.retry().unwrap_or(delay).min(LONGEST_RESUME)) => {}
+                    () = stop.cancelled() => return,
+                }
+                delay = (delay * 2).min(LONGEST_RESUME);
+            }
+        });
+    }
+}
+
+/// A stream of messages, which may come in several pieces.
+#[derive(Default)]
+struct Stream {
+    events: Events,
+}
+
+impl Stream {
+    /// Reads until the stream ends, or the request it belongs to is answered. Gives how many messages came.
+    async fn read(
+        &mut self,
+        mut answer: Answer,
+        peer: &Arc<Peer>,
+        mut waiting: Option<&mut Waiting<'_>>,
+        outbox: &Arc<dyn Outbox>,
+    ) -> Result<usize, Trouble> {
+        let via = waiting.as_ref().map(|waiting| waiting.id);
+        let mut count = 0;
+        let mut sink = |_: &str, data: &[u8]| {
+            // Servers send events without data to give the stream an id.
+            if !data.trim_ascii().is_empty() {
+                for message in read_messages(data)? {
+                    count += 1;
+                    peer.deliver(message, via, outbox);
+                }
+            }
+            Ok(())
+        };
+        while let Some(chunk) = answer.chunk().await? {
+            self.events.feed(&chunk, &mut sink).map_err(of_events)?;
+            if waiting.as_mut().is_some_and(|waiting| !waiting.is_open()) {
+                break;
+            }
+        }
+        Ok(count)
+    }
+}
+
+fn of_events(error: EventError<Trouble>) -> Trouble {
+    match error {
+        EventError::TooLarge => Trouble::TooLarge(MAX_MESSAGE),
+        EventError::Sink(trouble) => trouble,
+    }
+}
+
+/// One message, or several as servers of one older version may send them.
+fn read_messages(text: &[u8]) -> Result<Vec<Message>, Trouble> {
+    let wrong = |error: helve_mcp_wire::NotAMessage| Trouble::Protocol(error.to_string());
+    if text.trim_ascii_start().first() != Some(&b'[') {
+        return Ok(vec![Message::read(text).map_err(wrong)?]);
+    }
+    let several: Vec<&serde_json::value::RawValue> =
+        serde_json::from_slice(text).map_err(|error| Trouble::Protocol(format!("it is no JSON: {error}")))?;
+    several.iter().map(|one| Message::read(one.get().as_bytes()).map_err(wrong)).collect()
+}
+
+fn is_stream(answer: &Answer) -> bool {
+    answer.header("content-type").is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
+}
+
+async fn read_all(mut answer: Answer, limit: u64) -> Result<Vec<u8>, Trouble> {
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await? {
+        body.extend_from_slice(&chunk);
+        if body.len() as u64 > limit {
+            return Err(Trouble::TooLarge(usize::try_from(limit).unwrap_or(usize::MAX)));
+        }
+    }
+    Ok(body)
+}
+
+/// Whoever asks says how long they wait; without that, a day is for ever.
+fn patience(time: Option<Duration>) -> Patience {
+    let time = time.unwrap_or(QUIET);
+    // A stream may carry progress of any length before its answer; each message is bounded.
+    Patience { first_byte: time, idle: time, total: time, bytes: u64::MAX }
+}
+
+/// What the headers of the newer era repeat of a message.
+fn standard_headers(message: &Message) -> Vec<(String, String)> {
+    let (method, params) = match message {
+        Message::Request { method, params, .. } | Message::Notification { method, params } => (method, params.as_ref()),
+        Message::Answer { .. } => return Vec::new(),
+    };
+    let name = name_of(method, params).map(|name| (HEADERS.name.to_owned(), encode_header(name).into_owned()));
+    [Some((HEADERS.method.to_owned(), method.clone())), name].into_iter().flatten().collect()
+}

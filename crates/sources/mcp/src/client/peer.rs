@@ -1,0 +1,229 @@
+//! The other side of a connection: which requests are open, and what becomes of what it says.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use helve_mcp_wire::{CODES, META, Message, RequestId, RpcError};
+use serde_json::{Value, json};
+use tokio::sync::{broadcast, oneshot, watch};
+
+use super::trouble::{Trouble, excerpt};
+use crate::caller::BackChannel;
+use crate::serve::Change;
+
+/// How many questions of a server are open at once; more are refused.
+const MAX_ASKS: usize = 16;
+/// How many changes wait for someone who looks after them.
+const CHANGES: usize = 64;
+
+/// Sends something to the other side without waiting for it.
+pub(crate) trait Outbox: Send + Sync + 'static {
+    /// Sends an answer or a notification.
+    fn put(&self, message: Message);
+}
+
+/// What is known of the other side while the connection stands.
+pub(crate) struct Peer {
+    next: AtomicI64,
+    open: Mutex<HashMap<i64, Open>>,
+    asks: AtomicUsize,
+    changes: broadcast::Sender<Change>,
+    ended: watch::Sender<Option<Trouble>>,
+}
+
+/// A request that has no answer yet.
+struct Open {
+    answer: oneshot::Sender<Result<Value, Trouble>>,
+    channel: Option<Arc<dyn BackChannel>>,
+}
+
+/// A request that is open as long as this lives.
+pub(crate) struct Waiting<'a> {
+    peer: &'a Peer,
+    pub(crate) id: i64,
+    answer: oneshot::Receiver<Result<Value, Trouble>>,
+}
+
+impl Waiting<'_> {
+    /// Waits for the answer.
+    pub(crate) async fn answer(&mut self) -> Result<Value, Trouble> {
+        match (&mut self.answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(self.peer.why_ended()),
+        }
+    }
+
+    /// The answer, if it is there.
+    pub(crate) fn poll_answer(&mut self) -> Option<Result<Value, Trouble>> {
+        self.answer.try_recv().ok()
+    }
+
+    /// Whether the other side is still expected to answer.
+    pub(crate) fn is_open(&self) -> bool {
+        self.peer.open().contains_key(&self.id)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.peer.open().remove(&self.id);
+    }
+}
+
+impl Peer {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            next: AtomicI64::new(1),
+            open: Mutex::default(),
+            asks: AtomicUsize::new(0),
+            changes: broadcast::Sender::new(CHANGES),
+            ended: watch::Sender::new(None),
+        })
+    }
+
+    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a request. What the other side wants to say or know meanwhile goes to the channel.
+    pub(crate) fn begin(&self, channel: Option<Arc<dyn BackChannel>>) -> Waiting<'_> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        self.open().insert(id, Open { answer: sender, channel });
+        Waiting { peer: self, id, answer }
+    }
+
+    /// The connection is over: whoever waits is told why.
+    pub(crate) fn end(&self, why: &Trouble) {
+        self.ended.send_if_modified(|ended| {
+            let first = ended.is_none();
+            if first {
+                *ended = Some(why.clone());
+            }
+            first
+        });
+        let open = std::mem::take(&mut *self.open());
+        for (_, open) in open {
+            let _ = open.answer.send(Err(why.clone()));
+        }
+    }
+
+    /// Why the connection is over, if it is.
+    pub(crate) fn ended(&self) -> Option<Trouble> {
+        self.ended.borrow().clone()
+    }
+
+    fn why_ended(&self) -> Trouble {
+        self.ended().unwrap_or_else(|| Trouble::Gone("the connection was closed".to_owned()))
+    }
+
+    /// Waits until the connection is over.
+    pub(crate) async fn wait_for_end(&self) -> Trouble {
+        let mut ended = self.ended.subscribe();
+        // The sender lives as long as this does.
+        let _ = ended.wait_for(Option::is_some).await;
+        self.why_ended()
+    }
+
+    /// What the other side says has changed, from now on.
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+
+    /// One request fails alone.
+    pub(crate) fn fail(&self, id: i64, why: Trouble) {
+        if let Some(open) = self.open().remove(&id) {
+            let _ = open.answer.send(Err(why));
+        }
+    }
+
+    /// Takes what the other side says. `via` is the request on whose stream it came, where each has its own.
+    pub(crate) fn deliver(self: &Arc<Self>, message: Message, via: Option<i64>, outbox: &Arc<dyn Outbox>) {
+        match message {
+            Message::Answer { id, result } => self.answered(id, result, via),
+            Message::Notification { method, params } => self.notified(&method, params.unwrap_or_default(), via),
+            Message::Request { id, method, params } => self.asked(id, method, params.unwrap_or_else(|| json!({})), via, outbox),
+        }
+    }
+
+    fn answered(&self, id: Option<RequestId>, result: Result<Value, RpcError>, via: Option<i64>) {
+        let id = match id {
+            Some(RequestId::Number(id)) => Some(id),
+            // An error without an id can only be about the request on whose stream it came.
+            None if result.is_err() => via,
+            _ => None,
+        };
+        match id.and_then(|id| self.open().remove(&id)) {
+            Some(open) => drop(open.answer.send(result.map_err(Trouble::Refused))),
+            None => tracing::debug!(?id, "an answer that nobody waits for was dropped"),
+        }
+    }
+
+    fn notified(&self, method: &str, params: Value, via: Option<i64>) {
+        let change = match method {
+            "notifications/tools/list_changed" => Some(Change::Tools),
+            "notifications/prompts/list_changed" => Some(Change::Prompts),
+            "notifications/resources/list_changed" => Some(Change::Resources),
+            "notifications/resources/updated" => params.get("uri").and_then(Value::as_str).map(|uri| Change::Resource(uri.to_owned())),
+            _ => None,
+        };
+        if let Some(change) = change {
+            // Where nobody looks after changes, nobody needs to know.
+            let _ = self.changes.send(change);
+            return;
+        }
+        let channel = match method {
+            "notifications/progress" => params.get(META.progress).and_then(Value::as_i64).and_then(|id| self.channel_of(id)),
+            _ => self.channel(via),
+        };
+        match channel {
+            Some(channel) => channel.notify(method, params),
+            None => tracing::debug!(method = excerpt(method), "a notification that concerns nobody was dropped"),
+        }
+    }
+
+    fn channel_of(&self, id: i64) -> Option<Arc<dyn BackChannel>> {
+        self.open().get(&id)?.channel.clone()
+    }
+
+    /// The way to whoever asked; where that is not clear, to the only one who did.
+    fn channel(&self, via: Option<i64>) -> Option<Arc<dyn BackChannel>> {
+        if let Some(id) = via {
+            return self.channel_of(id);
+        }
+        let open = self.open();
+        let mut channels = open.values().filter_map(|open| open.channel.as_ref());
+        let only = channels.next()?;
+        channels.next().is_none().then(|| only.clone())
+    }
+
+    fn asked(self: &Arc<Self>, id: RequestId, method: String, params: Value, via: Option<i64>, outbox: &Arc<dyn Outbox>) {
+        let refuse = |code, message: &str| {
+            let error = RpcError { code, message: message.to_owned(), data: None };
+            outbox.put(Message::Answer { id: Some(id.clone()), result: Err(error) });
+        };
+        if method == "ping" {
+            return outbox.put(Message::Answer { id: Some(id), result: Ok(json!({})) });
+        }
+        if !["elicitation/create", "sampling/createMessage", "roots/list"].contains(&method.as_str()) {
+            return refuse(CODES.method, "there is no such method here");
+        }
+        let Some(channel) = self.channel(via) else {
+            return refuse(CODES.request, "nobody is there who could be asked");
+        };
+        if self.asks.fetch_add(1, Ordering::Relaxed) >= MAX_ASKS {
+            self.asks.fetch_sub(1, Ordering::Relaxed);
+            return refuse(CODES.internal, "too many questions at once");
+        }
+        let (peer, outbox) = (self.clone(), outbox.clone());
+        tokio::spawn(async move {
+            let result = tokio::select! {
+                result = channel.ask(&method, params) => result,
+                _ = peer.wait_for_end() => return,
+            };
+            peer.asks.fetch_sub(1, Ordering::Relaxed);
+            outbox.put(Message::Answer { id: Some(id), result });
+        });
+    }
+}

@@ -1,0 +1,214 @@
+//! A server as a program: messages as lines on its stdin and stdout, and no process left when it is over.
+
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_mcp_wire::Message;
+use helve_process::{Group, Tail, program, read_tail};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::launch::{Launch, Start};
+use super::line::{Line, Reader, find_id};
+use super::peer::{Outbox, Peer};
+use super::trouble::{Trouble, excerpt};
+use crate::limits::MAX_MESSAGE;
+
+/// So many lines in a row that are no messages, and the program is not a server.
+const MAX_GARBAGE: usize = 100;
+/// How many messages wait for a program that does not read.
+const OUTBOX: usize = 256;
+/// How long a program may take to end once its stdin is closed, and again once it was asked to.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A running server. Dropped, it is ended.
+pub(crate) struct Pipe {
+    outbox: Arc<Lines>,
+    stop: CancellationToken,
+}
+
+struct Lines(mpsc::Sender<String>);
+
+impl Outbox for Lines {
+    fn put(&self, message: Message) {
+        if self.0.try_send(message.write()).is_err() {
+            tracing::debug!("a server does not read what it is told; it was dropped");
+        }
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Pipe {
+    /// Starts the program.
+    pub(crate) fn start(launch: &Launch, peer: &Arc<Peer>) -> Result<Self, Trouble> {
+        let name = launch.command.first().map(String::as_str).unwrap_or_default();
+        let program = program::find(name, &launch.project).map_err(|error| Trouble::NotStarted(error.message().to_owned()))?;
+        let start = Start::new();
+        let refused = |error| Trouble::NotStarted(program::not_started(name, error).message().to_owned());
+        let mut child = Command::new(program)
+            .args(&launch.command[1..])
+            .env_clear()
+            .envs(start.variables(launch))
+            .current_dir(&launch.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(refused)?;
+        let group = Group::of(&child, start.marker()).map_err(refused)?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(Trouble::NotStarted(format!("the program `{name}` has no pipes")));
+        };
+        let (sender, receiver) = mpsc::channel(OUTBOX);
+        let outbox = Arc::new(Lines(sender));
+        let stop = CancellationToken::new();
+        let (over, is_over) = oneshot::channel();
+        tokio::spawn(write(stdin, receiver, stop.clone()));
+        tokio::spawn(read(stdout, peer.clone(), outbox.clone(), over));
+        let stderr = tokio::spawn(listen(stderr, Tail::new(&launch.redactor)));
+        let keeper = Keeper { group, child, status: None };
+        tokio::spawn(keeper.keep(stop.clone(), is_over, stderr, peer.clone()));
+        Ok(Self { outbox, stop })
+    }
+
+    /// Sends a message; waits while the program is slow to read.
+    pub(crate) async fn send(&self, message: &Message) -> Result<(), Trouble> {
+        let sent = self.outbox.0.send(message.write()).await;
+        sent.map_err(|_| Trouble::Unreachable("the program has ended".to_owned()))
+    }
+
+    /// Where answers and notifications are put.
+    pub(crate) fn outbox(&self) -> Arc<dyn Outbox> {
+        self.outbox.clone()
+    }
+}
+
+/// Writes until it is told to stop, and then closes the program's stdin.
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>, stop: CancellationToken) {
+    loop {
+        let mut line = tokio::select! {
+            biased;
+            line = lines.recv() => match line { Some(line) => line, None => return },
+            () = stop.cancelled() => return,
+        };
+        line.push('\n');
+        let written = tokio::select! {
+            written = stdin.write_all(line.as_bytes()) => written,
+            // A line that is cut off is of no use, and the program is about to be ended.
+            () = stop.cancelled() => return,
+        };
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads until the end, or until it is clear that this is no server; says why it stopped.
+async fn read(stdout: ChildStdout, peer: Arc<Peer>, outbox: Arc<Lines>, over: oneshot::Sender<Option<String>>) {
+    let outbox: Arc<dyn Outbox> = outbox;
+    let mut reader = Reader::new(stdout, MAX_MESSAGE);
+    let mut garbage = 0;
+    let why = loop {
+        let trouble = match reader.next().await {
+            None => break None,
+            Some(Line::Whole(line)) if line.trim_ascii().is_empty() => continue,
+            Some(Line::Whole(line)) => match Message::read(&line) {
+                Ok(message) => {
+                    garbage = 0;
+                    peer.deliver(message, None, &outbox);
+                    continue;
+                }
+                Err(error) => format!("{error}: {}", excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]))),
+            },
+            Some(Line::TooLong(beginning, end)) => {
+                if let Some(id) = find_id(&beginning, &end) {
+                    peer.fail(id, Trouble::TooLarge(MAX_MESSAGE));
+                }
+                format!("a message is longer than {MAX_MESSAGE} bytes")
+            }
+        };
+        tracing::debug!(trouble, "a line of a server's output was dropped");
+        garbage += 1;
+        if garbage > MAX_GARBAGE {
+            break Some(format!("it wrote {MAX_GARBAGE} lines that are no messages, the last: {trouble}"));
+        }
+    };
+    let _ = over.send(why);
+}
+
+/// Keeps the end of what the program says beside.
+async fn listen(stderr: ChildStderr, mut tail: Tail) -> String {
+    read_tail(stderr, &mut tail).await;
+    tail.finish()
+}
+
+/// A program and its group. The group comes first, because it must be killed while the leader's number is still its own.
+struct Keeper {
+    group: Group,
+    child: Child,
+    status: Option<ExitStatus>,
+}
+
+impl Keeper {
+    /// Looks after the program until it is over, and tells whoever waits for it why.
+    async fn keep(
+        mut self,
+        stop: CancellationToken,
+        mut is_over: oneshot::Receiver<Option<String>>,
+        stderr: JoinHandle<String>,
+        peer: Arc<Peer>,
+    ) {
+        let mut why = None;
+        tokio::select! {
+            () = self.wait() => {
+                // What it wrote last is still read.
+                if let Ok(Ok(reason)) = timeout(GRACE, &mut is_over).await {
+                    why = reason;
+                }
+            }
+            reason = &mut is_over => why = reason.ok().flatten(),
+            () = stop.cancelled() => {}
+        }
+        stop.cancel();
+        self.end().await;
+        let said = timeout(GRACE, stderr).await.ok().and_then(Result::ok).unwrap_or_default();
+        let why = why.unwrap_or_else(|| match self.status {
+            Some(status) if !status.success() => format!("its program ended with {status}"),
+            _ => "its program has ended".to_owned(),
+        });
+        let said = excerpt(&said);
+        peer.end(&Trouble::Gone(if said.is_empty() { why } else { format!("{why}; it said: {said}") }));
+    }
+
+    async fn wait(&mut self) {
+        if let Ok(status) = self.child.wait().await {
+            self.status = Some(status);
+        }
+        self.group.set_leader_reaped();
+    }
+
+    /// Lets it end by itself, asks it to, and kills what is left.
+    async fn end(&mut self) {
+        if !self.group.leader_was_reaped() && timeout(GRACE, self.wait()).await.is_err() {
+            self.group.ask_to_end();
+            let _ = timeout(GRACE, self.wait()).await;
+        }
+        self.group.end().await;
+        if !self.group.leader_was_reaped() {
+            let _ = timeout(GRACE, self.wait()).await;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a tool of a server gives back: blocks of content become text for the model and data for programs, and the other way around.
+
+use helve_core::{Output, ToolError, printable};
+use serde_json::{Value, json};
+
+/// Where blocks that are more than text are kept beside a result.
+const CONTENT: &str = "content";
+
+/// The result of `tools/call`.
+pub(crate) fn read(mut result: Value) -> Result<Output, ToolError> {
+    let blocks = match result.get_mut("content").map(Value::take) {
+        Some(Value::Array(blocks)) => blocks,
+        _ => Vec::new(),
+    };
+    let text = blocks.iter().map(words).collect::<Vec<_>>().join("\n");
+    let plain = blocks.iter().all(|block| is_plain_text(block)) && blocks.len() < 2;
+    if result.get("isError").and_then(Value::as_bool) == Some(true) {
+        let message = if text.trim().is_empty() { "the tool gives no reason".to_owned() } else { text };
+        let error = ToolError::failed(message);
+        return Err(if plain { error } else { error.with(CONTENT, Value::Array(blocks)) });
+    }
+    let data = result.get_mut("structuredContent").map(Value::take).unwrap_or_default();
+    let mut output = if blocks.is_empty() { Output::data(data) } else { Output::text(text).with_data(data) };
+    if !plain {
+        output = output.with_metadata(CONTENT, Value::Array(blocks));
+    }
+    Ok(output)
+}
+
+fn is_plain_text(block: &Value) -> bool {
+    block.as_object().is_some_and(|block| block.len() == 2) && block["type"] == "text" && block["text"].is_string()
+}
+
+/// What a model reads of a block.
+fn words(block: &Value) -> String {
+    let text = |path: &str| block.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let bytes = |path: &str| text(path).len() / 4 * 3;
+    match text("/type") {
+        "text" => text("/text").to_owned(),
+        kind @ ("image" | "audio") => format!("[{kind} {}, {} bytes]", text("/mimeType"), bytes("/data")),
+        "resource_link" => format!("[resource {}: {}]", text("/name"), text("/uri")),
+        "resource" if block.pointer("/resource/text").is_some() => {
+            format!("[resource {}]\n{}", text("/resource/uri"), text("/resource/text"))
+        }
+        "resource" => format!("[resource {}, {}, {} bytes]", text("/resource/uri"), text("/resource/mimeType"), bytes("/resource/blob")),
+        other => format!("[content of the kind `{}`, which is not known here]", printable::shorten(other, 40)),
+    }
+}
+
+/// A result as `tools/call` gives it.
+#[must_use]
+pub fn write(result: &Result<Output, ToolError>) -> Value {
+    let block = |text: &str| json!([{"type": "text", "text": text}]);
+    match result {
+        Ok(output) => {
+            let content = output.metadata.get(CONTENT).filter(|blocks| blocks.is_array()).cloned();
+            let mut written = json!({"content": content.unwrap_or_else(|| block(&output.text))});
+            if !output.data.is_null() {
+                written["structuredContent"] = output.data.clone();
+            }
+            written
+        }
+        Err(error) => {
+            let content = error.details().get(CONTENT).filter(|blocks| blocks.is_array()).cloned();
+            json!({"content": content.unwrap_or_else(|| block(&error.for_model())), "isError": true})
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_become_words_and_come_back_as_they_were() {
+        let blocks = json!([
+            {"type": "text", "text": "hello"},
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+            {"type": "resource", "resource": {"uri": "a://b", "text": "inside"}},
+            {"type": "resource_link", "uri": "a://c", "name": "c"},
+            {"type": "smell", "data": "x"},
+        ]);
+        let output = read(json!({"content": blocks, "structuredContent": {"a": 1}})).expect("a result");
+        assert!(
+            output.text.starts_with("hello\n[image image/png, 3 bytes]\n[resource a://b]\ninside\n[resource c: a://c]"),
+            "{}",
+            output.text
+        );
+        assert_eq!(output.data, json!({"a": 1}));
+        assert_eq!(write(&Ok(output)), json!({"content": blocks, "structuredContent": {"a": 1}}));
+    }
+
+    #[test]
+    fn plain_text_needs_nothing_beside() {
+        let output = read(json!({"content": [{"type": "text", "text": "hi"}]})).expect("a result");
+        assert!(output.metadata.is_empty());
+        assert_eq!(write(&Ok(output)), json!({"content": [{"type": "text", "text": "hi"}]}));
+        let output = read(json!({"content": [], "structuredContent": {"a": 1}})).expect("a result");
+        assert_eq!(output, Output::data(json!({"a": 1})));
+    }
+
+    #[test]
+    fn a_failure_says_why() {
+        let error = read(json!({"content": [{"type": "text", "text": "no disk"}], "isError": true})).expect_err("a failure");
+        assert_eq!(error.message(), "no disk");
+        assert_eq!(read(json!({"isError": true})).expect_err("a failure").message(), "the tool gives no reason");
+    }
+}

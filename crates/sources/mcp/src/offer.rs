@@ -1,0 +1,219 @@
+//! The tools that a server offers. They are a stranger's: entries that cannot be used are left out, and named.
+
+use std::collections::HashSet;
+
+use helve_core::authored::read_parameters;
+use helve_core::json::{Limits, canonical};
+use helve_core::{Digest, Permission, Rules, Schema, ToolKind, ToolSpec, printable};
+use helve_mcp_wire::{HeaderParam, PageLimits, PageTrouble, Pages};
+use serde_json::{Map, Value, json};
+
+use crate::client::{Connection, How, Trouble};
+use crate::definition::{McpDefinition, ToolFields};
+use crate::inspect::without_hidden;
+use crate::limits::GREETING;
+use crate::pin::{Pinned, digest};
+
+/// The largest definition of one tool.
+const MAX_DEFINITION: usize = 512 << 10;
+/// All definitions of a server together.
+const MAX_LIST: usize = 32 << 20;
+
+/// One tool, as the server describes it.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// The server's own name for it.
+    pub name: String,
+    /// All that the server says about it.
+    pub definition: Value,
+    /// The identity of that, together with the server's instructions.
+    pub digest: Digest,
+    /// Whether someone agreed to it.
+    pub pinned: Pinned,
+}
+
+/// What a server offers, and what was wrong with the rest.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Offers {
+    pub(crate) tools: Vec<Offer>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Asks a server for all pages of a list.
+pub(crate) async fn list(
+    connection: &Connection,
+    method: &str,
+    field: &'static str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Value>, Trouble> {
+    let mut pages = Pages::new(field, PageLimits::default());
+    let mut cursor = None;
+    let mut bytes = 0;
+    loop {
+        let params: Map<String, Value> = cursor.iter().map(|cursor: &String| ("cursor".to_owned(), json!(cursor))).collect();
+        let how = How { time: Some(GREETING), ..How::default() };
+        let answer = connection.request(method, params, how).await?;
+        bytes += answer.to_string().len();
+        match pages.take(answer) {
+            Ok(Some(next)) if bytes < MAX_LIST => cursor = Some(next),
+            Ok(Some(_)) => {
+                notes.push(format!("the list is larger than {MAX_LIST} bytes; the rest is left out"));
+                return Ok(pages.items());
+            }
+            Ok(None) => return Ok(pages.items()),
+            Err(PageTrouble::NoList(field)) => return Err(Trouble::Protocol(format!("its answer has no list `{field}`"))),
+            Err(trouble) => {
+                notes.push(trouble.to_string());
+                return Ok(pages.items());
+            }
+        }
+    }
+}
+
+impl Offers {
+    /// Reads the entries of a list.
+    pub(crate) fn read(entries: Vec<Value>, instructions: Option<&str>, mut notes: Vec<String>, over_http: bool) -> Self {
+        let mut names = HashSet::new();
+        let mut tools = Vec::new();
+        for (index, definition) in entries.into_iter().enumerate() {
+            match check(&definition, over_http) {
+                Ok(name) if names.insert(name.clone()) => {
+                    let digest = digest(&definition, instructions);
+                    tools.push(Offer { name, definition, digest, pinned: Pinned::New });
+                }
+                Ok(name) => notes.push(format!("the tool `{name}` is there twice; the first one stays")),
+                Err(why) => {
+                    let name =
+                        definition.get("name").and_then(Value::as_str).map(|name| printable::shorten(&printable::escape_line(name), 80));
+                    let name = name.unwrap_or_else(|| format!("number {}", index + 1));
+                    notes.push(format!("the tool {name} is left out: {}", printable::shorten(&printable::escape_line(&why), 300)));
+                }
+            }
+        }
+        Self { tools, notes }
+    }
+}
+
+/// Whether a definition can be used at all; gives its name.
+fn check(definition: &Value, over_http: bool) -> Result<String, String> {
+    let name = definition.get("name").and_then(Value::as_str).ok_or("it has no name")?;
+    let size = canonical(definition).len();
+    if size > MAX_DEFINITION {
+        return Err(format!("its definition has {size} bytes, and {MAX_DEFINITION} are allowed"));
+    }
+    if definition.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
+        return Err("it can only be called as a task of the protocol, which is not supported".to_owned());
+    }
+    if over_http {
+        HeaderParam::of(definition.get("inputSchema").unwrap_or(&Value::Null)).map_err(|error| error.to_string())?;
+    }
+    spec(definition, &McpDefinition::plain(), &ToolFields::default()).map_err(|error| error.to_string())?;
+    Ok(name.to_owned())
+}
+
+/// What Helve says about a tool, out of what the server and the file say.
+pub(crate) fn spec(definition: &Value, server: &McpDefinition, fields: &ToolFields) -> Result<ToolSpec, helve_core::authored::FieldError> {
+    let text = |field: &str| definition.get(field).and_then(Value::as_str);
+    let name = text("name").unwrap_or_default();
+    let input = with_defaults(definition.get("inputSchema"), &fields.arguments);
+    let input = read_parameters(Some(&input), "/inputSchema")?;
+    let description =
+        fields.description.clone().unwrap_or_else(|| without_hidden(text("description").or(text("title")).unwrap_or_default()));
+    let description = printable::shorten_bytes(&description, ToolSpec::MAX_DESCRIPTION / 2);
+    let mut spec = ToolSpec::new(name, description, input)?
+        .with_rules(rules(definition, server, fields))
+        .with_origin(ToolKind::Mcp, format!("{} ({})", server.name, printable::shorten(&server.place(), 80)));
+    if let Some(title) = text("title").or_else(|| definition.pointer("/annotations/title").and_then(Value::as_str)) {
+        spec = spec.with_title(printable::shorten(&without_hidden(title), 200));
+    }
+    // A promise that cannot be read is none.
+    let output = definition.get("outputSchema").filter(|schema| schema.is_object() && canonical(schema).len() <= Limits::SCHEMA.bytes);
+    if let Some(output) = output.and_then(|schema| Schema::new(schema.clone()).ok()) {
+        spec = spec.with_output(output);
+    }
+    Ok(spec)
+}
+
+/// The schema of the arguments, with what the file gives in place of what the model must.
+fn with_defaults(schema: Option<&Value>, defaults: &Map<String, Value>) -> Value {
+    let mut schema = schema.filter(|schema| schema.is_object()).cloned().unwrap_or_else(|| json!({"type": "object"}));
+    let Some(fields) = schema.as_object_mut() else { return schema };
+    // Servers leave it out where there are no arguments.
+    fields.entry("type").or_insert_with(|| json!("object"));
+    for (name, value) in defaults {
+        if let Some(Value::Object(property)) = fields.get_mut("properties").and_then(|properties| properties.get_mut(name)) {
+            property.insert("default".to_owned(), value.clone());
+        }
+        if let Some(Value::Array(required)) = fields.get_mut("required") {
+            required.retain(|required| required != name);
+        }
+    }
+    schema
+}
+
+/// How calls run. What a server says about its tools counts only if it is trusted.
+fn rules(definition: &Value, server: &McpDefinition, fields: &ToolFields) -> Rules {
+    let hint = |name: &str| server.trusted && definition.pointer(&format!("/annotations/{name}")).and_then(Value::as_bool) == Some(true);
+    let usual = if !server.trusted || hint("destructiveHint") { Permission::Confirm } else { Permission::Auto };
+    let mut rules = server.rules.rules(usual);
+    rules.permission = fields.permission.unwrap_or(rules.permission);
+    rules.timeout = fields.timeout.map(|timeout| timeout.0).or(rules.timeout);
+    rules.idempotent |= hint("idempotentHint") || hint("readOnlyHint");
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(yaml: Value) -> McpDefinition {
+        serde_json::from_value(yaml).expect("a definition")
+    }
+
+    #[test]
+    fn one_bad_entry_costs_no_other() {
+        let entries = vec![
+            json!({"name": "good", "inputSchema": {"type": "object"}}),
+            json!({"name": "bad name", "inputSchema": {"type": "object"}}),
+            json!({"description": "no name"}),
+            json!({"name": "good", "inputSchema": {"type": "object"}}),
+            json!({"name": "far", "inputSchema": {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:1/s.json"}}}}),
+            json!({"name": "huge", "inputSchema": {"type": "object"}, "description": "x".repeat(MAX_DEFINITION)}),
+            json!("what"),
+            json!({"name": "later", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}}),
+            json!({"name": "bare"}),
+        ];
+        let offers = Offers::read(entries, None, Vec::new(), false);
+        let names: Vec<&str> = offers.tools.iter().map(|offer| offer.name.as_str()).collect();
+        assert_eq!(names, ["good", "bare"]);
+        assert_eq!(offers.notes.len(), 7, "{:#?}", offers.notes);
+    }
+
+    #[test]
+    fn annotations_count_only_for_trusted_servers() {
+        let tool = |annotations: Value| json!({"name": "t", "inputSchema": {"type": "object"}, "annotations": annotations});
+        let of = |trusted: bool, annotations: Value| {
+            let server = definition(json!({"name": "s", "command": ["x"], "trusted": trusted}));
+            let rules = spec(&tool(annotations), &server, &ToolFields::default()).expect("a spec").rules().clone();
+            (rules.permission, rules.idempotent)
+        };
+        assert_eq!(of(true, json!({})), (Permission::Auto, false));
+        assert_eq!(of(true, json!({"destructiveHint": true})), (Permission::Confirm, false));
+        assert_eq!(of(true, json!({"readOnlyHint": true})), (Permission::Auto, true));
+        assert_eq!(of(false, json!({"readOnlyHint": true})), (Permission::Confirm, false));
+    }
+
+    #[test]
+    fn the_file_has_the_last_word_about_a_tool() {
+        let server = definition(json!({"name": "s", "command": ["x"], "timeout": "5s", "permission": "deny", "tools": {
+            "t": {"description": "Mine.", "arguments": {"a": 1}, "permission": "auto", "timeout": "1m"}}}));
+        let tool = json!({"name": "t", "description": "Theirs.", "inputSchema": {"type": "object", "required": ["a", "b"],
+            "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}});
+        let spec = spec(&tool, &server, &server.tools["t"]).expect("a spec");
+        assert_eq!(&**spec.description(), "Mine.");
+        assert_eq!((spec.rules().permission, spec.rules().timeout().as_secs()), (Permission::Auto, 60));
+        let mut arguments = json!({"b": "x"});
+        assert_eq!(spec.input().fit(&mut arguments), Ok(()));
+        assert_eq!(arguments, json!({"a": 1, "b": "x"}));
+    }
+}

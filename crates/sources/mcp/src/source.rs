@@ -1,0 +1,364 @@
+//! The tools of a server as a source: connected in a task of its own, followed while they change, and found again when it comes back.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use helve_core::authored::FieldError;
+use helve_core::{Digest, DynTool, Redactor, SourceId, SourceState, ToolList, ToolSource};
+use helve_fetch::Lines;
+use helve_mcp_wire::{Era, HeaderParam};
+use serde_json::{Map, Value, json};
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinHandle;
+
+use crate::client::{Connection, How, Trouble};
+use crate::definition::McpDefinition;
+use crate::offer::{self, Offer, Offers};
+use crate::pin::{PinStore, Pinned, Pins, compare};
+use crate::serve::Change;
+use crate::tool::McpTool;
+use crate::upstream::Upstream;
+
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+const LONGEST_DELAY: Duration = Duration::from_mins(1);
+/// A connection that stood this long was a good one.
+const STEADY: Duration = Duration::from_secs(10);
+/// Servers tell of several changes at once.
+const SETTLE: Duration = Duration::from_millis(50);
+/// How often is looked whether someone agreed to something.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What servers are connected with.
+#[derive(Clone)]
+pub struct McpOptions {
+    /// Connections over HTTP.
+    pub lines: Lines,
+    /// The secrets that must never show.
+    pub redactor: Redactor,
+    /// What people agreed to; nothing where every definition is used as it comes.
+    pub pins: Option<Arc<dyn PinStore>>,
+}
+
+/// How far a server is, for people.
+#[derive(Debug, Clone, Default)]
+pub struct ServerReport {
+    /// The name of the source.
+    pub name: String,
+    /// What it runs or whom it reaches.
+    pub place: String,
+    /// Whether it is connected.
+    pub connected: bool,
+    /// Why it is not, if that is known.
+    pub trouble: Option<String>,
+    /// The version of the protocol.
+    pub version: Option<String>,
+    /// Who the server says it is.
+    pub server: Option<String>,
+    /// What it tells models to know.
+    pub instructions: Option<String>,
+    /// Its tools that are wanted, and whether someone agreed to them.
+    pub offers: Vec<Offer>,
+    /// What was wrong with its lists.
+    pub notes: Vec<String>,
+}
+
+impl ServerReport {
+    /// Tools that are not used because nobody agreed to them.
+    pub fn withheld(&self) -> impl Iterator<Item = &Offer> {
+        self.offers.iter().filter(|offer| !offer.pinned.is_same())
+    }
+
+    /// What agreeing to everything means.
+    #[must_use]
+    pub fn pins(&self) -> Pins {
+        let tools = self.offers.iter().map(|offer| (offer.name.clone(), offer.definition.clone())).collect();
+        Pins { instructions: self.instructions.clone(), tools }
+    }
+}
+
+/// The tools of one server.
+pub struct McpSource {
+    id: SourceId,
+    live: Arc<Live>,
+    task: JoinHandle<()>,
+}
+
+struct Live {
+    upstream: Arc<Upstream>,
+    state: watch::Sender<SourceState>,
+    pins: Option<Arc<dyn PinStore>>,
+    report: RwLock<ServerReport>,
+}
+
+impl McpSource {
+    /// Begins to connect a server, in a task that ends with the source.
+    ///
+    /// # Errors
+    /// Where the definition has a mistake, with the field it is in.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn connect(definition: &McpDefinition, project: &Path, options: &McpOptions) -> Result<Arc<Self>, FieldError> {
+        options.redactor.add_written(definition.secrets());
+        let place = definition.read_place(project, &options.lines, &options.redactor)?;
+        let identity = definition.identity(project);
+        let upstream = Arc::new(Upstream::new(definition.clone(), identity, place, json!({})));
+        let report = ServerReport { name: definition.name.clone(), place: definition.place(), ..ServerReport::default() };
+        let state = watch::Sender::new(SourceState::Connecting);
+        let live = Arc::new(Live { upstream, state, pins: options.pins.clone(), report: RwLock::new(report) });
+        let task = tokio::spawn(live.clone().run());
+        Ok(Arc::new(Self { id: SourceId::from(format!("mcp:{}", definition.name).as_str()), live, task }))
+    }
+
+    /// How far the server is.
+    #[must_use]
+    pub fn report(&self) -> ServerReport {
+        self.live.report.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Who the server is, to those who keep what people agreed to.
+    #[must_use]
+    pub fn identity(&self) -> Digest {
+        self.live.upstream.identity
+    }
+
+    /// The server, for those who pass requests on.
+    pub(crate) fn upstream(&self) -> &Arc<Upstream> {
+        &self.live.upstream
+    }
+
+    /// Waits until the server was connected once, or has failed to.
+    pub async fn settled(&self) {
+        let mut state = self.live.state.subscribe();
+        // The sender lives as long as this does.
+        let _ = state.wait_for(|state| !matches!(state, SourceState::Connecting)).await;
+    }
+
+    /// Looks again at what people agreed to, without waiting for the next look.
+    pub fn look_again(&self) {
+        self.live.publish();
+    }
+}
+
+impl Drop for McpSource {
+    fn drop(&mut self) {
+        self.task.abort();
+        // Whoever still holds a tool of it finds the server gone.
+        self.live.upstream.set(Err("it is not part of the project any more"));
+    }
+}
+
+impl ToolSource for McpSource {
+    fn id(&self) -> &SourceId {
+        &self.id
+    }
+
+    fn may_bring(&self, name: &str) -> bool {
+        let definition = &self.live.upstream.definition;
+        let own = match definition.prefix() {
+            "" => Some(name),
+            prefix => name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_')),
+        };
+        own.is_some_and(|own| {
+            !own.is_empty() && (definition.wants(own) || definition.tools.values().any(|tool| tool.name.as_deref() == Some(own)))
+        })
+    }
+
+    fn tools(&self) -> watch::Receiver<SourceState> {
+        self.live.state.subscribe()
+    }
+}
+
+impl Live {
+    /// Connects, and again whenever the connection is lost.
+    async fn run(self: Arc<Self>) {
+        let mut delay = Duration::ZERO;
+        loop {
+            let begun = Instant::now();
+            let trouble = match self.upstream.open().await {
+                Ok(connection) => self.follow(Arc::new(connection)).await,
+                Err(trouble) => trouble,
+            };
+            if begun.elapsed() >= STEADY {
+                delay = Duration::ZERO;
+            }
+            let why = trouble.to_string();
+            self.upstream.set(Err(&why));
+            // A server that only restarts keeps its tools on offer meanwhile.
+            if !delay.is_zero() || !matches!(*self.state.borrow(), SourceState::Ready(_)) {
+                self.failed(&why);
+            }
+            tracing::warn!(server = self.upstream.definition.name, why, ?delay, "the server is not connected; it is tried again");
+            tokio::time::sleep(delay).await;
+            delay = (delay * 2).clamp(FIRST_DELAY, LONGEST_DELAY);
+        }
+    }
+
+    fn failed(&self, why: &str) {
+        let mut report = self.report.write().unwrap_or_else(PoisonError::into_inner);
+        report.connected = false;
+        report.trouble = Some(why.to_owned());
+        drop(report);
+        self.state.send_replace(SourceState::Failed(why.into()));
+    }
+
+    /// Offers what a connection brings for as long as it stands; says why it does not any more.
+    async fn follow(&self, connection: Arc<Connection>) -> Trouble {
+        let mut changes = connection.changes();
+        let mut stamp = self.stamp();
+        let mut listening = Box::pin(listen(connection.clone()));
+        let mut listens = true;
+        if let Err(trouble) = self.list(&connection).await {
+            return trouble;
+        }
+        self.upstream.set(Ok(connection.clone()));
+        self.publish();
+        loop {
+            tokio::select! {
+                trouble = connection.wait_for_end() => return trouble,
+                changed = changes.recv() => {
+                    let change = match changed {
+                        Ok(change) => change,
+                        Err(broadcast::error::RecvError::Lagged(_)) => Change::Tools,
+                        Err(broadcast::error::RecvError::Closed) => return Trouble::Gone("the connection was closed".to_owned()),
+                    };
+                    let is_tools = change == Change::Tools;
+                    let _ = self.upstream.changes().send(change);
+                    if is_tools {
+                        tokio::time::sleep(SETTLE).await;
+                        changes = connection.changes();
+                        if let Err(trouble) = self.list(&connection).await {
+                            if trouble.ends_connection() {
+                                return trouble;
+                            }
+                            tracing::warn!(server = self.upstream.definition.name, %trouble, "the list of tools has changed and cannot be read");
+                        }
+                        self.publish();
+                    }
+                }
+                again = &mut listening, if listens => {
+                    // Whoever listens again may have missed something.
+                    listens = again;
+                    if again {
+                        tokio::time::sleep(FIRST_DELAY).await;
+                        listening = Box::pin(listen(connection.clone()));
+                        let _ = self.list(&connection).await;
+                        self.publish();
+                    }
+                }
+                () = tokio::time::sleep(LOOK_EVERY) => {
+                    let now = self.stamp();
+                    if now != stamp {
+                        stamp = now;
+                        self.publish();
+                    }
+                }
+            }
+        }
+    }
+
+    fn stamp(&self) -> u64 {
+        self.pins.as_ref().map_or(0, |pins| pins.stamp())
+    }
+
+    /// Asks for the list of tools.
+    async fn list(&self, connection: &Connection) -> Result<(), Trouble> {
+        let mut notes = Vec::new();
+        let entries = if connection.can("tools") { offer::list(connection, "tools/list", "tools", &mut notes).await? } else { Vec::new() };
+        let facts = &connection.facts;
+        let mut offers = Offers::read(entries, facts.instructions.as_deref(), notes, connection.is_http() && connection.era == Era::Modern);
+        offers.tools.retain(|offer| self.upstream.definition.wants(&offer.name));
+        for note in &offers.notes {
+            tracing::warn!(server = self.upstream.definition.name, note, "the server's list of tools");
+        }
+        let mut report = self.report.write().unwrap_or_else(PoisonError::into_inner);
+        let server = [facts.name.as_str(), facts.version.as_str()].join(" ").trim().to_owned();
+        *report = ServerReport {
+            name: report.name.clone(),
+            place: report.place.clone(),
+            connected: true,
+            trouble: None,
+            version: Some(connection.version.clone()),
+            server: Some(server).filter(|server| !server.is_empty()),
+            instructions: facts.instructions.clone(),
+            offers: offers.tools,
+            notes: offers.notes,
+        };
+        Ok(())
+    }
+
+    /// Offers those tools that someone agreed to.
+    fn publish(&self) {
+        let pins = match self.pins.as_ref().map(|pins| pins.pins(&self.upstream.identity)) {
+            None => None,
+            Some(Ok(pins)) => Some(pins),
+            Some(Err(why)) => {
+                self.upstream.approve(HashMap::new());
+                return self.failed(&format!("what was agreed to cannot be read, so none of its tools is used: {why}"));
+            }
+        };
+        let mut report = self.report.write().unwrap_or_else(PoisonError::into_inner);
+        if !report.connected && report.offers.is_empty() {
+            return;
+        }
+        let instructions = report.instructions.clone();
+        for offer in &mut report.offers {
+            offer.pinned = match &pins {
+                None => Pinned::Same,
+                Some(pins) => compare(pins.as_ref(), &offer.name, &offer.definition, instructions.as_deref()),
+            };
+        }
+        let agreed: Vec<Offer> = report.offers.iter().filter(|offer| offer.pinned.is_same()).cloned().collect();
+        drop(report);
+        self.upstream.approve(agreed.iter().map(|offer| (offer.name.clone(), offer.digest)).collect());
+        match self.tools(&agreed) {
+            Ok(tools) => drop(self.state.send_replace(SourceState::Ready(tools))),
+            Err(why) => self.failed(&why),
+        }
+    }
+
+    fn tools(&self, offers: &[Offer]) -> Result<ToolList, String> {
+        let definition = &self.upstream.definition;
+        let plain = crate::definition::ToolFields::default();
+        let mut names = HashMap::new();
+        let tools = offers.iter().filter_map(|offer| {
+            let fields = definition.tools.get(&offer.name).unwrap_or(&plain);
+            if let Some(name) = &fields.name {
+                names.insert(offer.name.clone(), name.clone());
+            }
+            let behind = Digest::of([self.upstream.identity.as_bytes().as_slice(), offer.digest.as_bytes()]);
+            // It was read before it was offered.
+            let spec = offer::spec(&offer.definition, definition, fields).ok()?.with_implementation(behind);
+            let headers = HeaderParam::of(offer.definition.get("inputSchema").unwrap_or(&Value::Null)).unwrap_or_default();
+            let (name, upstream) = (offer.name.as_str().into(), self.upstream.clone());
+            Some(Arc::new(McpTool { spec: spec.share(), name, definition: offer.digest, headers, upstream }) as Arc<dyn DynTool>)
+        });
+        let list: ToolList = tools.collect();
+        list.renamed(&names).and_then(|list| list.prefixed(definition.prefix())).map_err(|error| error.to_string())
+    }
+}
+
+/// Listens to changes, as servers of the newer era want to be asked to tell them. Says whether to listen again.
+async fn listen(connection: Arc<Connection>) -> bool {
+    let tells = |list: &str| connection.facts.capabilities.pointer(&format!("/{list}/listChanged")).and_then(Value::as_bool) == Some(true);
+    if connection.era == Era::Legacy || !["tools", "prompts", "resources"].iter().any(|list| tells(list)) {
+        return false;
+    }
+    let mut wanted = Map::new();
+    for (list, name) in [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")] {
+        if tells(list) {
+            wanted.insert(name.to_owned(), json!(true));
+        }
+    }
+    let params = Map::from_iter([("notifications".to_owned(), Value::Object(wanted))]);
+    let ended = connection.request("subscriptions/listen", params, How::default()).await;
+    match ended {
+        Ok(_) | Err(Trouble::Gone(_) | Trouble::Late(_)) => true,
+        Err(trouble) => {
+            tracing::debug!(%trouble, "the server does not tell of changes");
+            false
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! One server that Helve is a client of: its connections, and which of its tools may be called.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use helve_core::Digest;
+use helve_mcp_wire::{Era, META, RpcError};
+use serde_json::{Map, Value, json};
+use tokio::sync::{OnceCell, broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::caller::{BackChannel, Downstream};
+use crate::client::{Connection, Hello, How, Place, Trouble};
+use crate::definition::McpDefinition;
+use crate::serve::Change;
+
+/// How long a call waits for a server that is just being connected.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many sessions of clients have a connection of their own.
+const MAX_SESSIONS: usize = 64;
+/// How often a server may ask back before its answer.
+const MAX_ROUNDS: usize = 10;
+/// How many changes wait for someone who looks after them.
+const CHANGES: usize = 64;
+
+/// One server.
+pub(crate) struct Upstream {
+    pub(crate) definition: McpDefinition,
+    pub(crate) identity: Digest,
+    place: Place,
+    hello: Hello,
+    main: watch::Sender<Option<Arc<Connection>>>,
+    down: Mutex<String>,
+    sessions: Mutex<HashMap<Arc<str>, Arc<OnceCell<Arc<Connection>>>>>,
+    approved: RwLock<HashMap<String, Digest>>,
+    changes: broadcast::Sender<Change>,
+}
+
+impl Upstream {
+    pub(crate) fn new(definition: McpDefinition, identity: Digest, place: Place, capabilities: Value) -> Self {
+        Self {
+            definition,
+            identity,
+            place,
+            hello: Hello::helve(capabilities),
+            main: watch::Sender::new(None),
+            down: Mutex::new("it is not connected yet".to_owned()),
+            sessions: Mutex::default(),
+            approved: RwLock::default(),
+            changes: broadcast::Sender::new(CHANGES),
+        }
+    }
+
+    /// Connects anew.
+    pub(crate) async fn open(&self) -> Result<Connection, Trouble> {
+        Connection::open(&self.place, &self.hello, None).await
+    }
+
+    /// Lets calls use a connection, or none for a reason.
+    pub(crate) fn set(&self, connection: Result<Arc<Connection>, &str>) {
+        match connection {
+            Ok(connection) => self.main.send_replace(Some(connection)),
+            Err(why) => {
+                why.clone_into(&mut self.down.lock().unwrap_or_else(PoisonError::into_inner));
+                self.main.send_replace(None)
+            }
+        };
+    }
+
+    /// The connection that everyone shares, if it stands.
+    pub(crate) fn now(&self) -> Option<Arc<Connection>> {
+        self.main.borrow().clone()
+    }
+
+    /// The connection that everyone shares; waits a little for one that is just being made.
+    async fn main(&self) -> Result<Arc<Connection>, Trouble> {
+        let mut main = self.main.subscribe();
+        let standing = |connection: &Option<Arc<Connection>>| connection.as_ref().is_some_and(|connection| connection.ended().is_none());
+        match tokio::time::timeout(PATIENCE, main.wait_for(standing)).await {
+            Ok(Ok(connection)) => connection.clone().ok_or_else(|| self.unreachable()),
+            _ => Err(self.unreachable()),
+        }
+    }
+
+    fn unreachable(&self) -> Trouble {
+        Trouble::Unreachable(self.down.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Which tools, with which definitions, may be called from now on.
+    pub(crate) fn approve(&self, tools: HashMap<String, Digest>) {
+        *self.approved.write().unwrap_or_else(PoisonError::into_inner) = tools;
+    }
+
+    /// Whether a tool may be called whose definition was this.
+    pub(crate) fn is_approved(&self, tool: &str, definition: Digest) -> bool {
+        self.approved.read().unwrap_or_else(PoisonError::into_inner).get(tool) == Some(&definition)
+    }
+
+    /// What changes on the server, from now on.
+    pub(crate) fn changes(&self) -> &broadcast::Sender<Change> {
+        &self.changes
+    }
+
+    /// Asks for Helve itself.
+    pub(crate) async fn ask(&self, method: &str, params: Map<String, Value>, how: How) -> Result<Value, Trouble> {
+        self.repeat_if_forgotten(|connection| {
+            let (params, how) = (params.clone(), how.clone());
+            async move { connection.request(method, params, how).await }
+        })
+        .await
+    }
+
+    /// A server that has forgotten the session did not look at the request, so it is sent once more.
+    async fn repeat_if_forgotten<F>(&self, ask: impl Fn(Arc<Connection>) -> F) -> Result<Value, Trouble>
+    where
+        F: Future<Output = Result<Value, Trouble>>,
+    {
+        for last in [false, true] {
+            let connection = self.main().await?;
+            match ask(connection.clone()).await {
+                Err(trouble) if trouble.ends_connection() => {
+                    connection.end(&trouble);
+                    if last || trouble != Trouble::Forgotten {
+                        return Err(trouble);
+                    }
+                }
+                answered => return answered,
+            }
+        }
+        Err(Trouble::Forgotten)
+    }
+
+    /// Passes a request of a client on, in the era of the client where the server speaks it.
+    pub(crate) async fn pass(
+        &self,
+        method: &str,
+        mut params: Map<String, Value>,
+        from: &Downstream,
+        cancel: &CancellationToken,
+        headers: Vec<(String, String)>,
+    ) -> Result<Value, Trouble> {
+        clear_meta(&mut params);
+        let client = from.client.clone().unwrap_or_else(|| self.hello.client.clone());
+        let how = How {
+            time: None,
+            cancel: cancel.clone(),
+            channel: Some(Arc::new(Passing(from.clone()))),
+            progress: from.progress_token.is_some(),
+            hello: Some(Hello { client, capabilities: from.capabilities.clone() }),
+            log_level: from.log_level.clone(),
+            headers,
+        };
+        let Some(session) = from.session.as_ref().filter(|_| from.era == Era::Legacy) else {
+            return self.ask(method, params, how).await;
+        };
+        match self.session(session, from).await {
+            Ok(connection) => {
+                let result = connection.request(method, params, how).await;
+                if let Err(trouble) = &result
+                    && trouble.ends_connection()
+                {
+                    self.end_session(session);
+                }
+                result
+            }
+            // A server of the newer era alone: what it asks becomes requests to the client.
+            Err(Trouble::Protocol(_)) => self.ask_around(method, params, how, from).await,
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// The connection of one session of a client, in the older era.
+    async fn session(&self, session: &Arc<str>, from: &Downstream) -> Result<Arc<Connection>, Trouble> {
+        let cell = {
+            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(cell) = sessions.get(session) {
+                cell.clone()
+            } else if sessions.len() >= MAX_SESSIONS {
+                return Err(Trouble::Unreachable(format!("{MAX_SESSIONS} sessions use it already")));
+            } else {
+                sessions.entry(session.clone()).or_default().clone()
+            }
+        };
+        let client = from.client.clone().unwrap_or_else(|| self.hello.client.clone());
+        let hello = Hello { client, capabilities: from.capabilities.clone() };
+        let opened = cell.get_or_try_init(|| async {
+            let connection = Arc::new(Connection::open(&self.place, &hello, Some(Era::Legacy)).await?);
+            let (mut changes, all) = (connection.changes(), self.changes.clone());
+            tokio::spawn(async move {
+                while let Ok(change) = changes.recv().await {
+                    let _ = all.send(change);
+                }
+            });
+            Ok(connection)
+        });
+        match opened.await {
+            Ok(connection) if connection.ended().is_none() => Ok(connection.clone()),
+            Ok(connection) => {
+                let trouble = connection.ended().unwrap_or(Trouble::Forgotten);
+                self.end_session(session);
+                Err(Trouble::Unreachable(trouble.to_string()))
+            }
+            Err(trouble) => {
+                self.end_session(session);
+                Err(trouble)
+            }
+        }
+    }
+
+    /// A session of a client is over.
+    pub(crate) fn end_session(&self, session: &str) {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+    }
+
+    /// Asks a server of the newer era for a client of the older one: each question goes to the client as a request.
+    async fn ask_around(&self, method: &str, mut params: Map<String, Value>, how: How, from: &Downstream) -> Result<Value, Trouble> {
+        for _ in 0..MAX_ROUNDS {
+            let result = self.ask(method, params.clone(), how.clone()).await?;
+            if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
+                return Ok(result);
+            }
+            let mut answers = Map::new();
+            for (key, request) in result.get("inputRequests").and_then(Value::as_object).into_iter().flatten() {
+                let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
+                let params = request.get("params").cloned().unwrap_or_else(|| json!({}));
+                let answer = from.channel.ask(method, params).await.map_err(Trouble::Refused)?;
+                answers.insert(key.clone(), answer);
+            }
+            params.insert("inputResponses".to_owned(), Value::Object(answers));
+            match result.get("requestState") {
+                Some(state) => params.insert("requestState".to_owned(), state.clone()),
+                None => params.remove("requestState"),
+            };
+        }
+        Err(Trouble::Protocol(format!("it asked back {MAX_ROUNDS} times")))
+    }
+}
+
+/// What belongs to one hop of a request does not go along on the next.
+fn clear_meta(params: &mut Map<String, Value>) {
+    if let Some(Value::Object(meta)) = params.get_mut("_meta") {
+        for key in [META.version, META.client, META.capabilities, META.log_level, META.progress] {
+            meta.remove(key);
+        }
+        if meta.is_empty() {
+            params.remove("_meta");
+        }
+    }
+}
+
+/// The way from a server through Helve to the client that asked.
+struct Passing(Downstream);
+
+impl BackChannel for Passing {
+    fn notify(&self, method: &str, mut params: Value) {
+        if method == "notifications/progress" {
+            // The server knows the request by another name than the client does.
+            let Some(token) = &self.0.progress_token else { return };
+            params[META.progress] = token.clone();
+        }
+        self.0.channel.notify(method, params);
+    }
+
+    fn ask(&self, method: &str, params: Value) -> BoxFuture<'_, Result<Value, RpcError>> {
+        let method = method.to_owned();
+        Box::pin(async move { self.0.channel.ask(&method, params).await })
+    }
+}
