@@ -1,5 +1,6 @@
 //! What can be typed: commands and their options.
 
+pub mod mcp;
 pub mod records;
 
 use std::path::PathBuf;
@@ -69,6 +70,8 @@ pub enum Command {
         /// The file
         file: PathBuf,
     },
+    /// Use MCP servers, and serve the catalogue to MCP clients
+    Mcp(mcp::Mcp),
     /// List tool sets and what is in them
     Sets,
     /// List agents and the tools they may use

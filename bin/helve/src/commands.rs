@@ -7,6 +7,7 @@ pub mod chat;
 pub mod completions;
 pub mod demo;
 pub mod init;
+pub mod mcp;
 pub mod models;
 pub mod parse;
 pub mod prompt;

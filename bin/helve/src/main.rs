@@ -47,6 +47,7 @@ fn run(cli: &Cli, redactor: &Redactor) -> Result<ExitCode, Failure> {
         Command::Approvals(approvals) => commands::approvals::run(approvals, &cli.global, &open()?),
         Command::Worker(worker) => commands::worker::run(worker, &cli.global, &open()?),
         Command::Backup { file } => commands::backup::run(file, &cli.global, &open()?),
+        Command::Mcp(mcp) => commands::mcp::run(mcp, &cli.global, &open()?),
         Command::Sets => Ok(commands::sets::run(&cli.global, &open()?)),
         Command::Agents => Ok(commands::agents::run(&cli.global, &open()?)),
         Command::Init { directory: None } => commands::init::run(&cli.global.folder, &cli.global),

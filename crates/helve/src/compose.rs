@@ -12,6 +12,8 @@ mod project;
 mod record;
 #[cfg(feature = "project")]
 mod resolve;
+#[cfg(feature = "project")]
+mod servers;
 #[cfg(all(feature = "project", feature = "store"))]
 mod webhook;
 
@@ -19,6 +21,9 @@ use helve_core::{CallContext, Outcome, Redactor, ToolCall};
 use helve_tools::{Catalogue, Executor, ExecutorOptions, Toolkit, View};
 use serde_json::Value;
 
+/// Servers of the Model Context Protocol.
+#[cfg(feature = "project")]
+pub use helve_mcp as mcp;
 /// Language models over HTTP.
 #[cfg(feature = "models")]
 pub use helve_models as models;

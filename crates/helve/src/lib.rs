@@ -27,6 +27,8 @@ mod compose;
 pub use compose::Helve;
 #[cfg(feature = "store")]
 pub use compose::NoRecord;
+#[cfg(feature = "project")]
+pub use compose::mcp;
 #[cfg(feature = "models")]
 pub use compose::models;
 #[cfg(all(feature = "project", feature = "models"))]

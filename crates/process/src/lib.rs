@@ -1,11 +1,13 @@
 //! Processes that Helve starts: how they are found, what they know, and that nothing is left when they are over.
 
+mod command_line;
 mod environment;
 mod group;
 pub mod program;
 mod sweep;
 mod tail;
 
+pub use command_line::{CommandLine, script_digest};
 pub use environment::Environment;
 pub use group::Group;
 pub use tail::{Tail, keep_end, read_tail};

@@ -11,6 +11,8 @@ use helve_core::json::canonical;
 use helve_core::{Digest, DynTool, Redactor};
 use helve_fetch::Fetch;
 use helve_http::{HttpDefinition, OpenApiDefinition, RemoteDefinition};
+use helve_mcp::McpDefinition;
+use helve_process::{CommandLine, script_digest};
 use helve_project::{
     AgentFile, Diagnostic, Fingerprint, Folder, HelveFile, Kind, ProjectFile, Runnable, SetFile, Severity, discover, read_inside,
 };
@@ -25,6 +27,7 @@ pub(super) struct Loaded {
     pub(super) commands: Vec<Arc<dyn DynTool>>,
     pub(super) native: Vec<Arc<dyn DynTool>>,
     pub(super) remotes: Vec<(RemoteDefinition, ProjectFile)>,
+    pub(super) servers: Vec<(McpDefinition, ProjectFile)>,
     pub(super) sets: Vec<(SetFile, ProjectFile)>,
     pub(super) agents: Vec<(AgentFile, ProjectFile)>,
     pub(super) config_file: Option<ProjectFile>,
@@ -80,8 +83,8 @@ impl Loaded {
             Kind::Command => {
                 let definition: CommandDefinition = file.read()?;
                 self.commands.push(definition.tool(&self.root, file.path(), redactor).map_err(wrong)?);
-                self.runnables.push(runnable(&definition, &self.root, &file));
-                self.scripts.extend(definition.scripts(&self.root));
+                self.runnables.push(runnable(&definition.name, definition.line(), &self.root, &file));
+                self.scripts.extend(definition.line().scripts(&self.root));
             }
             Kind::Native if file.has("openapi") => self.import(&file, fetch, redactor)?,
             Kind::Native => {
@@ -99,8 +102,14 @@ impl Loaded {
                 self.remotes.push((definition, file));
             }
             Kind::Mcp => {
-                let message = "MCP servers cannot be used yet; only `mcp_server_url` can";
-                return Err(Box::new(file.diagnose(Severity::Error, &FieldError::new("", message))));
+                let definition: McpDefinition = file.read()?;
+                redactor.add_written(definition.secrets());
+                if let Some((_, earlier)) = self.servers.iter().find(|(known, _)| known.name == definition.name) {
+                    let message = format!("there is a server `{}` in {} already", definition.name, earlier.path());
+                    return Err(Box::new(file.diagnose(Severity::Error, &FieldError::new("/name", message))));
+                }
+                self.server_to_trust(&definition, &file);
+                self.servers.push((definition, file));
             }
             Kind::Set => {
                 let set: SetFile = file.read()?;
@@ -157,6 +166,19 @@ impl Loaded {
         let digest = Digest::of([file.text().as_bytes()]);
         self.runnables.push(Runnable { name: file.path().to_string(), what, file: file.path().to_string(), digest });
         self.wary.extend(tools);
+    }
+
+    /// A server is a program that runs here, or one elsewhere that reads what its tools are called with.
+    fn server_to_trust(&mut self, definition: &McpDefinition, file: &ProjectFile) {
+        if let Some(line) = definition.line() {
+            self.runnables.push(runnable(&definition.name, line, &self.root, file));
+            self.scripts.extend(line.scripts(&self.root));
+            return;
+        }
+        let with = if file.variables().is_empty() { String::new() } else { format!(", with {}", file.variables().join(", ")) };
+        let what = format!("connects to {}{with}", definition.place());
+        let digest = Digest::of([file.text().as_bytes()]);
+        self.runnables.push(Runnable { name: definition.name.clone(), what, file: file.path().to_string(), digest });
     }
 
     /// Models elsewhere read all that is said, so they are part of what a person must trust.
@@ -239,17 +261,17 @@ fn read_document(root: &Path, beside: &str, name: &str) -> Result<serde_json::Va
     helve_project::read_yaml(&text).map(|node| node.value()).map_err(|error| format!("`{name}`, line {}: {error}", error.position.line))
 }
 
-/// What a command tool would run: all that its file says, and the scripts of the project that it names.
-fn runnable(definition: &CommandDefinition, root: &Path, file: &ProjectFile) -> Runnable {
+/// What a command would run: all that its file says, and the scripts of the project that it names.
+fn runnable(name: &str, line: CommandLine<'_>, root: &Path, file: &ProjectFile) -> Runnable {
     let says = canonical(&file.value());
     let mut parts: Vec<Vec<u8>> = vec![says.into_bytes()];
-    for script in definition.scripts(root) {
+    for script in line.scripts(root) {
         // A script that cannot be read counts by its name; when it can be, that is a change.
         parts.push(script.to_string_lossy().into_owned().into_bytes());
-        parts.push(CommandDefinition::script_digest(&script).map(|digest| digest.as_bytes().to_vec()).unwrap_or_default());
+        parts.push(script_digest(&script).map(|digest| digest.as_bytes().to_vec()).unwrap_or_default());
     }
     let digest = Digest::of(parts.iter().map(Vec::as_slice));
-    Runnable { name: definition.name.clone(), what: definition.what_runs(), file: file.path().to_string(), digest }
+    Runnable { name: name.to_owned(), what: line.shown(), file: file.path().to_string(), digest }
 }
 
 /// An address without what may be secret in it.

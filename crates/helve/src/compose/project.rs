@@ -6,9 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use helve_core::authored::FieldError;
-use helve_core::{ListSource, Permission, PermissionRule, Policy, Redactor, Schema, SourceState, ToolSource};
+use helve_core::{ListSource, Permission, PermissionRule, Policy, Redactor, Schema, SourceState};
 use helve_fetch::{Fetch, FetchOptions};
-use helve_http::RemoteSource;
 use helve_project::{
     AgentFile, Diagnostic, Fingerprint, HelveFile, ModelEntry, Runnable, SetFile, Severity, StateError, StateFolder, Trust, TrustStore,
 };
@@ -17,6 +16,7 @@ use helve_tools::{ExecutorOptions, View};
 use super::Helve;
 use super::load::{self, Loaded};
 use super::resolve::{self, ProjectAgent};
+use super::servers::Servers;
 
 /// Why agents must ask before they use what a folder brings.
 const UNTRUSTED: &str = "nobody trusts this folder yet; `helve trust` shows what it would run";
@@ -25,9 +25,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The project that a Helve serves.
 pub(super) struct Project {
-    folder: PathBuf,
-    state: Option<StateFolder>,
-    fetch: Fetch,
+    pub(super) folder: PathBuf,
+    pub(super) state: Option<StateFolder>,
+    pub(super) fetch: Fetch,
     commands: Arc<ListSource>,
     native: Arc<ListSource>,
     now: RwLock<Arc<ProjectReport>>,
@@ -35,8 +35,8 @@ pub(super) struct Project {
     rules: RwLock<Vec<PermissionRule>>,
     /// What the files looked like when they were read.
     seen: RwLock<Seen>,
-    /// The remote servers that are connected, by what their files say.
-    remotes: RwLock<Vec<(String, Arc<RemoteSource>)>>,
+    /// The servers that are connected.
+    pub(super) servers: Servers,
 }
 
 #[derive(Default)]
@@ -124,7 +124,7 @@ impl Helve {
             now: RwLock::default(),
             rules: RwLock::default(),
             seen: RwLock::default(),
-            remotes: RwLock::default(),
+            servers: Servers::default(),
         };
         let helve = Self { project: Some(Arc::new(project)), ..Self::bare(options) };
         helve.add_sources(&loaded);
@@ -190,7 +190,7 @@ impl Helve {
         project.commands.set(SourceState::Ready(loaded.commands.iter().cloned().collect()));
         project.native.set(SourceState::Ready(loaded.native.iter().cloned().collect()));
         let mut diagnostics = loaded.diagnostics.clone();
-        diagnostics.extend(self.connect_remotes(project, loaded, trusted));
+        diagnostics.extend(self.connect_servers(project, loaded, trusted));
         diagnostics.extend(unknown_sources(loaded));
         self.catalogue.replace_sets(resolve::sets(loaded, &mut diagnostics));
         resolve::check_sets(loaded, &self.catalogue, &mut diagnostics);
@@ -221,47 +221,6 @@ impl Helve {
         *project.seen.write().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
-    /// Connects servers that are new and lets go of those that are gone; gives what is wrong with their files.
-    fn connect_remotes(&self, project: &Project, loaded: &Loaded, trusted: bool) -> Vec<Diagnostic> {
-        let mut wrong = Vec::new();
-        let rank = rank_of(loaded, "mcp").saturating_add(1);
-        let mut remotes = project.remotes.write().unwrap_or_else(PoisonError::into_inner);
-        let wanted: Vec<String> = loaded.remotes.iter().map(|(_, file)| file.text().to_owned()).collect();
-        remotes.retain(|(text, source)| {
-            let stays = trusted && wanted.contains(text);
-            if !stays {
-                self.catalogue.remove_source(&source.scope(), source.id());
-            }
-            stays
-        });
-        for ((definition, file), text) in loaded.remotes.iter().zip(wanted) {
-            if remotes.iter().any(|(known, _)| *known == text) {
-                continue;
-            }
-            if !trusted {
-                let error = FieldError::new(
-                    "",
-                    format!("the server `{}` is not connected, because nobody trusts this folder yet", definition.name),
-                );
-                wrong.push(file.diagnose(Severity::Warning, &error.hint("look at what it does with `helve trust`")));
-                continue;
-            }
-            if tokio::runtime::Handle::try_current().is_err() {
-                let error = FieldError::new("", "servers are connected only inside a tokio runtime");
-                wrong.push(file.diagnose(Severity::Warning, &error));
-                continue;
-            }
-            match RemoteSource::connect(definition, &project.fetch, &self.redactor) {
-                Ok(source) => {
-                    self.catalogue.add_source_at(rank, source.clone());
-                    remotes.push((text, source));
-                }
-                Err(error) => wrong.push(file.diagnose(Severity::Error, &error)),
-            }
-        }
-        wrong
-    }
-
     /// The folder in which the user's own decisions are kept.
     #[cfg(feature = "models")]
     pub(super) fn state(&self) -> Option<&StateFolder> {
@@ -280,6 +239,7 @@ impl Helve {
         let project = self.project.as_ref()?;
         let mut report = ProjectReport::clone(&project.now.read().unwrap_or_else(PoisonError::into_inner));
         report.diagnostics.extend(self.warnings());
+        report.diagnostics.extend(project.servers.warnings());
         Some(Arc::new(report))
     }
 
@@ -352,7 +312,7 @@ fn order(loaded: &Loaded) -> Vec<&'static str> {
     order
 }
 
-fn rank_of(loaded: &Loaded, source: &str) -> u32 {
+pub(super) fn rank_of(loaded: &Loaded, source: &str) -> u32 {
     order(loaded).iter().position(|name| *name == source).and_then(|place| u32::try_from(place).ok()).unwrap_or(u32::MAX - 1)
 }
 

@@ -1,12 +1,11 @@
 //! Checks what people wrote about a command tool and makes the tool, or says which field is wrong.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use helve_core::authored::{FieldError, read_parameters};
-use helve_core::{Digest, DynTool, Permission, Redactor, Schema, ToolKind, ToolSpec, printable, secret};
-use helve_process::Environment;
+use helve_core::{Digest, DynTool, Permission, Redactor, Schema, ToolKind, ToolSpec};
+use helve_process::{CommandLine, Environment, script_digest};
 use serde_json::json;
 
 use crate::argv::Argv;
@@ -40,11 +39,11 @@ impl CommandDefinition {
         if let Some(output) = &self.output {
             spec = spec.with_output(Schema::new(output.clone()).map_err(|error| FieldError::new("/output", error.to_string()))?);
         }
-        let (project, folder) = self.folders(folder)?;
+        let (project, folder) = self.line().folders(folder)?;
         let stdin = self.stdin.unwrap_or(if argv.has_templates() { Stdin::None } else { Stdin::Json });
         let reads_json = stdin == Stdin::Json;
         let scripts: Vec<_> =
-            self.scripts(&project).iter().map(|script| (script.to_string_lossy().into_owned(), Self::script_digest(script))).collect();
+            self.line().scripts(&project).iter().map(|script| (script.to_string_lossy().into_owned(), script_digest(script))).collect();
         let behind = json!([project.to_string_lossy(), folder.to_string_lossy(), self.command, self.env, reads_json, scripts]).to_string();
         Ok(Arc::new(CommandTool {
             spec: spec.with_implementation(Digest::of([behind.as_bytes()])).share(),
@@ -59,65 +58,10 @@ impl CommandDefinition {
         }))
     }
 
-    /// The files beside the project's own that the command names: scripts, above all. Links are followed, wherever they
-    /// lead; what does not lie in the project, such as an interpreter, is not among them.
+    /// What it runs.
     #[must_use]
-    pub fn scripts(&self, folder: &Path) -> Vec<PathBuf> {
-        // A program is found from the project's folder, a file that it opens from the folder it runs in.
-        let places = [folder.to_owned(), folder.join(self.working_folder.as_deref().unwrap_or_default())];
-        let words = self.command.iter().filter(|word| Path::new(word).is_relative());
-        let mut scripts: Vec<_> =
-            words.flat_map(|word| places.iter().map(move |place| place.join(word))).filter(|path| path.is_file()).collect();
-        scripts.sort_unstable();
-        scripts.dedup();
-        scripts
-    }
-
-    /// What a script says, as a hash; nothing where it cannot be read, or is too large to be a script.
-    #[must_use]
-    pub fn script_digest(script: &Path) -> Option<Digest> {
-        const MAX_BYTES: u64 = 16 << 20;
-        let mut bytes = Vec::new();
-        std::fs::File::open(script).ok()?.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
-        (bytes.len() as u64 <= MAX_BYTES).then(|| Digest::of([bytes.as_slice()]))
-    }
-
-    /// What would run, as a person would type it: for the question whether a folder is trusted.
-    ///
-    /// Variables that the tool sets or is given stand before the program, without the values of secret ones; the folder
-    /// stands after it. Nothing in it can hide: words with special characters are quoted, and characters that deceive
-    /// are shown as escapes.
-    #[must_use]
-    pub fn what_runs(&self) -> String {
-        let variables = self.env.iter().map(|entry| match entry.split_once('=') {
-            // What `${NAME}` in the file stood for has been filled in by now.
-            Some((name, _)) if secret::is_secret_variable(name) => format!("{}={}", quote(name), secret::MASK),
-            Some((name, value)) => format!("{}={}", quote(name), quote(value)),
-            None => format!("{0}=${0}", quote(entry)),
-        });
-        let mut words: Vec<_> = variables.chain(self.command.iter().map(|word| quote(word))).collect();
-        if let Some(folder) = &self.working_folder {
-            words.push(format!("(in {})", quote(folder)));
-        }
-        words.join(" ")
-    }
-
-    /// The project's folder and the one the program runs in, without links.
-    fn folders(&self, project: &Path) -> Result<(PathBuf, PathBuf), FieldError> {
-        let real =
-            project.canonicalize().map_err(|error| FieldError::new("", format!("the project's folder cannot be opened: {error}")))?;
-        let Some(written) = &self.working_folder else { return Ok((real.clone(), real)) };
-        let wrong =
-            |message: String| FieldError::new("/working_folder", message).hint("name a folder inside the project, such as `scripts`");
-        let folder =
-            real.join(written).canonicalize().map_err(|error| wrong(format!("the folder `{written}` cannot be opened: {error}")))?;
-        if !folder.starts_with(&real) {
-            return Err(wrong(format!("the folder `{written}` is outside the project")));
-        }
-        if !folder.is_dir() {
-            return Err(wrong(format!("`{written}` is not a folder")));
-        }
-        Ok((real, folder))
+    pub fn line(&self) -> CommandLine<'_> {
+        CommandLine { words: &self.command, env: &self.env, folder: self.working_folder.as_deref() }
     }
 
     fn checked_bytes(&self) -> Result<u64, FieldError> {
@@ -129,15 +73,4 @@ impl CommandDefinition {
             }
         }
     }
-}
-
-/// A word as it would be typed in a shell.
-fn quote(word: &str) -> String {
-    let plain = |character: char| character.is_alphanumeric() || "_-./=:,@%+{}".contains(character);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    // Here newlines are shown as well: a second line could be taken for another command.
-    let shown = printable::escape(word).replace('\n', "\\n").replace('\t', "\\t").replace('\'', "'\\''");
-    format!("'{shown}'")
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use helve_core::authored::{FieldError, HumanDuration, RulesFields, Secret};
 use helve_core::{Digest, Pattern, Permission, Redactor, json, secret};
 use helve_fetch::{HeaderMap, HeaderName, HeaderValue, Lines, Reach, Url, header, read_url};
-use helve_process::Environment;
+use helve_process::{CommandLine, Environment};
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -146,6 +146,13 @@ impl McpDefinition {
         }
     }
 
+    /// What it runs, if it is a program.
+    #[must_use]
+    pub fn line(&self) -> Option<CommandLine<'_>> {
+        let words = self.command.as_deref()?;
+        Some(CommandLine { words, env: &self.env, folder: self.working_folder.as_deref() })
+    }
+
     /// Who it is: another program, or another address, is another server, whatever its name.
     #[must_use]
     pub fn identity(&self, project: &Path) -> Digest {
@@ -192,9 +199,10 @@ impl McpDefinition {
                 return Err(FieldError::new(field, "this is for servers with a `url`; give a program what it needs in `env`"));
             }
         }
-        let folder = project.join(self.working_folder.as_deref().unwrap_or_default());
+        let line = CommandLine { words: command, env: &self.env, folder: self.working_folder.as_deref() };
+        let (project, folder) = line.folders(project)?;
         let environment = Environment::read(&self.env, &[MARK], redactor)?;
-        Ok(Launch { command: command.to_vec(), environment, project: project.to_owned(), folder, redactor: redactor.clone() })
+        Ok(Launch { command: command.to_vec(), environment, project, folder, redactor: redactor.clone() })
     }
 
     fn read_site(&self, url: &str, lines: &Lines) -> Result<Site, FieldError> {

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 /// What was agreed to about one server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Pins {
     /// Its instructions.
     #[serde(default)]

@@ -271,7 +271,7 @@ impl Live {
         let mut offers = Offers::read(entries, facts.instructions.as_deref(), notes, connection.is_http() && connection.era == Era::Modern);
         offers.tools.retain(|offer| self.upstream.definition.wants(&offer.name));
         for note in &offers.notes {
-            tracing::warn!(server = self.upstream.definition.name, note, "the server's list of tools");
+            tracing::info!(server = self.upstream.definition.name, note, "the server's list of tools");
         }
         let mut report = self.report.write().unwrap_or_else(PoisonError::into_inner);
         let server = [facts.name.as_str(), facts.version.as_str()].join(" ").trim().to_owned();

@@ -87,7 +87,7 @@ fn another_command_is_another_implementation() {
 
 #[test]
 fn people_see_what_runs() {
-    let runs = |definition: Value| read(definition).what_runs();
+    let runs = |definition: Value| read(definition).line().shown();
     assert_eq!(runs(json!({"command": ["python3", "scripts/hello.py", "--n={{n}}"]})), "python3 scripts/hello.py --n={{n}}");
     assert_eq!(runs(json!({"command": ["sh", "-c", "echo 'a b' | wc", ""]})), r"sh -c 'echo '\''a b'\'' | wc' ''");
     assert_eq!(runs(json!({"command": ["a", "x\n\u{1b}[2K\u{202e}y"]})), r"a 'x\n\u{1b}[2K\u{202e}y'");

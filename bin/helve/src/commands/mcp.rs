@@ -1,0 +1,22 @@
+//! `helve mcp`: servers whose tools are used, and the catalogue as a server.
+
+mod add;
+mod approve;
+mod list;
+
+use std::process::ExitCode;
+
+use crate::cli::Global;
+use crate::cli::mcp::{Mcp, McpCommand};
+use crate::failure::Failure;
+use crate::workspace::Workspace;
+
+/// Runs one of the commands about MCP.
+pub fn run(mcp: &Mcp, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+    match &mcp.command {
+        None | Some(McpCommand::List) => Ok(list::run(global, workspace)),
+        Some(McpCommand::Add(add)) => add::run(add, global, workspace),
+        Some(McpCommand::Approve(approve)) => approve::run(approve, global, workspace),
+        Some(McpCommand::Import(_) | McpCommand::Serve(_)) => Err(Failure::new("failed", "not there yet")),
+    }
+}

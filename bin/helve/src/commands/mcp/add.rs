@@ -1,0 +1,89 @@
+//! `helve mcp add`: a server is written down, connected and shown.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use helve::Trust;
+use helve::mcp::NewServer;
+use serde_json::json;
+
+use super::approve;
+use crate::cli::Global;
+use crate::cli::mcp::Add;
+use crate::failure::Failure;
+use crate::terminal::{self, GOOD, styled};
+use crate::workspace::Workspace;
+
+/// How long a new server may take to be connected: package managers fetch it first.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Writes the server's file, connects it and asks about its tools.
+pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+    if command.url.is_none() && command.program.is_empty() {
+        return Err(
+            Failure::usage("a server is a program or an address").hint("helve mcp add NAME -- COMMAND…, or helve mcp add NAME --url URL")
+        );
+    }
+    let server = NewServer {
+        name: command.name.clone(),
+        command: command.program.clone(),
+        url: command.url.clone(),
+        headers: read_headers(&command.header)?,
+        env: command.env.clone(),
+        prefix: command.prefix.clone(),
+        trusted: command.trusted,
+    };
+    let helve = workspace.helve();
+    let was_trusted = workspace.report().trust.is_some_and(Trust::allows);
+    let file = server.write(&workspace.report().root).map_err(|error| Failure::new("conflict", error))?;
+    let inside = workspace.block_on(async {
+        helve.reload().map_err(|error| Failure::new("storage", error))?;
+        // Whoever types the command has seen it; nothing else that the folder would run becomes trusted by that.
+        if was_trusted { helve.trust().map_err(|error| Failure::new("storage", error)) } else { Ok(()) }
+    });
+    inside?;
+    if !was_trusted {
+        terminal::note("The folder brings other things that nobody trusts yet, so the server is not connected.");
+        terminal::error("not connected", Some("look at what the folder would run with `helve trust`, then `helve mcp approve`"));
+        return Ok(done(global, &file, 0, false));
+    }
+    let connected = workspace.block_on(async { tokio::time::timeout(PATIENCE, helve.mcp_settled(&command.name)).await });
+    let found = helve.mcp_servers().into_iter().find(|server| server.name == command.name);
+    let Some(server) = found.filter(|_| connected.is_ok()) else {
+        super::super::show_diagnostics(&workspace.diagnostics());
+        return Err(Failure::new("failed", format_args!("the server `{}` was written to {file} and is not connected", command.name)));
+    };
+    if let Some(trouble) = &server.trouble {
+        return Err(Failure::new(
+            "unreachable",
+            format_args!("the server `{}` was written to {file} and is not connected: {trouble}", server.name),
+        )
+        .hint("correct the file or remove it; `helve mcp list` tries again"));
+    }
+    if !global.json {
+        approve::show(&server, workspace);
+    }
+    let agreed = command.yes || (!global.json && terminal::can_ask() && approve::ask(&server)?);
+    if agreed {
+        helve.approve_mcp(&server).map_err(|error| Failure::new("storage", error))?;
+    } else {
+        terminal::note(&format!("Its tools are not used yet; `helve mcp approve {}` asks again.", command.name));
+    }
+    Ok(done(global, &file, server.offers.len(), agreed))
+}
+
+fn done(global: &Global, file: &str, tools: usize, approved: bool) -> ExitCode {
+    if global.json {
+        terminal::json(json!({"file": file, "tools": tools, "approved": approved}));
+    } else {
+        let used = if approved { format!(", {tools} tools are used") } else { String::new() };
+        terminal::print(&format!("{} {file}{used}", styled(GOOD, "written:")));
+    }
+    ExitCode::SUCCESS
+}
+
+fn read_headers(written: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    let read = |header: &String| header.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+    let headers: Option<Vec<_>> = written.iter().map(read).collect();
+    headers.ok_or_else(|| Failure::usage("a header is written as `Name: value`"))
+}
