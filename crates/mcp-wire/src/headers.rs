@@ -1,0 +1,267 @@
+//! Parts of a request's body that also stand in its HTTP headers, so that what lies between can route a request unread.
+//! Both sides need the same rules: one writes the headers, the other compares them with the body.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+/// Names of headers.
+#[derive(Debug)]
+pub struct HeaderNames {
+    /// Which version a request speaks.
+    pub version: &'static str,
+    /// Names a session of the older era.
+    pub session: &'static str,
+    /// The method of a request.
+    pub method: &'static str,
+    /// What a request is about: a tool, a prompt or a resource.
+    pub name: &'static str,
+    /// What the names of headers begin with that repeat an argument of a tool.
+    pub param: &'static str,
+    /// After which event a broken stream goes on.
+    pub last_event: &'static str,
+}
+
+/// Names of headers, as they are written.
+pub const HEADERS: HeaderNames = HeaderNames {
+    version: "mcp-protocol-version",
+    session: "mcp-session-id",
+    method: "mcp-method",
+    name: "mcp-name",
+    param: "mcp-param-",
+    last_event: "last-event-id",
+};
+
+/// The keyword of a schema that gives an argument its header.
+const KEYWORD: &str = "x-mcp-header";
+const BEGIN: &str = "=?base64?";
+const END: &str = "?=";
+
+/// What the header [`HeaderNames::name`] of a request says, before it is encoded; nothing where a request has none.
+#[must_use]
+pub fn name_of<'a>(method: &str, params: Option<&'a Value>) -> Option<&'a str> {
+    let field = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return None,
+    };
+    params?.get(field)?.as_str()
+}
+
+/// A text as the value of a header.
+#[must_use]
+pub fn encode_header(text: &str) -> Cow<'_, str> {
+    let plain = text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) && text.trim() == text;
+    // What only looks encoded is encoded too, or the other side would decode it.
+    let plain = plain && !(text.starts_with(BEGIN) && text.ends_with(END));
+    if plain { Cow::Borrowed(text) } else { Cow::Owned(format!("{BEGIN}{}{END}", STANDARD.encode(text))) }
+}
+
+/// The text that the value of a header stands for; nothing where it is none.
+#[must_use]
+pub fn decode_header(value: &str) -> Option<Cow<'_, str>> {
+    let value = value.trim_matches([' ', '\t']);
+    if !is_encoded(value) {
+        return value.bytes().all(|byte| matches!(byte, b'\t' | 0x20..=0x7e)).then_some(Cow::Borrowed(value));
+    }
+    let bytes = STANDARD.decode(&value[BEGIN.len()..value.len() - END.len()]).ok()?;
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+fn is_encoded(text: &str) -> bool {
+    text.len() >= BEGIN.len() + END.len() && text.starts_with(BEGIN) && text.ends_with(END)
+}
+
+/// An argument of a tool that also stands in a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderParam {
+    /// The whole name of the header, in small letters.
+    pub header: String,
+    /// Where the argument is: names of properties, from the outside in.
+    pub path: Vec<String>,
+}
+
+/// Why the headers that a tool wants cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{KEYWORD}` at `{path}` {reason}")]
+pub struct BadHeaderParam {
+    /// Where in the schema.
+    pub path: String,
+    /// What is wrong.
+    pub reason: &'static str,
+}
+
+impl HeaderParam {
+    /// Reads which arguments of a tool also stand in headers, from its `inputSchema`.
+    ///
+    /// # Errors
+    /// Where the schema breaks a rule for them; such a tool is not to be used over HTTP.
+    pub fn of(schema: &Value) -> Result<Vec<Self>, BadHeaderParam> {
+        let mut found = Vec::new();
+        walk(schema, &mut Vec::new(), true, &mut found)?;
+        Ok(found)
+    }
+
+    /// What the header says for these arguments, encoded; nothing where it is left out.
+    #[must_use]
+    pub fn value(&self, arguments: &Value) -> Option<String> {
+        plain(self.argument(arguments)?).map(|text| encode_header(&text).into_owned())
+    }
+
+    /// Whether a header that came, or did not, fits the arguments.
+    #[must_use]
+    pub fn fits(&self, arguments: &Value, header: Option<&str>) -> bool {
+        let Some(argument) = self.argument(arguments) else { return header.is_none() };
+        // Lists and objects have no header; that they do not fit the schema is for others to say.
+        let Some(expected) = plain(argument) else { return header.is_none() };
+        let Some(given) = header.and_then(decode_header) else { return false };
+        given == expected || argument.as_f64().is_some_and(|number| given.parse() == Ok(number))
+    }
+
+    fn argument<'a>(&self, arguments: &'a Value) -> Option<&'a Value> {
+        let found = self.path.iter().try_fold(arguments, |value, name| value.get(name))?;
+        (!found.is_null()).then_some(found)
+    }
+}
+
+fn plain(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Bool(_) | Value::Number(_) => Some(Cow::Owned(value.to_string())),
+        _ => None,
+    }
+}
+
+/// Looks through a schema. Only what is reached through `properties` alone may have the keyword: there is one place for its value.
+fn walk(schema: &Value, path: &mut Vec<String>, reachable: bool, found: &mut Vec<HeaderParam>) -> Result<(), BadHeaderParam> {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(name) = fields.get(KEYWORD) {
+                let param = read(name, fields, path, reachable, found).map_err(|reason| BadHeaderParam { path: path.join("."), reason })?;
+                found.push(param);
+            }
+            for (key, value) in fields {
+                match key.as_str() {
+                    // Values, not schemas.
+                    "default" | "const" | "enum" | "examples" | KEYWORD => {}
+                    "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
+                        for (name, inner) in value.as_object().into_iter().flatten() {
+                            path.push(name.clone());
+                            walk(inner, path, reachable && key == "properties", found)?;
+                            path.pop();
+                        }
+                    }
+                    _ => walk(value, path, false, found)?,
+                }
+            }
+            Ok(())
+        }
+        Value::Array(items) => items.iter().try_for_each(|item| walk(item, path, false, found)),
+        _ => Ok(()),
+    }
+}
+
+fn read(
+    name: &Value,
+    schema: &Map<String, Value>,
+    path: &[String],
+    reachable: bool,
+    found: &[HeaderParam],
+) -> Result<HeaderParam, &'static str> {
+    let name = name.as_str().ok_or("is no text")?;
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let header = format!("{}{}", HEADERS.param, name.to_ascii_lowercase());
+    if name.is_empty() || !name.bytes().all(is_token) {
+        Err("is no name of a header")
+    } else if !reachable || path.is_empty() {
+        Err("is not at a property that can be reached through `properties` alone")
+    } else if !matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
+        Err("is at something else than a string, an integer or a boolean")
+    } else if found.iter().any(|other| other.header == header) {
+        Err("is there twice")
+    } else {
+        Ok(HeaderParam { header, path: path.to_vec() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_come_back_as_they_were_sent() {
+        for (text, value) in [
+            ("us-west1", "us-west1"),
+            ("", ""),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+            ("=?base64?=", "=?base64?PT9iYXNlNjQ/PQ==?="),
+        ] {
+            assert_eq!(encode_header(text), value);
+            assert_eq!(decode_header(value).as_deref(), Some(text), "{value}");
+        }
+        assert_eq!(decode_header("  blanks around  ").as_deref(), Some("blanks around"));
+        assert_eq!(decode_header("=?base64?SGVsbG8").as_deref(), Some("=?base64?SGVsbG8"), "no end: as it stands");
+        for broken in ["=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?=", "=?base64?/w==?=", "a\u{7f}b"] {
+            assert_eq!(decode_header(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn what_a_request_is_about_depends_on_its_method() {
+        let params = json!({"name": "n", "uri": "u", "taskId": "t"});
+        for (method, name) in [("tools/call", Some("n")), ("resources/read", Some("u")), ("tasks/get", Some("t")), ("tools/list", None)] {
+            assert_eq!(name_of(method, Some(&params)), name, "{method}");
+        }
+        assert_eq!(name_of("tools/call", None), None);
+    }
+
+    #[test]
+    fn headers_are_compared_with_their_arguments() {
+        let schema = json!({"type": "object", "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "deep": {"type": "object", "properties": {"count": {"type": "integer", "x-mcp-header": "Count"}}},
+            "x-mcp-header": {"type": "string"},
+        }});
+        let params = HeaderParam::of(&schema).unwrap();
+        let [region, count] = &params[..] else { panic!("{params:?}") };
+        assert_eq!((region.header.as_str(), count.path.join(".").as_str()), ("mcp-param-region", "deep.count"));
+        let arguments = json!({"region": "süd", "deep": {"count": 42}});
+        assert_eq!(region.value(&arguments).as_deref(), Some("=?base64?c8O8ZA==?="));
+        assert!(region.fits(&arguments, Some("=?base64?c8O8ZA==?=")));
+        for wrong in [None, Some("süd"), Some("north"), Some("=?base64?c8O8ZA?=")] {
+            assert!(!region.fits(&arguments, wrong), "{wrong:?}");
+        }
+        assert!(count.fits(&arguments, Some("42")) && count.fits(&arguments, Some("42.0")) && !count.fits(&arguments, Some("43")));
+        for empty in [json!({}), json!({"region": null}), Value::Null] {
+            assert_eq!(region.value(&empty), None);
+            assert!(region.fits(&empty, None) && !region.fits(&empty, Some("north")), "{empty}");
+        }
+    }
+
+    #[test]
+    fn keywords_in_wrong_places_are_refused() {
+        let text = json!({"type": "string", "x-mcp-header": "A"});
+        for (properties, reason) in [
+            (json!({"a": {"type": "string", "x-mcp-header": ""}}), "no name"),
+            (json!({"a": {"type": "string", "x-mcp-header": "a\r\nb"}}), "no name"),
+            (json!({"a": {"type": "string", "x-mcp-header": 3}}), "no text"),
+            (json!({"a": {"type": "number", "x-mcp-header": "A"}}), "something else"),
+            (json!({"a": text, "b": {"type": "string", "x-mcp-header": "a"}}), "twice"),
+            (json!({"a": {"type": "array", "items": text}}), "can be reached"),
+            (json!({"a": {"oneOf": [text]}}), "can be reached"),
+        ] {
+            let error = HeaderParam::of(&json!({"properties": properties})).expect_err(reason).to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+        assert!(HeaderParam::of(&json!({"x-mcp-header": "A", "type": "string"})).is_err(), "the root is no argument");
+        assert_eq!(HeaderParam::of(&json!({"default": {"x-mcp-header": 1}, "enum": [{"x-mcp-header": 1}]})), Ok(Vec::new()));
+    }
+}
