@@ -1,5 +1,27 @@
 //! Helve as an MCP server: the protocol in both eras, over stdio and HTTP. What is served is a [`Backend`].
 
+mod asks;
+mod channel;
+mod core;
+mod guard;
+mod http;
+mod ladder;
+mod legacy;
+mod level;
+mod lines;
+mod listen;
+mod listener;
+mod modern;
+mod open;
+mod options;
+mod present;
+mod server;
+mod session;
+mod sessions;
+mod standing;
+mod stdio;
+mod stream;
+
 use futures_util::future::BoxFuture;
 use helve_mcp_wire::{Era, RpcError};
 use serde_json::Value;
@@ -7,6 +29,13 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::Downstream;
+
+pub use options::Options;
+pub use server::Server;
+pub use stream::ReplyBody;
+
+/// The code of the error that says that there is too much to do.
+const BUSY: i64 = -32000;
 
 /// One request of a client that is not about the protocol itself.
 #[derive(Debug)]

@@ -1,0 +1,65 @@
+//! Requests that are worked on, by their ids, so that they can be cancelled.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use helve_mcp_wire::RequestId;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// Requests of one client that are worked on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Open(Arc<Mutex<Table>>);
+
+#[derive(Debug, Default)]
+struct Table {
+    last: u64,
+    /// By id; a client that uses an id twice can cancel only the later one.
+    requests: HashMap<RequestId, (u64, CancellationToken)>,
+}
+
+impl Open {
+    /// Notes a request until what is given back is dropped.
+    pub fn begin(&self, id: RequestId, cancel: CancellationToken) -> Begun {
+        let mut table = self.table();
+        table.last += 1;
+        let number = table.last;
+        table.requests.insert(id.clone(), (number, cancel));
+        Begun { open: self.clone(), id, number }
+    }
+
+    /// Cancels what a notification of the client names.
+    pub fn cancel(&self, params: Option<&Value>) {
+        let id = params.and_then(|params| params.get("requestId")).and_then(|id| serde_json::from_value(id.clone()).ok());
+        let found = id.and_then(|id: RequestId| self.table().requests.get(&id).map(|(_, cancel)| cancel.clone()));
+        if let Some(cancel) = found {
+            cancel.cancel();
+        }
+    }
+
+    /// Whether nothing is worked on.
+    pub fn is_empty(&self) -> bool {
+        self.table().requests.is_empty()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that is worked on.
+#[derive(Debug)]
+pub(super) struct Begun {
+    open: Open,
+    id: RequestId,
+    number: u64,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let mut table = self.open.table();
+        if table.requests.get(&self.id).is_some_and(|(number, _)| *number == self.number) {
+            table.requests.remove(&self.id);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Results as an era wants them: a backend gives one result, and what only one era knows is added or taken away here.
+
+use helve_mcp_wire::{CODES, META, RpcError};
+use serde_json::{Map, Value, json};
+
+use super::About;
+
+/// Results that say for how long they hold, in the newer era.
+const CACHED: [&str; 6] = ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
+
+/// Who answers, as an object.
+pub(super) fn server_info(about: &About) -> Value {
+    json!({"name": about.name, "version": about.version})
+}
+
+/// A result for a client of the newer era.
+pub(super) fn modern(method: &str, result: Value, about: &About) -> Result<Value, RpcError> {
+    let mut fields = object(result)?;
+    let kind = fields.entry("resultType").or_insert_with(|| "complete".into());
+    if kind == "complete" && CACHED.contains(&method) {
+        if fields.get("ttlMs").and_then(Value::as_u64).is_none() {
+            fields.insert("ttlMs".to_owned(), 0.into());
+        }
+        if !matches!(fields.get("cacheScope").and_then(Value::as_str), Some("public" | "private")) {
+            fields.insert("cacheScope".to_owned(), "private".into());
+        }
+    }
+    let meta = fields.entry("_meta").or_insert_with(|| json!({}));
+    if let Value::Object(meta) = meta {
+        meta.entry(META.server).or_insert_with(|| server_info(about));
+    }
+    Ok(Value::Object(fields))
+}
+
+/// A result for a client of the older era.
+pub(super) fn legacy(method: &str, result: Value) -> Result<Value, RpcError> {
+    let mut fields = object(result)?;
+    if fields.remove("resultType").is_some_and(|kind| kind != "complete") {
+        return Err(failed("The answer is a question that clients of this version do not understand"));
+    }
+    if CACHED.contains(&method) {
+        fields.remove("ttlMs");
+        fields.remove("cacheScope");
+    }
+    if let Some(Value::Object(meta)) = fields.get_mut("_meta") {
+        meta.remove(META.server);
+        if meta.is_empty() {
+            fields.remove("_meta");
+        }
+    }
+    match method {
+        "tools/list" => {
+            let tools = fields.get_mut("tools").and_then(Value::as_array_mut);
+            tools.into_iter().flatten().filter_map(Value::as_object_mut).for_each(fit_tool);
+        }
+        "tools/call" if fields.get("structuredContent").is_some_and(|content| !content.is_object()) => {
+            fields.remove("structuredContent");
+        }
+        _ => {}
+    }
+    Ok(Value::Object(fields))
+}
+
+/// Makes the schemas of a tool fit the older era, which knows only objects with properties that are objects.
+fn fit_tool(tool: &mut Map<String, Value>) {
+    let input = tool.entry("inputSchema").or_insert_with(|| json!({}));
+    // Arguments are an object whatever a schema says; results are not.
+    if let Value::Object(fields) = input {
+        fields.entry("type").or_insert_with(|| "object".into());
+    }
+    if !fit_schema(input) {
+        *input = json!({"type": "object"});
+    }
+    if tool.get_mut("outputSchema").is_some_and(|schema| !fit_schema(schema)) {
+        tool.remove("outputSchema");
+    }
+}
+
+/// Whether a schema could be made to fit.
+fn fit_schema(schema: &mut Value) -> bool {
+    let Some(fields) = schema.as_object_mut() else { return false };
+    if fields.get("type").is_none_or(|kind| kind != "object") {
+        return false;
+    }
+    let Some(properties) = fields.get_mut("properties") else { return true };
+    let Some(properties) = properties.as_object_mut() else { return false };
+    for property in properties.values_mut() {
+        match property {
+            Value::Bool(true) => *property = json!({}),
+            Value::Bool(false) => *property = json!({"not": {}}),
+            _ => {}
+        }
+    }
+    properties.values().all(Value::is_object)
+}
+
+fn object(result: Value) -> Result<Map<String, Value>, RpcError> {
+    match result {
+        Value::Object(fields) => Ok(fields),
+        _ => Err(failed("The answer is no object")),
+    }
+}
+
+fn failed(message: &str) -> RpcError {
+    RpcError { code: CODES.internal, message: message.to_owned(), data: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about() -> About {
+        About { name: "x".to_owned(), version: "1".to_owned(), instructions: None }
+    }
+
+    #[test]
+    fn the_newer_era_gets_what_it_wants_and_keeps_what_was_said() {
+        let meta = json!({META.server: {"name": "x", "version": "1"}});
+        let list = modern("tools/list", json!({"tools": []}), &about());
+        assert_eq!(list, Ok(json!({"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": meta})));
+        let call = modern("tools/call", json!({"content": [], "_meta": {"a": 1}}), &about()).unwrap();
+        assert_eq!(call["_meta"]["a"], 1);
+        assert_eq!((call.get("ttlMs"), &call["resultType"]), (None, &json!("complete")));
+        let said = json!({"resultType": "complete", "contents": [], "ttlMs": 5, "cacheScope": "public", "_meta": {META.server: {"name": "other", "version": "2"}}});
+        assert_eq!(modern("resources/read", said.clone(), &about()), Ok(said));
+        let wrong = modern("resources/list", json!({"ttlMs": -4, "cacheScope": "mine"}), &about()).unwrap();
+        assert_eq!((&wrong["ttlMs"], &wrong["cacheScope"]), (&json!(0), &json!("private")));
+        let question = modern("resources/read", json!({"resultType": "input_required", "requestState": "s"}), &about()).unwrap();
+        assert_eq!((question.get("ttlMs"), &question["requestState"]), (None, &json!("s")));
+        assert!(modern("tools/call", json!([]), &about()).is_err());
+    }
+
+    #[test]
+    fn the_older_era_gets_nothing_that_it_does_not_know() {
+        let result = json!({"resources": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": {META.server: {}}});
+        assert_eq!(legacy("resources/list", result), Ok(json!({"resources": []})));
+        assert_eq!(
+            legacy("tools/call", json!({"content": [], "ttlMs": 3, "_meta": {"a": 1}})),
+            Ok(json!({"content": [], "ttlMs": 3, "_meta": {"a": 1}}))
+        );
+        assert_eq!(legacy("tools/call", json!({"content": [], "structuredContent": [1]})), Ok(json!({"content": []})));
+        assert!(legacy("tools/call", json!({"resultType": "input_required"})).is_err());
+    }
+
+    #[test]
+    fn tools_fit_the_older_schema() {
+        let tools = json!({"tools": [
+            {"name": "a", "inputSchema": true, "outputSchema": {"type": "array"}},
+            {"name": "b"},
+            {"name": "c", "inputSchema": {"properties": {"x": true, "y": false, "z": {"type": "string"}}}, "outputSchema": {"type": "object"}},
+            {"name": "d", "inputSchema": {"type": "object", "properties": []}, "outputSchema": {"type": "object", "properties": {"x": 3}}},
+            {"name": "e", "inputSchema": {"type": "object"}, "outputSchema": {"anyOf": []}},
+        ]});
+        let object = json!({"type": "object"});
+        assert_eq!(
+            legacy("tools/list", tools),
+            Ok(json!({"tools": [
+                {"name": "a", "inputSchema": object},
+                {"name": "b", "inputSchema": object},
+                {"name": "c", "inputSchema": {"properties": {"x": {}, "y": {"not": {}}, "z": {"type": "string"}}, "type": "object"}, "outputSchema": object},
+                {"name": "d", "inputSchema": object},
+                {"name": "e", "inputSchema": object},
+            ]}))
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! One client of the older era: what it said about itself, and what is kept for it between its requests.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use helve_mcp_wire::{CODES, Message, RpcError};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Change;
+use super::asks::Asks;
+use super::level::Level;
+use super::open::Open;
+use super::standing::Standing;
+use super::stream::Out;
+
+/// Resources that one session may watch.
+const MAX_WATCHED: usize = 1_000;
+
+/// One client of the older era.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub id: Arc<str>,
+    pub capabilities: Arc<Value>,
+    pub client: Option<Arc<Value>>,
+    /// Fires when the session ends, and cancels what runs in it.
+    pub end: CancellationToken,
+    pub asks: Asks,
+    pub open: Open,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    touched: Instant,
+    level: Option<Level>,
+    watched: HashSet<String>,
+    standing: Standing,
+}
+
+impl Session {
+    /// A session with an id that nobody can guess.
+    pub fn new(capabilities: Value, client: Option<Value>, end: CancellationToken) -> Result<Self, RpcError> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|error| RpcError {
+            code: CODES.internal,
+            message: format!("The machine has no random numbers: {error}"),
+            data: None,
+        })?;
+        let state = State { touched: Instant::now(), level: None, watched: HashSet::new(), standing: Standing::default() };
+        Ok(Self {
+            id: format!("{:032x}", u128::from_be_bytes(random)).into(),
+            capabilities: Arc::new(capabilities),
+            client: client.map(Arc::new),
+            end,
+            asks: Asks::default(),
+            open: Open::default(),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Whether the client says that it can do something.
+    pub fn can(&self, capability: &str) -> bool {
+        self.capabilities.get(capability).is_some_and(Value::is_object)
+    }
+
+    /// From which level on the client wants logs; nothing until it says so.
+    pub fn level(&self) -> Option<Level> {
+        self.state().level
+    }
+
+    pub fn set_level(&self, level: Level) {
+        self.state().level = Some(level);
+    }
+
+    /// Tells the client of changes of a resource from now on.
+    pub fn watch(&self, uri: &str) -> Result<(), RpcError> {
+        let mut state = self.state();
+        if state.watched.len() >= MAX_WATCHED && !state.watched.contains(uri) {
+            let message = format!("A session can subscribe to {MAX_WATCHED} resources at most");
+            return Err(RpcError { code: CODES.params, message, data: None });
+        }
+        state.watched.insert(uri.to_owned());
+        Ok(())
+    }
+
+    pub fn unwatch(&self, uri: &str) {
+        self.state().watched.remove(uri);
+    }
+
+    /// Whether the client wants to know of a change.
+    pub fn cares(&self, change: &Change) -> bool {
+        match change {
+            Change::Resource(uri) => self.state().watched.contains(uri),
+            Change::Tools | Change::Prompts | Change::Resources => true,
+        }
+    }
+
+    /// Everything that this client may have missed.
+    pub fn all_changes(&self) -> Vec<Change> {
+        let lists = [Change::Tools, Change::Prompts, Change::Resources];
+        lists.into_iter().chain(self.state().watched.iter().cloned().map(Change::Resource)).collect()
+    }
+
+    /// Opens the stream that belongs to no request; nothing where it is open already.
+    pub fn stand(&self, after: Option<u64>, room: usize) -> Option<mpsc::Receiver<Out>> {
+        self.state().standing.open(after, room)
+    }
+
+    /// Says something on that stream, now or when it is opened.
+    pub fn tell(&self, text: String) {
+        self.state().standing.tell(text);
+    }
+
+    /// Ends that stream.
+    pub fn hush(&self) {
+        self.state().standing.close();
+    }
+
+    /// Something happens in the session.
+    pub fn touch(&self) {
+        self.state().touched = Instant::now();
+    }
+
+    /// Since when nothing happens in the session, and whether the client still reads its stream; nothing while a request is worked on.
+    pub fn idle_since(&self) -> Option<(bool, Instant)> {
+        let state = self.state();
+        self.open.is_empty().then(|| (state.standing.is_open(), state.touched))
+    }
+
+    /// Ends what runs in the session, and its stream.
+    pub fn finish(&self) {
+        self.end.cancel();
+        self.asks.end();
+        self.hush();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a change is told: the method and the parameters.
+pub(super) fn describe(change: &Change) -> (&'static str, Value) {
+    match change {
+        Change::Tools => ("notifications/tools/list_changed", json!({})),
+        Change::Prompts => ("notifications/prompts/list_changed", json!({})),
+        Change::Resources => ("notifications/resources/list_changed", json!({})),
+        Change::Resource(uri) => ("notifications/resources/updated", json!({"uri": uri})),
+    }
+}
+
+/// A change as a message.
+pub(super) fn notice(change: &Change) -> String {
+    let (method, params) = describe(change);
+    Message::Notification { method: method.to_owned(), params: Some(params) }.write()
+}
+
+/// Whether a server that can do this tells of such changes.
+pub(super) fn declares(capabilities: &Value, change: &Change) -> bool {
+    let (group, flag) = match change {
+        Change::Tools => ("tools", "listChanged"),
+        Change::Prompts => ("prompts", "listChanged"),
+        Change::Resources => ("resources", "listChanged"),
+        Change::Resource(_) => ("resources", "subscribe"),
+    };
+    capabilities.get(group).and_then(|group| group.get(flag)) == Some(&Value::Bool(true))
+}
