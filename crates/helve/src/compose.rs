@@ -4,6 +4,8 @@
 mod agents;
 #[cfg(feature = "project")]
 mod load;
+#[cfg(feature = "project")]
+mod mcp_service;
 #[cfg(all(feature = "project", feature = "models"))]
 mod model;
 #[cfg(feature = "project")]
@@ -30,6 +32,8 @@ pub use helve_models as models;
 #[cfg(feature = "project")]
 pub use helve_project::{Diagnostic, OnResult, Runnable, Severity, StateError, StateFolder, Trust, read_yaml};
 
+#[cfg(feature = "project")]
+pub use self::mcp_service::McpServing;
 #[cfg(all(feature = "project", feature = "models"))]
 pub use self::model::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]

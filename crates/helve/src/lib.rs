@@ -35,7 +35,8 @@ pub use compose::models;
 pub use compose::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]
 pub use compose::{
-    Diagnostic, OnResult, ProjectAgent, ProjectReport, Runnable, Severity, StateError, StateFolder, Trust, file_schemas, read_yaml,
+    Diagnostic, McpServing, OnResult, ProjectAgent, ProjectReport, Runnable, Severity, StateError, StateFolder, Trust, file_schemas,
+    read_yaml,
 };
 pub use helve_agent::*;
 pub use helve_core::*;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use helve_core::store::{Approval, MemoryStore, Progress};
-use helve_core::{CallId, HolderId, RunId, Store, StoreError};
+use helve_core::store::{Approval, ApprovalState, MemoryStore, Progress};
+use helve_core::{CallId, Denial, HolderId, Outcome, RunId, Status, Store, StoreError, ToolError};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +16,8 @@ const LEASE: Duration = Duration::from_secs(30);
 /// How often it says something, or four times in a shorter lease. Whoever cancels from elsewhere waits so long at most.
 const BEAT: Duration = Duration::from_secs(2);
 const QUICKEST: Duration = Duration::from_millis(10);
+/// How often is looked for the end of a call that nobody told of.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// The record, and what this process holds of it. Cheap to clone; clones share.
 #[derive(Clone)]
@@ -149,6 +151,31 @@ impl Record {
         let tell = self.0.tell.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(tell) = tell {
             tell(approval);
+        }
+    }
+
+    /// Waits for the end of a call that was put off: one in the background, or one that waits for a person.
+    ///
+    /// # Errors
+    /// Where the record cannot be read.
+    pub async fn end_of(&self, put_off: &Outcome) -> Result<Outcome, StoreError> {
+        let mut changes = self.0.store.changes();
+        loop {
+            if let Some(outcome) = self.0.store.task(put_off.call_id).await?.and_then(|task| task.outcome) {
+                return Ok(outcome);
+            }
+            if let Status::Waiting(id) = put_off.status
+                && let Some(approval) = self.0.store.approval(id).await?
+                && matches!(approval.state, ApprovalState::Denied | ApprovalState::Expired)
+            {
+                let reason = if approval.state == ApprovalState::Denied { Denial::Denied } else { Denial::Expired };
+                let error = ToolError::denied(reason, format!("the call was {}", approval.state.name()));
+                return Ok(Outcome::failed(put_off.call_id, put_off.tool.clone(), error));
+            }
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
         }
     }
 

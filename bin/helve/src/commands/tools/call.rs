@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use helve::store::{Approval, ApprovalState};
+use helve::store::Approval;
 use helve::{
-    Admission, CallContext, CancellationToken, Denial, Diagnostic, ErrorKind, Helve, Mode, Outcome, Prepared, Question, Record, Status,
-    ToolCall, ToolError, Worker, printable,
+    Admission, CallContext, CancellationToken, Diagnostic, ErrorKind, Helve, Mode, Outcome, Prepared, Question, Record, Status, ToolCall,
+    Worker, printable,
 };
 
 use super::{approve, arguments};
@@ -104,29 +104,18 @@ async fn wait(outcome: &Outcome, record: &Record, helve: &Helve) -> Result<Outco
     let _end = stop.clone().drop_guard();
     let worker = Worker::new(record.clone(), helve.executor().clone(), helve.catalogue().clone(), 1);
     let mut work = std::pin::pin!(worker.run(stop.clone()));
-    let mut changes = record.store().changes();
+    let mut ended = std::pin::pin!(record.end_of(outcome));
+    let mut works = true;
     loop {
-        if let Some(task) = record.store().task(outcome.call_id).await?
-            && let Some(outcome) = task.outcome
-        {
-            return Ok(outcome);
-        }
-        if let Status::Waiting(id) = outcome.status
-            && let Some(approval) = record.store().approval(id).await?
-            && matches!(approval.state, ApprovalState::Denied | ApprovalState::Expired)
-        {
-            let reason = if approval.state == ApprovalState::Denied { Denial::Denied } else { Denial::Expired };
-            let error = ToolError::denied(reason, format!("the call was {}", approval.state.name()));
-            return Ok(Outcome::failed(outcome.call_id, outcome.tool.clone(), error));
-        }
         tokio::select! {
-            () = &mut work => {}
-            _ = changes.changed() => {}
-            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            ended = &mut ended => return Ok(ended?),
+            () = &mut work, if works => works = false,
             _ = tokio::signal::ctrl_c() => {
                 // What runs here goes back to the queue where it may run twice, as when a worker ends.
                 stop.cancel();
-                work.await;
+                if works {
+                    work.await;
+                }
                 let next = match outcome.status {
                     Status::Waiting(id) => format!("helve approvals approve|deny {id}"),
                     _ => format!("helve tasks show|cancel {}", outcome.call_id),

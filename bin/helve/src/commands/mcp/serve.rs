@@ -1,0 +1,94 @@
+//! `helve mcp serve`: the catalogue for MCP clients, over stdio or HTTP.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::process::ExitCode;
+
+use helve::mcp::serve::{Options, Server};
+use helve::{CancellationToken, McpServing, Worker};
+use tokio::net::TcpListener;
+
+use crate::cli::Global;
+use crate::cli::mcp::Serve;
+use crate::commands::show_errors;
+use crate::failure::Failure;
+use crate::terminal::{self, FAINT, styled};
+use crate::workspace::Workspace;
+
+/// The variable that holds the token which clients must send.
+const TOKEN: &str = "HELVE_MCP_TOKEN";
+/// How many background calls run at once.
+const WORKERS: usize = 4;
+
+/// Serves until it is stopped, or its client goes away.
+pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+    show_errors(workspace);
+    let helve = workspace.helve();
+    // Without a record calls that wait for a person are refused, and all others work.
+    let record = match workspace.record(global) {
+        Ok(record) => Some(record),
+        Err(failure) => {
+            tracing::warn!(?failure, "there is no record: calls that must be approved are refused");
+            None
+        }
+    };
+    workspace.block_on(async {
+        let sets = command.set.iter().map(|set| set.as_str().into()).collect();
+        let backend = helve
+            .mcp_service(McpServing { sets, gateway: command.gateway })
+            .map_err(|error| Failure::new("not_found", error).hint("`helve sets` lists the tool sets"))?;
+        let token = std::env::var(TOKEN).ok().filter(|token| !token.trim().is_empty());
+        let server = Server::new(backend, Options { token: token.clone().map(Into::into), ..Options::default() });
+        let stop = CancellationToken::new();
+        let interrupted = stop.clone();
+        tokio::spawn(async move {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                interrupted.cancel();
+            }
+        });
+        let work = async {
+            if let Some(record) = &record {
+                Worker::new(record.clone(), helve.executor().clone(), helve.catalogue().clone(), WORKERS).run(stop.clone()).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let served = async {
+            match &command.http {
+                Some(address) => {
+                    let listener = listen(address, token.is_some()).await?;
+                    let bound = listener.local_addr().map_err(|error| Failure::new("unreachable", error))?;
+                    terminal::note(&styled(FAINT, &format!("serving MCP at http://{bound}/mcp; Ctrl-C ends it")));
+                    server.listen(listener, stop.clone()).await.map_err(|error| Failure::new("unreachable", error))
+                }
+                None => {
+                    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+                    server.stdio(input, output, stop.clone()).await.map_err(|error| Failure::new("failed", error))
+                }
+            }
+        };
+        let ended = tokio::select! {
+            served = served => served,
+            () = work => Ok(()),
+            () = helve.follow() => Ok(()),
+        };
+        server.stop().await;
+        if let Some(record) = &record {
+            record.close().await?;
+        }
+        ended.map(|()| ExitCode::SUCCESS)
+    })
+}
+
+/// Listens on an address. One that others can reach needs a token.
+async fn listen(address: &str, has_token: bool) -> Result<TcpListener, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::usage(format_args!("`{address}` is not an address: {error}")).hint("write HOST:PORT, such as 127.0.0.1:8931")
+    };
+    let addresses: Vec<SocketAddr> = address.to_socket_addrs().map_err(|error| wrong(&error))?.collect();
+    if !has_token && addresses.iter().any(|address| !address.ip().is_loopback()) {
+        return Err(Failure::usage("others could reach this address, and nothing would keep them from calling tools")
+            .hint(format!("listen on 127.0.0.1, or set {TOKEN} to a token that clients must send")));
+    }
+    TcpListener::bind(addresses.as_slice()).await.map_err(|error| {
+        Failure::new("unreachable", format_args!("{address} cannot be listened on: {error}")).hint("choose another port, or 0 for any")
+    })
+}
