@@ -286,7 +286,7 @@ impl<'a> Driver<'a> {
     fn ask_person(&mut self, question: Question) {
         let allowed =
             self.around.toolkit.get(&question.call.tool).is_some_and(|entry| self.parts.conversation.allowed.contains(&entry.digest()));
-        if allowed {
+        if allowed && question.input.is_none() {
             return self.answer(question, Answered::Approve, ALWAYS);
         }
         self.record_question(&question);
@@ -308,6 +308,7 @@ impl<'a> Driver<'a> {
             Answered::Later => return self.open.push(question),
             Answered::Expired => (Expired, Ticket::Granted(question.answer(Expired, by))),
             Answered::Approve => (Approve, Ticket::Granted(question.answer(Approve, by))),
+            Answered::Always if question.input.is_some() => (Approve, Ticket::Granted(question.answer(Approve, by))),
             Answered::Always => {
                 if let Some(entry) = self.around.toolkit.get(&question.call.tool) {
                     self.parts.conversation.allowed.insert(entry.digest());
@@ -318,6 +319,7 @@ impl<'a> Driver<'a> {
                 let grant = question.answer(Deny, by);
                 (Deny, Ticket::Granted(if let Some(reason) = reason { grant.because(reason) } else { grant }))
             }
+            Answered::Edit(written) if question.input.is_some() => (Approve, Ticket::Granted(question.answer_with(&written, by))),
             Answered::Edit(arguments) => (Approve, Ticket::Edited { arguments, by: by.to_owned() }),
         };
         self.go_on_with(question, decision, by.to_owned(), ticket);

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::call::{Caller, ToolCall};
 pub use crate::digest::Digest;
 use crate::ids::ApprovalId;
+use crate::input::{InputGiven, InputNeeded};
 use crate::json::canonical;
 use crate::source::SourceId;
 use crate::spec::ToolSpec;
@@ -32,6 +34,9 @@ pub struct Question {
     pub asked_at: Timestamp,
     /// When it can no longer be answered; none means never.
     pub expires_at: Option<Timestamp>,
+    /// What the tool wants to know, where the question is not whether the call may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<InputNeeded>,
 }
 
 impl Question {
@@ -39,7 +44,25 @@ impl Question {
     #[must_use]
     pub fn new(call: ToolCall, source: &SourceId, spec: &ToolSpec, caller: Caller, reason: String) -> Self {
         let (tool, digest) = (spec.name().clone(), call_digest(&call, source, spec));
-        Self { id: ApprovalId::mint(), call, tool, digest, reason, caller, asked_at: Timestamp::now(), expires_at: None }
+        Self { id: ApprovalId::mint(), call, tool, digest, reason, caller, asked_at: Timestamp::now(), expires_at: None, input: None }
+    }
+
+    /// Asks what a call needs to know that has begun already.
+    #[must_use]
+    pub fn about_input(call: ToolCall, source: &SourceId, spec: &ToolSpec, caller: Caller, needed: InputNeeded) -> Self {
+        let digest = input_digest(call_digest(&call, source, spec), &needed.state);
+        let question = Self::new(call, source, spec, caller, needed.summary());
+        Self { digest, input: Some(needed), ..question }
+    }
+
+    /// Turns what a person wrote into the grant that re-enters the executor, where the tool wants to know something.
+    #[must_use]
+    pub fn answer_with(&self, written: &Value, by: impl Into<String>) -> Grant {
+        let mut grant = self.answer(Decision::Approve, by);
+        if grant.decision == Decision::Approve {
+            grant.given = self.input.as_ref().map(|needed| needed.give(written));
+        }
+        grant
     }
 
     /// Turns a person's answer into the grant that re-enters the executor. An answer that comes too late is none.
@@ -47,7 +70,12 @@ impl Question {
     pub fn answer(&self, decision: Decision, by: impl Into<String>) -> Grant {
         let late = self.expires_at.is_some_and(|end| end <= Timestamp::now());
         let decision = if late { Decision::Expired } else { decision };
-        Grant { approval_id: self.id, digest: self.digest, decision, reason: None, by: by.into() }
+        // A yes without a word means what the tool would take anyway.
+        let given = self.input.as_ref().map(|needed| match decision {
+            Decision::Approve => needed.give(&Value::Null),
+            Decision::Deny | Decision::Expired => needed.decline(),
+        });
+        Grant { approval_id: self.id, digest: self.digest, decision, reason: None, by: by.into(), given }
     }
 }
 
@@ -89,6 +117,9 @@ pub struct Grant {
     pub reason: Option<String>,
     /// Who answered.
     pub by: String,
+    /// What the tool is told, where it wanted to know something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<InputGiven>,
 }
 
 impl Grant {
@@ -98,6 +129,12 @@ impl Grant {
         self.reason = Some(reason.into());
         self
     }
+}
+
+/// What a grant is bound to that answers what a call wants to know: the call, and where it stopped.
+#[must_use]
+pub fn input_digest(call: Digest, state: &Value) -> Digest {
+    Digest::of([call.as_bytes().as_slice(), canonical(state).as_bytes()])
 }
 
 /// What a grant is bound to: the call's id, where the tool comes from, how it is defined and what stands behind it,

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::ToolError;
 use crate::event::{EventData, Observer};
 use crate::ids::{CallId, ConversationId, RunId};
+use crate::input::InputGiven;
 use crate::json::{self, Limits};
 use crate::secret::Redactor;
 
@@ -71,6 +72,7 @@ pub struct CallContext {
     redactor: Redactor,
     cancel: CancellationToken,
     brought: Option<Arc<dyn Any + Send + Sync>>,
+    given: Option<Arc<InputGiven>>,
 }
 
 impl CallContext {
@@ -105,6 +107,19 @@ impl CallContext {
     #[must_use]
     pub fn brought<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.brought.as_ref()?.downcast_ref()
+    }
+
+    /// The same context for a call that asked for something, with what a person answered.
+    #[must_use]
+    pub fn with_given(mut self, given: Option<InputGiven>) -> Self {
+        self.given = given.map(Arc::new);
+        self
+    }
+
+    /// What a person answered to what the call asked before.
+    #[must_use]
+    pub fn given(&self) -> Option<&InputGiven> {
+        self.given.as_deref()
     }
 
     /// The same context for one call, whose progress is told without secrets.

@@ -11,6 +11,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::input::InputNeeded;
+
 /// The closed list of reasons why a call did not succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -158,13 +160,15 @@ struct Body {
     transient: Option<bool>,
     #[serde(skip)]
     source: Option<Arc<dyn Error + Send + Sync>>,
+    #[serde(skip)]
+    input: Option<InputNeeded>,
 }
 
 impl ToolError {
     /// An error of a kind, with the sentence the model will read.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Body { kind, message: message.into(), details: Map::new(), transient: None, source: None }))
+        Self(Box::new(Body { kind, message: message.into(), details: Map::new(), transient: None, source: None, input: None }))
     }
 
     /// The tool itself failed.
@@ -189,6 +193,20 @@ impl ToolError {
     #[must_use]
     pub fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "the call was cancelled")
+    }
+
+    /// The tool cannot go on before a person has answered something. Where nobody can be asked, this is a failure.
+    #[must_use]
+    pub fn needs_input(needed: InputNeeded) -> Self {
+        let mut error = Self::failed(needed.summary());
+        error.0.input = Some(needed);
+        error
+    }
+
+    /// What a person must answer before the tool can go on.
+    #[must_use]
+    pub fn input(&self) -> Option<&InputNeeded> {
+        self.0.input.as_ref()
     }
 
     /// Adds one field to `details`.

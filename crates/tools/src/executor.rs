@@ -10,8 +10,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use helve_core::{
-    CallContext, DynTool, ErrorKind, EventData, Grant, Layer, Next, Outcome, Output, Permission, Policy, Question, Redactor, Status,
-    ToolCall, ToolError,
+    CallContext, DynTool, ErrorKind, EventData, Grant, InputGiven, Layer, Next, Outcome, Output, Permission, Policy, Question, Redactor,
+    Status, ToolCall, ToolError,
 };
 
 use crate::catalogue::Entry;
@@ -104,6 +104,17 @@ pub struct Prepared {
     call: ToolCall,
     entry: Arc<Entry>,
     begun: Instant,
+    /// What a person answered to what the call asked before.
+    given: Option<InputGiven>,
+}
+
+/// What became of a call that ran.
+#[expect(clippy::large_enum_variant, reason = "almost every call is over")]
+pub enum Attempted {
+    /// It ended.
+    Over(Outcome),
+    /// It cannot go on before a person has answered something. The answer re-enters [`Executor::admit`].
+    Asks(Question),
 }
 
 impl Prepared {
@@ -159,6 +170,7 @@ impl Executor {
         if let Err(error) = validate::validate(&member.entry, &mut call, self.0.trace.redactor()) {
             return answered(&call, Err(error));
         }
+        let given = grant.as_ref().and_then(|grant| grant.given.clone());
         match self.0.permit.decide(toolkit, member, &call, cx, grant) {
             Verdict::Allow => {}
             Verdict::Refuse(error) => return answered(&call, Err(error)),
@@ -171,7 +183,7 @@ impl Executor {
             return answered(&call, Ok(output));
         }
         match defer::defer(self.record(), &member.entry, &call, cx.caller()).await {
-            Ok(false) => Admission::Ready(Prepared { call, entry: member.entry.clone(), begun }),
+            Ok(false) => Admission::Ready(Prepared { call, entry: member.entry.clone(), begun, given }),
             Ok(true) => {
                 let (tool, duration) = (member.entry.name().clone(), begun.elapsed());
                 Admission::Accepted(Outcome { call_id: call.id, tool, status: Status::Accepted, duration })
@@ -196,19 +208,37 @@ impl Executor {
     pub(crate) fn prepare(&self, entry: &Arc<Entry>, mut call: ToolCall) -> Result<Prepared, Box<Outcome>> {
         let begun = Instant::now();
         match validate::validate(entry, &mut call, self.0.trace.redactor()) {
-            Ok(()) => Ok(Prepared { call, entry: entry.clone(), begun }),
+            Ok(()) => Ok(Prepared { call, entry: entry.clone(), begun, given: None }),
             Err(error) => Err(Box::new(self.0.trace.finish(&call, entry, Err(error), begun))),
         }
     }
 
-    /// Runs a call that was admitted. It always ends in an outcome.
+    /// Runs a call that was admitted. It always ends in an outcome: what it asks is a failure, because nobody is there to answer.
     pub async fn attempt(&self, prepared: Prepared, cx: &CallContext) -> Outcome {
-        let Prepared { call, entry, begun } = prepared;
-        let cx = cx.clone().for_call(call.id, self.0.trace.redactor());
-        cx.emit(|| EventData::ToolStart { call_id: call.id, tool: entry.name().clone() });
-        let chain = self.chain(&entry);
-        let result = trace::watch(&call, &entry, run(&chain, &**entry.tool(), &call, &cx)).await;
+        let Prepared { call, entry, begun, given } = prepared;
+        let result = self.work(&call, &entry, given, cx).await;
         self.0.trace.finish(&call, &entry, result, begun)
+    }
+
+    /// Runs a call that was admitted, where someone can answer what its tool asks.
+    pub async fn attempt_or_ask(&self, prepared: Prepared, cx: &CallContext) -> Attempted {
+        let Prepared { call, entry, begun, given } = prepared;
+        let result = self.work(&call, &entry, given, cx).await;
+        if let Err(error) = &result
+            && let Some(needed) = error.input()
+        {
+            let question = self.0.permit.ask_input(&call, &entry, cx, needed.clone());
+            trace::waiting(&question);
+            return Attempted::Asks(question);
+        }
+        Attempted::Over(self.0.trace.finish(&call, &entry, result, begun))
+    }
+
+    async fn work(&self, call: &ToolCall, entry: &Arc<Entry>, given: Option<InputGiven>, cx: &CallContext) -> Result<Output, ToolError> {
+        let cx = cx.clone().for_call(call.id, self.0.trace.redactor()).with_given(given);
+        cx.emit(|| EventData::ToolStart { call_id: call.id, tool: entry.name().clone() });
+        let chain = self.chain(entry);
+        trace::watch(call, entry, run(&chain, &**entry.tool(), call, &cx)).await
     }
 
     /// Admits and attempts one call. A call that must be approved comes back as waiting, and its question is gone:

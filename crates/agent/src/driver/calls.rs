@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use helve_core::{BoxFuture, CallContext, CallId, Decision, ErrorKind, Grant, Outcome, Question, Status, ToolCall, ToolError};
-use helve_tools::{Admission, Executor, Toolkit};
+use helve_tools::{Admission, Attempted, Executor, Toolkit};
 use serde_json::Value;
 use tokio::task::{Id, JoinError, JoinSet};
 
@@ -97,7 +97,10 @@ impl Calls {
 impl Around {
     async fn run(&self, call: ToolCall, grant: Option<Grant>) -> Settled {
         match self.executor.admit(&self.toolkit, call, &self.cx, grant).await {
-            Admission::Ready(prepared) => Settled::Over(self.executor.attempt(prepared, &self.cx).await),
+            Admission::Ready(prepared) => match self.executor.attempt_or_ask(prepared, &self.cx).await {
+                Attempted::Over(outcome) => Settled::Over(outcome),
+                Attempted::Asks(question) => Settled::Asks(Box::new(question)),
+            },
             Admission::Answered(outcome) | Admission::Accepted(outcome) => Settled::Over(outcome),
             Admission::Waiting(question) => Settled::Asks(Box::new(question)),
         }
@@ -110,6 +113,9 @@ impl Around {
         call.arguments = arguments;
         let mut settled = self.run(call, None).await;
         if let Settled::Asks(question) = settled {
+            if question.input.is_some() {
+                return Settled::Asks(question);
+            }
             let grant = question.answer(Decision::Approve, by);
             settled = self.run(question.call, Some(grant)).await;
         }

@@ -135,6 +135,7 @@ impl Approval {
             "parent_run_id": self.parent_run,
             "asked_at": question.asked_at,
             "expires_at": question.expires_at,
+            "input": question.input.as_ref().map(|needed| json!({"requests": needed.requests, "schema": needed.schema()})),
             "answered_at": self.answered_at,
             "answer": self.reply,
         })
@@ -175,6 +176,10 @@ impl Approval {
             decision,
             reason: reply.and_then(|reply| reply.reason.clone()),
             by: reply.map_or_else(|| "nobody".to_owned(), |reply| reply.by.to_string()),
+            given: self.question.input.as_ref().map(|needed| match (decision, reply) {
+                (Decision::Approve, Some(reply)) => needed.give(reply.arguments.as_ref().unwrap_or(&Value::Null)),
+                _ => needed.decline(),
+            }),
         })
     }
 }

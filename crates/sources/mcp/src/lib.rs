@@ -1,5 +1,6 @@
 //! The Model Context Protocol: servers whose tools Helve uses, and Helve's tools as a server. Both eras of it, in both directions.
 
+mod asking;
 mod caller;
 mod client;
 pub mod content;
@@ -10,6 +11,7 @@ mod limits;
 mod new_server;
 pub mod oauth;
 mod offer;
+mod parked;
 mod pin;
 pub mod serve;
 mod source;

@@ -104,7 +104,7 @@ impl McpSource {
         options.redactor.add_written(definition.secrets());
         let place = definition.read_place(project, &options.lines, &options.redactor)?;
         let identity = definition.identity(project);
-        let upstream = Arc::new(Upstream::new(definition.clone(), identity, place, json!({})));
+        let upstream = Arc::new(Upstream::new(definition.clone(), identity, place, json!({"elicitation": {"form": {}, "url": {}}})));
         let report = ServerReport { name: definition.name.clone(), place: definition.place(), ..ServerReport::default() };
         let state = watch::Sender::new(SourceState::Connecting);
         let live = Arc::new(Live { upstream, state, pins: options.pins.clone(), report: RwLock::new(report) });

@@ -1,19 +1,30 @@
-//! A tool of a server: a call becomes a request, and what comes back an output.
+//! A tool of a server: a call becomes a request, and what comes back an output, or a question to a person.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, Denial, Digest, DynTool, ErrorKind, Output, ToolCall, ToolError, ToolSpec};
-use helve_mcp_wire::{CODES, HeaderParam, RpcError};
+use helve_core::{
+    CallContext, Denial, Digest, DynTool, ErrorKind, InputGiven, InputNeeded, Output, ToolCall, ToolError, ToolSpec, printable,
+};
+use helve_mcp_wire::{CODES, Era, HeaderParam, RpcError};
 use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
+use crate::asking;
 use crate::caller::{BackChannel, Passage};
 use crate::client::{How, Trouble};
 use crate::content;
+use crate::parked::{Ask, Held};
 use crate::upstream::Upstream;
 
 /// Where the words of the protocol are kept beside an error.
-pub(crate) const PROTOCOL: &str = "mcp";
+const PROTOCOL: &str = "mcp";
+/// Under which name the only question of a server of the older era is asked.
+const ONLY: &str = "input";
+/// How often a server may want to be asked again without a question.
+const MAX_ROUNDS: u32 = 10;
 
 /// One tool of a server.
 pub(crate) struct McpTool {
@@ -39,35 +50,143 @@ impl DynTool for McpTool {
                 let message = format!("the server `{name}` has changed this tool, and nobody has agreed to it yet");
                 return Err(ToolError::denied(Denial::Unpinned, message));
             }
-            let result = self.ask(call, cx).await.map_err(|trouble| failure(&self.upstream.definition.name, trouble))?;
-            if result.get("resultType").and_then(Value::as_str) == Some("input_required") {
-                return Err(
-                    ToolError::failed("the server needs to know more before it can go on").with(PROTOCOL, json!({"result": result}))
-                );
+            match cx.brought::<Passage>() {
+                Some(passage) => self.pass(call, cx, passage).await,
+                None => self.ask(call, cx).await,
             }
-            content::read(result)
         })
     }
 }
 
 impl McpTool {
-    async fn ask(&self, call: &ToolCall, cx: &CallContext) -> Result<Value, Trouble> {
-        let mut params = Map::new();
-        params.insert("name".to_owned(), json!(self.name));
-        params.insert("arguments".to_owned(), call.arguments.clone());
-        let headers = self.headers.iter().filter_map(|param| Some((param.header.clone(), param.value(&call.arguments)?))).collect();
-        if let Some(passage) = cx.brought::<Passage>() {
-            params.extend(passage.extra.clone());
-            return self.upstream.pass("tools/call", params, &passage.from, cx.cancelled(), headers).await;
+    fn params(&self, call: &ToolCall) -> Map<String, Value> {
+        Map::from_iter([("name".to_owned(), json!(self.name)), ("arguments".to_owned(), call.arguments.clone())])
+    }
+
+    fn param_headers(&self, call: &ToolCall) -> Vec<(String, String)> {
+        self.headers.iter().filter_map(|param| Some((param.header.clone(), param.value(&call.arguments)?))).collect()
+    }
+
+    /// Passes the call of a client on. What the server asks goes back to the client, in the words of the protocol.
+    async fn pass(&self, call: &ToolCall, cx: &CallContext, passage: &Passage) -> Result<Output, ToolError> {
+        let mut params = self.params(call);
+        params.extend(passage.extra.clone());
+        let passed = self.upstream.pass("tools/call", params, &passage.from, cx.cancelled(), self.param_headers(call)).await;
+        let result = passed.map_err(|trouble| self.failure(trouble))?;
+        if is_question(&result) {
+            return Err(ToolError::failed("the server needs to know more before it can go on").with(PROTOCOL, json!({"result": result})));
         }
-        let channel: Arc<dyn BackChannel> = Arc::new(Told(cx.clone()));
-        let how = How { cancel: cx.cancelled().clone(), channel: Some(channel), progress: true, headers, ..How::default() };
-        self.upstream.ask("tools/call", params, how).await
+        content::read(result)
+    }
+
+    /// Makes a call of Helve's own. What the server asks becomes a question to a person.
+    async fn ask(&self, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
+        if let Some(given) = cx.given()
+            && let Some(name) = given.state.get("parked").and_then(Value::as_str)
+        {
+            return self.go_on(name, given, cx).await;
+        }
+        let modern = self.upstream.era().await.map_err(|trouble| self.failure(trouble))? == Era::Modern;
+        if modern { self.ask_modern(call, cx).await } else { self.follow(self.start(call, cx), cx).await }
+    }
+
+    async fn ask_modern(&self, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
+        let mut params = self.params(call);
+        if let Some(given) = cx.given() {
+            let keys = given.state.get("keys").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+            params.extend(asking::answers(given, keys.map(str::to_owned)));
+        }
+        let channel: Arc<dyn BackChannel> = Arc::new(Told { cx: cx.clone(), asks: None });
+        let how = How {
+            cancel: cx.cancelled().clone(),
+            channel: Some(channel),
+            progress: true,
+            headers: self.param_headers(call),
+            ..How::default()
+        };
+        for round in 0..MAX_ROUNDS {
+            let asked = self.upstream.ask("tools/call", params.clone(), how.clone()).await;
+            let result = asked.map_err(|trouble| self.failure(trouble))?;
+            if !is_question(&result) {
+                return content::read(result);
+            }
+            if let Some(mut needed) = asking::read(&result)? {
+                needed.state["keys"] = needed.requests.iter().map(|request| request.key.clone()).collect();
+                return Err(ToolError::needs_input(needed));
+            }
+            // It has nothing to ask and is not done: it wants to be asked again.
+            params.remove("inputResponses");
+            if let Some(state) = result.get("requestState") {
+                params.insert("requestState".to_owned(), state.clone());
+            }
+            tokio::time::sleep(Duration::from_millis(50) * (round + 1)).await;
+        }
+        Err(ToolError::failed(format!("the server wanted to be asked again {MAX_ROUNDS} times")))
+    }
+
+    /// Starts a call at a server of the older era, in a task of its own.
+    fn start(&self, call: &ToolCall, cx: &CallContext) -> Held {
+        let (sender, asks) = mpsc::channel(1);
+        let cancel = CancellationToken::new();
+        let channel: Arc<dyn BackChannel> = Arc::new(Told { cx: cx.clone(), asks: Some(sender) });
+        let how = How { cancel: cancel.clone(), channel: Some(channel), progress: true, ..How::default() };
+        let (upstream, params) = (self.upstream.clone(), self.params(call));
+        let work = tokio::spawn(async move { upstream.ask("tools/call", params, how).await });
+        Held { work, asks, guard: cancel.clone().drop_guard(), cancel }
+    }
+
+    /// Waits for the end of such a call, or for its first question.
+    async fn follow(&self, mut held: Held, cx: &CallContext) -> Result<Output, ToolError> {
+        tokio::select! {
+            biased;
+            () = cx.cancelled().cancelled() => {
+                held.cancel.cancel();
+                // The server is told before the call is over.
+                let _ = (&mut held.work).await;
+                Err(ToolError::cancelled())
+            }
+            done = &mut held.work => {
+                let result = done.unwrap_or_else(|error| Err(Trouble::Protocol(error.to_string())));
+                content::read(result.map_err(|trouble| self.failure(trouble))?)
+            }
+            Some(ask) = held.asks.recv() => self.park(held, ask),
+        }
+    }
+
+    /// Puts the call aside until a person has answered.
+    fn park(&self, held: Held, ask: Ask) -> Result<Output, ToolError> {
+        let request = asking::form(ONLY, &ask.params)?;
+        let Some(name) = self.upstream.parked().put(held, ask.reply) else {
+            return Err(ToolError::failed("too many calls of this server wait for a person already"));
+        };
+        Err(ToolError::needs_input(InputNeeded { requests: vec![request], state: json!({"parked": name}) }))
+    }
+
+    /// Goes on with a call that was put aside.
+    async fn go_on(&self, name: &str, given: &InputGiven, cx: &CallContext) -> Result<Output, ToolError> {
+        let Some((held, reply)) = self.upstream.parked().take(name) else {
+            let message = "the server's question came too late to be answered, or its connection has ended since";
+            return Err(ToolError::new(ErrorKind::Interrupted, message));
+        };
+        // A server that is gone meanwhile shows when its answer is waited for.
+        let _ = reply.send(asking::answer(given, ONLY));
+        self.follow(held, cx).await
+    }
+
+    fn failure(&self, trouble: Trouble) -> ToolError {
+        failure(&self.upstream.definition.name, trouble)
     }
 }
 
-/// Progress of a call of Helve's own.
-struct Told(CallContext);
+fn is_question(result: &Value) -> bool {
+    result.get("resultType").and_then(Value::as_str) == Some("input_required")
+}
+
+/// Who is told of the progress of a call of Helve's own, and is asked by its server.
+struct Told {
+    cx: CallContext,
+    asks: Option<mpsc::Sender<Ask>>,
+}
 
 impl BackChannel for Told {
     fn notify(&self, method: &str, params: Value) {
@@ -75,29 +194,35 @@ impl BackChannel for Told {
             return;
         }
         let number = |field: &str| params.get(field).and_then(Value::as_f64);
-        let fraction =
-            number("progress").zip(number("total")).filter(|(_, total)| *total > 0.0).map(|(done, total)| (done / total).clamp(0.0, 1.0));
+        let of_total = number("progress").zip(number("total")).filter(|(_, total)| *total > 0.0);
+        let fraction = of_total.map(|(done, total)| (done / total).clamp(0.0, 1.0));
         let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
-        self.0.progress(fraction, helve_core::printable::shorten(message, 500));
+        self.cx.progress(fraction, printable::shorten(message, 500));
     }
 
-    fn ask(&self, method: &str, _: Value) -> BoxFuture<'_, Result<Value, RpcError>> {
-        let answer = match method {
-            // Nobody is there to be asked, which is not the same as a no.
-            "elicitation/create" => Ok(json!({"action": "cancel"})),
-            _ => Err(RpcError { code: CODES.method, message: "this is not offered here".to_owned(), data: None }),
-        };
-        Box::pin(std::future::ready(answer))
+    fn ask(&self, method: &str, params: Value) -> BoxFuture<'_, Result<Value, RpcError>> {
+        let is_form = method == "elicitation/create";
+        Box::pin(async move {
+            let refused = || RpcError { code: CODES.method, message: "this is not offered here".to_owned(), data: None };
+            let asks = self.asks.as_ref().filter(|_| is_form).ok_or_else(refused)?;
+            let (reply, answer) = oneshot::channel();
+            // Nobody is there to be asked any more, which is not the same as a no.
+            let gone = || json!({"action": "cancel"});
+            if asks.send(Ask { params, reply }).await.is_err() {
+                return Ok(gone());
+            }
+            Ok(answer.await.unwrap_or_else(|_| gone()))
+        })
     }
 }
 
 /// What a trouble means for a call.
-pub(crate) fn failure(server: &str, trouble: Trouble) -> ToolError {
+fn failure(server: &str, trouble: Trouble) -> ToolError {
     let says = |kind, words: &dyn std::fmt::Display| ToolError::new(kind, format!("the server `{server}`: {words}"));
     match trouble {
         Trouble::Refused(error) => {
             let kind = if error.code == CODES.params { ErrorKind::InvalidParameters } else { ErrorKind::Failed };
-            says(kind, &helve_core::printable::shorten(&error.message, 2000)).with(PROTOCOL, json!({"error": error}))
+            says(kind, &printable::shorten(&error.message, 2000)).with(PROTOCOL, json!({"error": error}))
         }
         Trouble::Cancelled => ToolError::cancelled(),
         Trouble::Unreachable(_) | Trouble::Forgotten | Trouble::NotStarted(_) => says(ErrorKind::Unreachable, &trouble),

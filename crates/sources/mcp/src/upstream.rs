@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::caller::{BackChannel, Downstream};
 use crate::client::{Connection, Hello, How, Place, Trouble};
 use crate::definition::McpDefinition;
+use crate::parked::Parked;
 use crate::serve::Change;
 
 /// How long a call waits for a server that is just being connected.
@@ -36,6 +37,7 @@ pub(crate) struct Upstream {
     sessions: Mutex<HashMap<Arc<str>, Arc<OnceCell<Arc<Connection>>>>>,
     approved: RwLock<HashMap<String, Digest>>,
     changes: broadcast::Sender<Change>,
+    parked: Arc<Parked>,
 }
 
 impl Upstream {
@@ -50,6 +52,7 @@ impl Upstream {
             sessions: Mutex::default(),
             approved: RwLock::default(),
             changes: broadcast::Sender::new(CHANGES),
+            parked: Arc::default(),
         }
     }
 
@@ -101,6 +104,16 @@ impl Upstream {
     /// What changes on the server, from now on.
     pub(crate) fn changes(&self) -> &broadcast::Sender<Change> {
         &self.changes
+    }
+
+    /// Calls that hold while a person is asked.
+    pub(crate) fn parked(&self) -> &Arc<Parked> {
+        &self.parked
+    }
+
+    /// How the server speaks; waits a little for one that is just being connected.
+    pub(crate) async fn era(&self) -> Result<Era, Trouble> {
+        self.main().await.map(|connection| connection.era)
     }
 
     /// Asks for Helve itself.

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use helve_core::{CallContext, CallId, Decision, Denial, Grant, Permission, Policy, Question, Subject, ToolCall, ToolError, call_digest};
+use helve_core::{
+    ApprovalId, CallContext, CallId, Decision, Denial, Grant, InputNeeded, Permission, Policy, Question, Subject, ToolCall, ToolError,
+    call_digest, input_digest,
+};
 
 use serde_json::Value;
 
@@ -23,25 +26,32 @@ pub(crate) enum Verdict {
 /// Decides by the tool's wish, the operator's rules, what the agent tightens, and a person's answer.
 pub(crate) struct Permit {
     policy: RwLock<Arc<Policy>>,
-    used: Mutex<Used>,
+    used: Mutex<Used<CallId>>,
+    /// Questions of tools that were answered.
+    heard: Mutex<Used<ApprovalId>>,
 }
 
-/// Calls whose question was answered. Ids are in the order of time: of calls older than all that are remembered
+/// What was answered: calls, or questions. Ids are in the order of time: of those older than all that are remembered
 /// nobody can say whether they were answered, so they count as if.
-#[derive(Default)]
-struct Used {
-    calls: BTreeSet<CallId>,
-    forgotten: Option<CallId>,
+struct Used<I> {
+    ids: BTreeSet<I>,
+    forgotten: Option<I>,
 }
 
-impl Used {
-    /// Takes note of a call; says whether it is the first time.
-    fn insert(&mut self, call: CallId) -> bool {
-        if self.forgotten.is_some_and(|forgotten| call <= forgotten) || !self.calls.insert(call) {
+impl<I> Default for Used<I> {
+    fn default() -> Self {
+        Self { ids: BTreeSet::new(), forgotten: None }
+    }
+}
+
+impl<I: Ord + Copy> Used<I> {
+    /// Takes note of one; says whether it is the first time.
+    fn insert(&mut self, id: I) -> bool {
+        if self.forgotten.is_some_and(|forgotten| id <= forgotten) || !self.ids.insert(id) {
             return false;
         }
-        if self.calls.len() > REMEMBERED {
-            self.forgotten = self.calls.pop_first();
+        if self.ids.len() > REMEMBERED {
+            self.forgotten = self.ids.pop_first();
         }
         true
     }
@@ -49,7 +59,7 @@ impl Used {
 
 impl Permit {
     pub(crate) fn new(policy: Policy) -> Self {
-        Self { policy: RwLock::new(Arc::new(policy)), used: Mutex::default() }
+        Self { policy: RwLock::new(Arc::new(policy)), used: Mutex::default(), heard: Mutex::default() }
     }
 
     /// Lets other rules hold from now on.
@@ -92,10 +102,33 @@ impl Permit {
             (Permission::Deny, _) => Verdict::Refuse(ToolError::denied(Denial::Policy, ruling.reason)),
             (Permission::Auto, None) => Verdict::Allow,
             (Permission::Confirm, None) => ask(ruling.reason),
+            (_, Some(grant)) if grant.given.is_some() => self.go_on(call, entry, &grant),
             (_, Some(grant)) if grant.digest != call_digest(call, entry.source(), entry.spec()) => {
                 ask("the call or its tool changed after the question was asked".to_owned())
             }
             (_, Some(grant)) => self.redeem(call.id, grant),
+        }
+    }
+
+    /// The question what a call needs to know that has begun already.
+    pub(crate) fn ask_input(&self, call: &ToolCall, entry: &Entry, cx: &CallContext, needed: InputNeeded) -> Question {
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut question = Question::about_input(call.clone(), entry.source(), entry.spec(), cx.caller().clone(), needed);
+        question.expires_at = policy.expires(question.asked_at);
+        question
+    }
+
+    /// Lets a call go on that asked for something, once for each question. That it may run was decided when it began; what a person
+    /// answered, also a no, is for the tool to hear.
+    fn go_on(&self, call: &ToolCall, entry: &Entry, grant: &Grant) -> Verdict {
+        let state = grant.given.as_ref().map_or(&Value::Null, |given| &given.state);
+        if grant.digest != input_digest(call_digest(call, entry.source(), entry.spec()), state) {
+            return Verdict::Refuse(ToolError::denied(Denial::Policy, "the call or its tool changed after the question was asked"));
+        }
+        if self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(grant.approval_id) {
+            Verdict::Allow
+        } else {
+            Verdict::Refuse(ToolError::denied(Denial::Policy, "the question was answered before, and counts once"))
         }
     }
 
@@ -122,6 +155,6 @@ mod tests {
         let calls: Vec<_> = (0..REMEMBERED + 10).map(|_| CallId::mint()).collect::<BTreeSet<_>>().into_iter().collect();
         assert!(calls.iter().all(|call| used.insert(*call)));
         assert!(!calls.iter().any(|call| used.insert(*call)));
-        assert_eq!(used.calls.len(), REMEMBERED);
+        assert_eq!(used.ids.len(), REMEMBERED);
     }
 }

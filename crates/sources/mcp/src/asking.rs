@@ -1,0 +1,105 @@
+//! Questions of a server to the person behind a call: as Helve asks them, and as the server wants them answered.
+
+use helve_core::{InputGiven, InputNeeded, InputRequest, ToolError, printable};
+use helve_fetch::read_url;
+use serde_json::{Map, Value, json};
+
+/// How much of a question a person reads.
+const MAX_MESSAGE: usize = 4_000;
+/// How many things a server may ask at once.
+const MAX_REQUESTS: usize = 16;
+
+/// Reads what a server of the newer era asks before it goes on. Nothing where it only wants to be asked again.
+///
+/// # Errors
+/// Where it asks for something that Helve does not offer.
+pub(crate) fn read(result: &Value) -> Result<Option<InputNeeded>, ToolError> {
+    let requests = result.get("inputRequests").and_then(Value::as_object);
+    let requests: Vec<_> = requests.into_iter().flatten().collect();
+    if requests.len() > MAX_REQUESTS {
+        return Err(ToolError::failed(format!("the server asks for more than {MAX_REQUESTS} things at once")));
+    }
+    let mut wanted = Vec::new();
+    for (key, request) in &requests {
+        let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
+        if method != "elicitation/create" {
+            let method = printable::shorten(&printable::escape_line(method), 80);
+            return Err(ToolError::failed(format!("the server asks for `{method}`, which is not offered here")));
+        }
+        wanted.push(form(key, request.get("params").unwrap_or(&Value::Null))?);
+    }
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let state = result.get("requestState").map_or(json!({}), |state| json!({"requestState": state}));
+    Ok(Some(InputNeeded { requests: wanted, state }))
+}
+
+/// Reads one question.
+///
+/// # Errors
+/// Where the address in it may not be shown to anyone.
+pub(crate) fn form(key: &str, params: &Value) -> Result<InputRequest, ToolError> {
+    let text = |field: &str| params.get(field).and_then(Value::as_str);
+    let message = printable::shorten(&printable::escape(text("message").unwrap_or("the server wants to know something")), MAX_MESSAGE);
+    let url = match text("mode") {
+        Some("url") => {
+            let url = text("url").and_then(|url| read_url(url).ok());
+            Some(url.ok_or_else(|| ToolError::failed("the server asks to visit something that is no address"))?.to_string())
+        }
+        _ => None,
+    };
+    let schema = params.get("requestedSchema").filter(|schema| schema.is_object() && url.is_none()).cloned();
+    Ok(InputRequest { key: key.to_owned(), message, schema, url })
+}
+
+/// The answer to one question, in the words of the protocol.
+pub(crate) fn answer(given: &InputGiven, key: &str) -> Value {
+    match given.answers.as_ref().map(|answers| answers.get(key)) {
+        None => json!({"action": "decline"}),
+        Some(content) => json!({"action": "accept", "content": content.cloned().unwrap_or_else(|| json!({}))}),
+    }
+}
+
+/// What a request says when it is made again with the answers.
+pub(crate) fn answers(given: &InputGiven, keys: impl IntoIterator<Item = String>) -> Map<String, Value> {
+    let responses: Map<String, Value> = keys.into_iter().map(|key| (key.clone(), answer(given, &key))).collect();
+    let mut extra = Map::from_iter([("inputResponses".to_owned(), Value::Object(responses))]);
+    if let Some(state) = given.state.get("requestState") {
+        extra.insert("requestState".to_owned(), state.clone());
+    }
+    extra
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_become_forms_and_answers_go_back() {
+        let asked = json!({"resultType": "input_required", "requestState": "abc", "inputRequests": {"who": {
+            "method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {"type": "object",
+                "properties": {"name": {"type": "string"}, "age": {"type": "integer", "default": 3}}, "required": ["name"]}}}}});
+        let needed = read(&asked).expect("readable").expect("a question");
+        assert_eq!(needed.summary(), "the tool asks: Who?");
+        let given = needed.give(&json!({"name": "Ada"}));
+        assert_eq!(
+            Value::Object(answers(&given, ["who".to_owned()])),
+            json!({"inputResponses": {"who": {"action": "accept", "content": {"age": 3, "name": "Ada"}}}, "requestState": "abc"})
+        );
+        let declined = answers(&needed.decline(), ["who".to_owned()]);
+        assert_eq!(declined["inputResponses"], json!({"who": {"action": "decline"}}));
+    }
+
+    #[test]
+    fn what_is_not_offered_is_refused() {
+        let sampling = json!({"inputRequests": {"a": {"method": "sampling/createMessage", "params": {}}}});
+        assert!(read(&sampling).is_err());
+        let bad = |url: &str| json!({"inputRequests": {"a": {"method": "elicitation/create", "params": {"mode": "url", "url": url}}}});
+        for url in ["javascript:alert(1)", "file:///etc/passwd", "a$(calc)"] {
+            assert!(read(&bad(url)).is_err(), "{url}");
+        }
+        assert!(read(&bad("https://example.com/x")).expect("readable").is_some());
+        assert_eq!(read(&json!({"requestState": "x"})), Ok(None));
+    }
+}
