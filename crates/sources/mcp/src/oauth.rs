@@ -17,6 +17,8 @@ mod options;
 mod register;
 mod scopes;
 mod store;
+#[cfg(test)]
+mod tests;
 mod token;
 
 use std::fmt;
