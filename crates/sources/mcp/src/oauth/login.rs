@@ -135,6 +135,11 @@ impl Inner {
                 header.ok_or_else(|| AuthError::System { reason: "the token does not fit into a header".to_owned() })
             }
             Err(error) => {
+                // Another process may have been faster, and the refresh token is refused because it was used.
+                self.load().await;
+                if let Some((header, _)) = self.current().filter(|(header, _)| Some(header) != login.header().as_ref()) {
+                    return Ok(header);
+                }
                 self.state().not_renewed = Some(Instant::now());
                 if let AuthError::Refused { code, .. } = &error {
                     self.state().asked &= !is_unknown_client(code);
@@ -172,7 +177,7 @@ impl Inner {
             let (renewed, back) = self.renew(login, turn).await;
             turn = back;
             match renewed {
-                Err(AuthError::Refused { code, .. }) if !code.is_empty() => {}
+                Err(AuthError::Refused { code, .. }) if is_final(&code) => {}
                 renewed => return renewed,
             }
         }
@@ -268,6 +273,11 @@ impl Inner {
         state.logins.push(Instant::now());
         Ok(())
     }
+}
+
+/// Whether an issuer that says so will say so again.
+fn is_final(code: &str) -> bool {
+    !matches!(code, "" | "server_error" | "temporarily_unavailable" | "slow_down")
 }
 
 fn is_unknown_client(code: &str) -> bool {

@@ -6,7 +6,7 @@ use helve_fetch::{Fetch, FetchError};
 use serde_json::{Value, json};
 
 use super::super::{AuthError, AuthOptions, Authorizer};
-use super::http::{Reply, Server};
+use super::http::{Reply, Server, send};
 use super::world::{IssuerPlan, Mood, ServerPlan, World, quick};
 
 const PROGRAMS: [&str; 6] = [
@@ -146,9 +146,25 @@ async fn answers_without_a_usable_token_are_refused() {
 #[tokio::test]
 async fn what_no_login_asked_for_changes_nothing() {
     let world = World::new(IssuerPlan::default(), ServerPlan::default()).await;
+    world.person.feels(Mood::Ignores);
+    let authorizer = world.authorizer(AuthOptions { patience: quick(), ..world.options() });
+    world.call(&authorizer, "tools/list").await.expect_err("its state is no longer good");
     world.person.feels(Mood::IsAttacked);
     world.log_in().await.expect("the right answer still counts");
+    assert_eq!(world.person.times(), 2);
     assert!(!world.issuer.heard().contains("evil"));
+    let back = world.person.back.lock().expect("an address").clone();
+    assert!(send("GET", &back, &[], "").await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_no_login() {
+    let world = World::new(IssuerPlan::default(), ServerPlan::default()).await;
+    let taken = world.url().port().expect("a port");
+    let authorizer = world.authorizer(AuthOptions { callback_port: taken, ..world.options() });
+    let error = world.call(&authorizer, "tools/list").await.expect_err("somebody else listens there");
+    assert!(error.to_string().contains(&format!("port {taken}")), "{error}");
+    assert!(world.issuer_seen("/register").is_empty());
 }
 
 #[tokio::test]

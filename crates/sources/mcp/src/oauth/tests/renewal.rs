@@ -1,13 +1,13 @@
 //! Tokens that grow old: renewed in time, once, by one, and kept.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use secrecy::SecretString;
 use serde_json::json;
 
-use super::super::{AuthError, AuthOptions, KnownClient, TokenStore};
+use super::super::{AuthError, AuthOptions, KnownClient, MemoryStore, TokenStore};
 use super::world::{IssuerPlan, ServerPlan, World, client_of, header};
 
 async fn world() -> World {
@@ -56,17 +56,17 @@ async fn an_old_token_is_renewed_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_rotates_nothing_keeps_its_refresh_token() {
-    let issuer = IssuerPlan { tokens: json!({"refresh_token": "canary-refresh-for-ever"}), ..IssuerPlan::default() };
-    let world = World::new(issuer, ServerPlan::default()).await;
+async fn without_a_new_refresh_token_the_old_one_stays() {
+    let world = World::new(IssuerPlan { tokens: json!({"refresh_token": null}), ..IssuerPlan::default() }, ServerPlan::default()).await;
     world.log_in().await.expect("a login");
     world.age().await;
-    world.ledger().refresh.insert("canary-refresh-for-ever".into(), String::new());
     let mut kept = world.kept().await;
-    assert_eq!(kept["tokens"]["refresh"], "canary-refresh-for-ever");
+    kept["tokens"]["refresh"] = "canary-refresh".into();
+    world.store.save(world.url().as_str(), kept.to_string().into()).await.expect("a store");
+    world.ledger().refresh.insert("canary-refresh".into(), String::new());
     world.authorizer(nobody(&world)).header().await.expect("a header");
-    kept = world.kept().await;
-    assert_eq!(kept["tokens"]["refresh"], "canary-refresh-for-ever");
+    assert_ne!(world.kept().await["tokens"]["access"], kept["tokens"]["access"]);
+    assert_eq!(world.kept().await["tokens"]["refresh"], "canary-refresh");
 }
 
 #[tokio::test]
@@ -170,7 +170,47 @@ async fn the_secret_of_a_known_client_stays_with_its_person() {
     world.authorizer(options("me")).header().await.expect("a header");
     assert_eq!((client_of(&world.bought()).as_str(), world.bought().field("grant_type")), ("me", "refresh_token"));
     assert_eq!(world.authorizer(options("other")).header().await, None, "that login belongs to another client");
+    let elsewhere = KnownClient { issuer: "https://login.example".into(), ..client("me") };
+    assert_eq!(world.authorizer(AuthOptions { client: Some(elsewhere), ..world.options() }).header().await, None);
     assert_eq!(world.authorizer(world.options()).header().await, None);
+}
+
+/// Finds what another process kept, but only when it looks a third time.
+struct Behind {
+    store: Arc<MemoryStore>,
+    old: Mutex<Vec<SecretString>>,
+}
+
+impl TokenStore for Behind {
+    fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, String>> {
+        match self.old.lock().expect("documents").pop() {
+            Some(document) => Box::pin(async { Ok(Some(document)) }),
+            None => self.store.load(key),
+        }
+    }
+
+    fn save<'a>(&'a self, key: &'a str, document: SecretString) -> BoxFuture<'a, Result<(), String>> {
+        self.store.save(key, document)
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        self.store.remove(key)
+    }
+}
+
+#[tokio::test]
+async fn who_comes_second_does_not_spoil_the_first() {
+    let world = world().await;
+    let one = world.log_in().await.expect("a login");
+    let old = world.store.load(world.url().as_str()).await.expect("a store").expect("a document");
+    world.ledger().good.clear();
+    world.call(&one, "tools/list").await.expect("a new token");
+    let behind = Behind { store: world.store.clone(), old: Mutex::new(vec![old; 2]) };
+    let other = world.authorizer(AuthOptions { store: Arc::new(behind), ..nobody(&world) });
+    let kept = world.kept().await;
+    world.call(&other, "tools/list").await.expect("the token of the first");
+    assert_eq!(world.kept().await, kept);
+    assert_eq!(world.issuer_seen("/token").len(), 3, "it tried");
 }
 
 /// Keeps nothing.
@@ -178,7 +218,7 @@ struct Full;
 
 impl TokenStore for Full {
     fn load<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, String>> {
-        Box::pin(async { Err("no disk".to_owned()) })
+        Box::pin(async { Ok(None) })
     }
 
     fn save<'a>(&'a self, _: &'a str, _: SecretString) -> BoxFuture<'a, Result<(), String>> {

@@ -1,9 +1,11 @@
 //! The authorization scenarios of the official MCP conformance suite, by name.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::super::{AuthError, AuthOptions, KnownClient, Scopes};
-use super::world::{Iss, IssuerPlan, ServerPlan, World, client_of, start_issuer};
+use super::world::{Iss, IssuerPlan, ServerPlan, World, client_of, start_issuer, start_server};
 
 #[tokio::test]
 async fn metadata_default() {
@@ -180,6 +182,29 @@ async fn pre_registration() {
     let error = world.call(&authorizer, "tools/list").await.expect_err("it belongs to another issuer");
     assert!(matches!(error, AuthError::Registration { .. }), "{error}");
     assert!(!world.issuer.heard().contains("canary"), "nobody else hears of it");
+}
+
+#[tokio::test]
+async fn of_several_issuers_the_known_one_is_asked() {
+    let world = World::new(IssuerPlan::default(), ServerPlan::default()).await;
+    let issuer = world.issuer.url.clone();
+    let metadata = json!({"authorization_servers": ["https://login.example", issuer]});
+    let server = start_server(ServerPlan { metadata, ..ServerPlan::default() }, &world.ledger).await;
+    let world = World { server: Arc::new(server), ..world };
+    let client = Some(KnownClient { issuer, id: "me".into(), secret: None });
+    world.call(&world.authorizer(AuthOptions { client, ..world.options() }), "tools/list").await.expect("a login");
+    assert_eq!(world.asked().field("client_id"), "me");
+}
+
+#[tokio::test]
+async fn a_registration_that_is_gone_is_not_used_again() {
+    let world = World::new(IssuerPlan::default(), ServerPlan { call_scope: Some("mcp:write"), ..ServerPlan::default() }).await;
+    let authorizer = world.log_in().await.expect("a login");
+    world.ledger().unknown = world.asked().field("client_id").to_owned();
+    let error = world.call(&authorizer, "tools/call").await.expect_err("the issuer forgot it");
+    assert!(matches!(&error, AuthError::Refused { code, .. } if code == "invalid_client"), "{error}");
+    world.call(&authorizer, "tools/call").await.expect("a new one");
+    assert_eq!(world.issuer_seen("/register").len(), 2);
 }
 
 #[tokio::test]

@@ -92,6 +92,8 @@ pub(super) struct Ledger {
     pub(super) refresh: HashMap<String, String>,
     /// Whom the server sends people to.
     pub(super) issuer: String,
+    /// A client that the issuer forgot.
+    pub(super) unknown: String,
 }
 
 pub(super) struct World {
@@ -267,7 +269,7 @@ fn sell(seen: &Seen, ledger: &mut Ledger) -> Result<String, &'static str> {
     if asked["redirect_uri"] != seen.field("redirect_uri") || asked["resource"] != seen.field("resource") {
         return Err("invalid_target");
     }
-    if asked["client_id"] != client_of(seen) {
+    if asked["client_id"] != client_of(seen) || asked["client_id"] == ledger.unknown {
         return Err("invalid_client");
     }
     Ok(asked.get("scope").cloned().unwrap_or_default())
@@ -280,7 +282,7 @@ pub(super) fn client_of(seen: &Seen) -> String {
     pair.map_or_else(|| seen.field("client_id").to_owned(), |pair| pair.split(':').next().expect("a name").to_owned())
 }
 
-async fn start_server(plan: ServerPlan, ledger: &Arc<Mutex<Ledger>>) -> Server {
+pub(super) async fn start_server(plan: ServerPlan, ledger: &Arc<Mutex<Ledger>>) -> Server {
     let ledger = ledger.clone();
     Server::start(move |own, seen| serve(&plan, own, seen, &ledger.lock().expect("a ledger"))).await
 }
@@ -338,6 +340,8 @@ pub(super) enum Mood {
 pub(super) struct Person {
     pub(super) mood: Mutex<Mood>,
     pub(super) opened: Mutex<Vec<Url>>,
+    /// Where the browser was sent back to, the last time.
+    pub(super) back: Mutex<String>,
 }
 
 impl Person {
@@ -347,6 +351,14 @@ impl Person {
 
     pub(super) fn times(&self) -> usize {
         self.opened.lock().expect("a list").len()
+    }
+
+    /// The states of the logins before this one.
+    fn earlier_states(&self) -> Vec<String> {
+        let state = |url: &Url| url.query_pairs().find(|(name, _)| name == "state").expect("a state").1.into_owned();
+        let mut states: Vec<_> = self.opened.lock().expect("a list").iter().map(state).collect();
+        states.pop();
+        states
     }
 }
 
@@ -366,14 +378,17 @@ impl Browser for Person {
                     return Ok(());
                 }
                 Mood::IsAttacked => {
-                    for query in ["", "?code=evil", "?code=evil&state=evil", "?error=access_denied", "?error=access_denied&state="] {
-                        assert_eq!(send("GET", &format!("{back}{query}"), &[], "").await?.status, 400);
+                    let queries = ["", "?code=evil", "?code=evil&state=evil", "?error=access_denied", "?error=access_denied&state="];
+                    let earlier = self.earlier_states().into_iter().map(|state| format!("?code=evil&state={state}"));
+                    for query in queries.map(str::to_owned).into_iter().chain(earlier) {
+                        assert_eq!(send("GET", &format!("{back}{query}"), &[], "").await?.status, 400, "{query}");
                     }
                 }
                 Mood::Agrees => {}
             }
             let reply = send("GET", url.as_str(), &[], "").await?;
             let location = reply.headers.iter().find(|(name, _)| *name == "location").ok_or("no way back")?.1.clone();
+            self.back.lock().expect("an address").clone_from(&location);
             // Whoever waits may have heard enough before the page is read.
             let _ = send("GET", &location, &[], "").await;
             Ok(())
