@@ -1,0 +1,5 @@
+mod hostile;
+mod http;
+mod renewal;
+mod scenarios;
+mod world;
