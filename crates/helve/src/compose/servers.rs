@@ -74,6 +74,8 @@ impl Helve {
             lines: project.servers.lines.clone(),
             redactor: self.redactor.clone(),
             pins: Some(Arc::new(PinFile::of(project.state.clone()))),
+            fetch: project.fetch.clone(),
+            ..McpOptions::default()
         };
         let remotes = loaded.remotes.iter().map(|(definition, file)| (definition.name.as_str(), definition, file));
         let connect = |definition: &_| RemoteSource::connect(definition, &project.fetch, &self.redactor);

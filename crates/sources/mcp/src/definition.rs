@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use helve_core::authored::{FieldError, HumanDuration, RulesFields, Secret};
 use helve_core::{Digest, Pattern, Permission, Redactor, json, secret};
-use helve_fetch::{HeaderMap, HeaderName, HeaderValue, Lines, Reach, Url, header, read_url};
+use helve_fetch::{HeaderMap, HeaderName, HeaderValue, Reach, Url, header, read_url};
 use helve_process::{CommandLine, Environment};
 use schemars::JsonSchema;
 use secrecy::SecretString;
@@ -14,6 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::client::{Launch, MARK, Place, Site};
+use crate::oauth::{AuthOptions, Authorizer, KnownClient, Scopes};
+use crate::source::McpOptions;
 
 /// Headers that belong to the protocol.
 const FORBIDDEN: [&str; 8] =
@@ -168,13 +170,13 @@ impl McpDefinition {
     }
 
     /// Where the server is.
-    pub(crate) fn read_place(&self, project: &Path, lines: &Lines, redactor: &Redactor) -> Result<Place, FieldError> {
+    pub(crate) fn read_place(&self, project: &Path, options: &McpOptions) -> Result<Place, FieldError> {
         if self.name.trim().is_empty() {
             return Err(FieldError::new("/name", "a server needs a name"));
         }
         match (&self.command, &self.url) {
-            (Some(command), None) => self.read_command(command, project, redactor).map(|launch| Place::Command(Arc::new(launch))),
-            (None, Some(url)) => self.read_site(url, lines).map(|site| Place::Url(Arc::new(site))),
+            (Some(command), None) => self.read_command(command, project, &options.redactor).map(|launch| Place::Command(Arc::new(launch))),
+            (None, Some(url)) => self.read_site(url, options).map(|site| Place::Url(Arc::new(site))),
             (Some(_), Some(_)) => Err(FieldError::new("/url", "a server has a `command` or a `url`, not both")),
             (None, None) => {
                 let hint = "write `command: [\"program\", \"argument\"]`, or `url: https://…`";
@@ -205,7 +207,7 @@ impl McpDefinition {
         Ok(Launch { command: command.to_vec(), environment, project, folder, redactor: redactor.clone() })
     }
 
-    fn read_site(&self, url: &str, lines: &Lines) -> Result<Site, FieldError> {
+    fn read_site(&self, url: &str, options: &McpOptions) -> Result<Site, FieldError> {
         for (field, there) in [("/env", !self.env.is_empty()), ("/working_folder", self.working_folder.is_some())] {
             if there {
                 return Err(FieldError::new(field, "this is for servers with a `command`"));
@@ -216,7 +218,31 @@ impl McpDefinition {
         };
         let url: Url = read_url(url).map_err(|error| wrong(&error))?;
         // Whoever wrote the file chose the address, so it may be anywhere.
-        Site::new(&url, &self.read_headers()?, Reach::Any, lines).map_err(|error| wrong(&error))
+        let headers = self.read_headers()?;
+        let authorizer = (!headers.contains_key(header::AUTHORIZATION)).then(|| self.authorizer(&url, options)).transpose()?;
+        Site::new(&url, &headers, Reach::Any, &options.lines, authorizer).map_err(|error| wrong(&error))
+    }
+
+    /// Who logs in at the server.
+    pub(crate) fn authorizer(&self, url: &Url, options: &McpOptions) -> Result<Authorizer, FieldError> {
+        let client = match (&self.oauth.client_id, &self.oauth.issuer) {
+            (None, None) => None,
+            (Some(id), Some(issuer)) => {
+                let secret = self.oauth.client_secret.as_ref().map(|secret| secret.secret().clone());
+                Some(KnownClient { issuer: issuer.clone(), id: id.clone(), secret })
+            }
+            _ => return Err(FieldError::new("/oauth", "a client is known to one issuer: `client_id` and `issuer` belong together")),
+        };
+        let auth = AuthOptions {
+            client,
+            client_document: options.client_document.clone(),
+            scopes: Scopes::read(&self.oauth.scopes.join(" ")),
+            callback_port: self.oauth.callback_port.unwrap_or_default(),
+            browser: options.browser.clone(),
+            store: options.logins.clone(),
+            ..AuthOptions::default()
+        };
+        Ok(Authorizer::new(url, options.fetch.clone(), options.redactor.clone(), auth))
     }
 
     fn read_headers(&self) -> Result<HeaderMap, FieldError> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use helve_core::authored::FieldError;
 use helve_core::{Digest, DynTool, Redactor, SourceId, SourceState, ToolList, ToolSource};
-use helve_fetch::Lines;
+use helve_fetch::{Fetch, Lines};
 use helve_mcp_wire::{Era, HeaderParam};
 use serde_json::{Map, Value, json};
 use tokio::sync::{broadcast, watch};
@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::{Connection, How, Trouble};
 use crate::definition::McpDefinition;
+use crate::oauth::{Browser, MemoryStore, TokenStore};
 use crate::offer::{self, Offer, Offers};
 use crate::pin::{PinStore, Pinned, Pins, compare};
 use crate::serve::Change;
@@ -39,6 +40,28 @@ pub struct McpOptions {
     pub redactor: Redactor,
     /// What people agreed to; nothing where every definition is used as it comes.
     pub pins: Option<Arc<dyn PinStore>>,
+    /// Single requests, for logins.
+    pub fetch: Fetch,
+    /// Who keeps logins.
+    pub logins: Arc<dyn TokenStore>,
+    /// The way to a person who can log in; nothing where there is none.
+    pub browser: Option<Arc<dyn Browser>>,
+    /// The address of a document about this client, for issuers that read such documents.
+    pub client_document: Option<String>,
+}
+
+impl Default for McpOptions {
+    fn default() -> Self {
+        Self {
+            lines: Lines::default(),
+            redactor: Redactor::default(),
+            pins: None,
+            fetch: Fetch::default(),
+            logins: Arc::new(MemoryStore::default()),
+            browser: None,
+            client_document: None,
+        }
+    }
 }
 
 /// How far a server is, for people.
@@ -102,7 +125,7 @@ impl McpSource {
     /// Outside of a tokio runtime.
     pub fn connect(definition: &McpDefinition, project: &Path, options: &McpOptions) -> Result<Arc<Self>, FieldError> {
         options.redactor.add_written(definition.secrets());
-        let place = definition.read_place(project, &options.lines, &options.redactor)?;
+        let place = definition.read_place(project, options)?;
         let identity = definition.identity(project);
         let upstream = Arc::new(Upstream::new(definition.clone(), identity, place, json!({"elicitation": {"form": {}, "url": {}}})));
         let report = ServerReport { name: definition.name.clone(), place: definition.place(), ..ServerReport::default() };

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::peer::{Outbox, Peer, Waiting};
 use super::trouble::Trouble;
 use crate::limits::{GREETING, MAX_MESSAGE};
+use crate::oauth::Authorizer;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -30,20 +31,53 @@ const RESUME: Duration = Duration::from_secs(1);
 const LONGEST_RESUME: Duration = Duration::from_mins(1);
 /// How many answers and notifications wait to be posted.
 const OUTBOX: usize = 64;
+/// How often a server may want another login for one request.
+const MAX_CHALLENGES: usize = 8;
 
 /// Where a server is, and what goes with each request.
 pub(crate) struct Site {
     target: Target,
     lines: Lines,
+    /// Who logs in, where no other credentials are known.
+    authorizer: Option<Authorizer>,
 }
 
 impl Site {
     /// A server at an address, with headers of one's own.
-    pub(crate) fn new(url: &Url, headers: &HeaderMap, reach: Reach, lines: &Lines) -> Result<Self, FetchError> {
+    pub(crate) fn new(
+        url: &Url,
+        headers: &HeaderMap,
+        reach: Reach,
+        lines: &Lines,
+        authorizer: Option<Authorizer>,
+    ) -> Result<Self, FetchError> {
         let mut headers = headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        Ok(Self { target: lines.target(url, &headers, reach)?, lines: lines.clone() })
+        Ok(Self { target: lines.target(url, &headers, reach)?, lines: lines.clone(), authorizer })
+    }
+
+    /// Sends a request, on someone's behalf where the server wants to know on whose.
+    async fn send(&self, mut exchange: Exchange, patience: Patience) -> Result<Answer, Trouble> {
+        let Some(authorizer) = &self.authorizer else { return Ok(self.lines.send(&self.target, &exchange, patience).await?) };
+        let mut sent = authorizer.header().await;
+        for _ in 0..MAX_CHALLENGES {
+            if let Some(header) = &sent {
+                exchange.headers.insert(header::AUTHORIZATION, header.clone());
+            }
+            let answer = self.lines.send(&self.target, &exchange, patience).await?;
+            let lines = answer.headers.get_all(header::WWW_AUTHENTICATE);
+            let challenge: Vec<&str> = lines.iter().filter_map(|line| line.to_str().ok()).collect();
+            let status = answer.status.as_u16();
+            // Servers refuse for other reasons as well; then no login helps.
+            if status != 401 && (status != 403 || challenge.is_empty()) {
+                return Ok(answer);
+            }
+            let challenge = (!challenge.is_empty()).then(|| challenge.join(", "));
+            let login = authorizer.challenged(status, challenge.as_deref(), sent.as_ref()).await;
+            sent = Some(login.map_err(|error| Trouble::Unauthorised(error.to_string()))?);
+        }
+        Err(Trouble::Unauthorised("it refuses every login".to_owned()))
     }
 }
 
@@ -82,7 +116,7 @@ impl Drop for Endpoint {
             let (site, headers) = (self.site.clone(), spoken.headers());
             runtime.spawn(async move {
                 let exchange = Exchange { method: Method::DELETE, headers, body: Bytes::new(), may_repeat: true };
-                let _ = site.lines.send(&site.target, &exchange, patience(Some(Duration::from_secs(5)))).await;
+                let _ = site.send(exchange, patience(Some(Duration::from_secs(5)))).await;
             });
         }
     }
@@ -180,7 +214,7 @@ impl Endpoint {
         }
         // Only what the server has not seen may be sent again: a call could do its work twice.
         let exchange = Exchange { method: Method::POST, headers, body: Bytes::from(message.write()), may_repeat: false };
-        Ok(self.site.lines.send(&self.site.target, &exchange, patience(time)).await?)
+        self.site.send(exchange, patience(time)).await
     }
 
     fn remember_session(&self, answer: &Answer) {
@@ -245,7 +279,7 @@ impl Endpoint {
         }
         let exchange = Exchange { method: Method::GET, headers, body: Bytes::new(), may_repeat: true };
         let patience = Patience { first_byte: GREETING, idle: QUIET, total: QUIET, bytes: u64::MAX };
-        Ok(self.site.lines.send(&self.site.target, &exchange, patience).await?)
+        self.site.send(exchange, patience).await
     }
 
     /// Listens to what a server of the older era says by itself, for as long as the connection stands.
