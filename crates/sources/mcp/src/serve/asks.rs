@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
+use super::core::error;
 use super::stream::Out;
 
 /// Questions of one session at the same time.
@@ -35,13 +36,16 @@ impl Asks {
         let (question, answer) = self.open(out)?;
         let id = RequestId::Number(question.id);
         let request = Message::Request { id, method: method.to_owned(), params: Some(params) };
-        let sent = out.try_send(Out::Note { text: request.write(), number: None });
-        sent.map_err(|_| failed("The client cannot be asked: it does not read any more"))?;
+        let asked = async {
+            let sent = out.send(Out::Note { text: request.write(), number: None }).await;
+            sent.map_err(|_| error(CODES.internal, "The client cannot be asked: it does not read any more"))?;
+            answer.await.unwrap_or_else(|_| Err(error(CODES.internal, "The session ended before the client answered")))
+        };
         tokio::select! {
             biased;
-            answer = answer => answer.unwrap_or_else(|_| Err(failed("The session ended before the client answered"))),
-            () = over.cancelled() => Err(failed("The call was over before the client answered")),
-            () = time::sleep(PATIENCE) => Err(failed("The client did not answer in time")),
+            answer = asked => answer,
+            () = over.cancelled() => Err(error(CODES.internal, "The call was over before the client answered")),
+            () = time::sleep(PATIENCE) => Err(error(CODES.internal, "The client did not answer in time")),
         }
     }
 
@@ -61,7 +65,7 @@ impl Asks {
     fn open<'a>(&'a self, out: &'a mpsc::Sender<Out>) -> Result<(Question<'a>, oneshot::Receiver<Answer>), RpcError> {
         let mut table = self.table();
         if table.open.len() >= MAX_OPEN {
-            return Err(failed("The client has too many questions to answer already"));
+            return Err(error(CODES.internal, "The client has too many questions to answer already"));
         }
         table.last += 1;
         let id = table.last;
@@ -90,8 +94,4 @@ impl Drop for Question<'_> {
             let _ = self.out.try_send(Out::note("notifications/cancelled", params));
         }
     }
-}
-
-fn failed(message: &str) -> RpcError {
-    RpcError { code: CODES.internal, message: message.to_owned(), data: None }
 }

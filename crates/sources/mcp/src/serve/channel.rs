@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::core::error;
 use super::level::Level;
 use super::session::Session;
 use super::stream::Out;
@@ -45,6 +46,10 @@ impl Channel {
                 wanted.is_some_and(|wanted| level.is_some_and(|level| level >= wanted))
             }
             "notifications/progress" => self.progress,
+            // In the newer era changes are told to those who listen, and nobody else.
+            _ if matches!(self.voice, Voice::Modern(_)) => {
+                !method.ends_with("/list_changed") && method != "notifications/resources/updated"
+            }
             _ => true,
         }
     }
@@ -83,5 +88,5 @@ impl BackChannel for Channel {
 }
 
 fn refuse(code: i64, message: &str) -> BoxFuture<'static, Result<Value, RpcError>> {
-    ready(Err(RpcError { code, message: message.to_owned(), data: None })).boxed()
+    ready(Err(error(code, message))).boxed()
 }

@@ -49,12 +49,12 @@ impl Core {
 
     /// Room for one more request.
     pub fn admit(&self) -> Result<OwnedSemaphorePermit, RpcError> {
-        self.requests.clone().try_acquire_owned().map_err(|_| busy("The server works on too many requests already"))
+        self.requests.clone().try_acquire_owned().map_err(|_| error(BUSY, "The server works on too many requests already"))
     }
 
     /// Room for one more client that listens.
     pub fn admit_listener(&self) -> Result<OwnedSemaphorePermit, RpcError> {
-        self.listeners.clone().try_acquire_owned().map_err(|_| busy("Too many clients listen already"))
+        self.listeners.clone().try_acquire_owned().map_err(|_| error(BUSY, "Too many clients listen already"))
     }
 
     /// Ends everything: first what only waits, then, where it does not end by itself, what runs.
@@ -99,9 +99,10 @@ impl Work {
     pub async fn run(self, answer: impl Future<Output = Result<Value, RpcError>>) {
         let mut answer = pin!(settle(answer));
         let out = tokio::select! {
+            // What was cancelled is not answered, also where there is an answer at once.
             biased;
-            result = &mut answer => Out::answer(self.id.clone(), result),
             () = self.cancel.cancelled() => Out::Gone,
+            result = &mut answer => Out::answer(self.id.clone(), result),
         };
         let gone = matches!(out, Out::Gone);
         let _ = time::timeout(self.patience, self.out.send(out)).await;
@@ -117,17 +118,13 @@ impl Work {
 pub(super) async fn settle(answer: impl Future<Output = Result<Value, RpcError>>) -> Result<Value, RpcError> {
     AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!("a request over MCP panicked");
-        Err(RpcError { code: CODES.internal, message: "The server failed; its log says more".to_owned(), data: None })
+        Err(error(CODES.internal, "The server failed; its log says more"))
     })
 }
 
-/// There is no such method.
-pub(super) fn unknown(method: &str) -> RpcError {
-    RpcError { code: CODES.method, message: format!("There is no method `{method}`"), data: None }
-}
-
-fn busy(message: &str) -> RpcError {
-    RpcError { code: BUSY, message: message.to_owned(), data: None }
+/// An error without data.
+pub(super) fn error(code: i64, message: impl Into<String>) -> RpcError {
+    RpcError { code, message: message.into(), data: None }
 }
 
 fn permits(wanted: usize) -> usize {

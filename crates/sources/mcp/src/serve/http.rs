@@ -14,7 +14,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::core::{Work, settle};
+use super::core::{Work, error, settle};
 use super::ladder::{self, meta};
 use super::listen::{Filter, Listener};
 use super::server::Server;
@@ -269,14 +269,14 @@ fn no_message(problem: &NotAMessage, body: &[u8]) -> Refused {
 /// What somebody is told who sent something that is no message, and the id where it has one.
 pub(super) fn misread(problem: &NotAMessage, body: &[u8]) -> (Option<RequestId>, RpcError) {
     let value = match problem {
-        NotAMessage::Json(_) => return (None, error(CODES.parse, &problem.to_string())),
+        NotAMessage::Json(_) => return (None, error(CODES.parse, problem.to_string())),
         NotAMessage::Shape(_) => serde_json::from_slice::<Value>(body).unwrap_or_default(),
     };
     if value.is_array() {
         return (None, error(CODES.request, "Several messages at once are not taken; send them one by one"));
     }
     let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-    (id, error(CODES.request, &problem.to_string()))
+    (id, error(CODES.request, problem.to_string()))
 }
 
 fn not_allowed(methods: &'static str) -> Refused {
@@ -287,8 +287,4 @@ fn not_allowed(methods: &'static str) -> Refused {
 
 fn refused(status: StatusCode, id: Option<RequestId>, problem: RpcError) -> Refused {
     Box::new(refuse(status, id, problem))
-}
-
-pub(super) fn error(code: i64, message: &str) -> RpcError {
-    RpcError { code, message: message.to_owned(), data: None }
 }

@@ -7,6 +7,7 @@ use helve_mcp_wire::{CODES, Era, HEADERS, HeaderParam, META, RpcError, VERSIONS,
 use hyper::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
+use super::core::error;
 use super::level::Level;
 
 /// Methods of the older era that are gone.
@@ -27,7 +28,7 @@ pub(super) struct Caller {
 pub(super) fn climb(method: &str, params: Option<&Value>, headers: Option<&HeaderMap>, mirrored: &Mirrored) -> Result<Caller, RpcError> {
     let meta = meta(params);
     let version = meta.and_then(|meta| meta.get(META.version)?.as_str());
-    let missing = |key: &str| refusal(CODES.params, format!("The request must have `{key}` in `_meta`"));
+    let missing = |key: &str| error(CODES.params, format!("The request must have `{key}` in `_meta`"));
     if let Some(headers) = headers
         && version.is_some()
     {
@@ -43,7 +44,7 @@ pub(super) fn climb(method: &str, params: Option<&Value>, headers: Option<&Heade
         compare(headers, HEADERS.method, Some(method))?;
     }
     if REMOVED.contains(&method) {
-        return Err(refusal(CODES.method, format!("There is no method `{method}` in version {version}")));
+        return Err(error(CODES.method, format!("There is no method `{method}` in version {version}")));
     }
     if let Some(headers) = headers {
         compare_name(headers, method, params)?;
@@ -51,7 +52,7 @@ pub(super) fn climb(method: &str, params: Option<&Value>, headers: Option<&Heade
     }
     let level = match meta.and_then(|meta| meta.get(META.log_level)) {
         None => None,
-        Some(level) => Some(level.as_str().and_then(Level::read).ok_or_else(|| refusal(CODES.params, "There is no such level of logs"))?),
+        Some(level) => Some(level.as_str().and_then(Level::read).ok_or_else(|| error(CODES.params, "There is no such level of logs"))?),
     };
     Ok(Caller {
         capabilities: Arc::new(capabilities.clone()),
@@ -99,7 +100,7 @@ fn compare(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<()
         return Ok(());
     }
     let is = given.map_or_else(|| "is missing".to_owned(), |given| format!("is `{given}`"));
-    Err(refusal(CODES.headers, format!("The header `{name}` {is}, but the body says `{}`", expected.unwrap_or_default())))
+    Err(error(CODES.headers, format!("The header `{name}` {is}, but the body says `{}`", expected.unwrap_or_default())))
 }
 
 fn compare_name(headers: &HeaderMap, method: &str, params: Option<&Value>) -> Result<(), RpcError> {
@@ -109,7 +110,7 @@ fn compare_name(headers: &HeaderMap, method: &str, params: Option<&Value>) -> Re
         return Ok(());
     }
     let message = format!("The header `{}` is missing, or says something else than the body", HEADERS.name);
-    Err(refusal(CODES.headers, message))
+    Err(error(CODES.headers, message))
 }
 
 fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
@@ -117,12 +118,8 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Rpc
     let Some(first) = values.next() else { return Ok(None) };
     match (first.to_str(), values.next()) {
         (Ok(value), None) => Ok(Some(value)),
-        _ => Err(refusal(CODES.headers, format!("The header `{name}` is there twice, or is no text"))),
+        _ => Err(error(CODES.headers, format!("The header `{name}` is there twice, or is no text"))),
     }
-}
-
-fn refusal(code: i64, message: impl Into<String>) -> RpcError {
-    RpcError { code, message: message.into(), data: None }
 }
 
 /// Tools whose arguments also stand in headers, as the last lists of tools said.
@@ -153,7 +150,7 @@ impl Mirrored {
         for param in known.get(name).into_iter().flatten() {
             if !param.fits(arguments, single(headers, &param.header)?) {
                 let message = format!("The header `{}` does not say the same as the argument `{}`", param.header, param.path.join("."));
-                return Err(refusal(CODES.headers, message));
+                return Err(error(CODES.headers, message));
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::channel::{Channel, Voice};
-use super::core::{Core, unknown};
+use super::core::{Core, error};
 use super::ladder::progress;
 use super::level::Level;
 use super::session::Session;
@@ -20,7 +20,7 @@ use crate::caller::Downstream;
 pub(super) fn initialize(core: &Core, params: Option<Value>) -> Result<(Session, Value), RpcError> {
     let mut params = params.unwrap_or_default();
     let Some(asked) = params.get("protocolVersion").and_then(Value::as_str) else {
-        return Err(refusal("`protocolVersion` is missing"));
+        return Err(error(CODES.params, "`protocolVersion` is missing"));
     };
     let version = if Era::of(asked) == Some(Era::Legacy) { asked.to_owned() } else { Era::Legacy.newest().to_owned() };
     let capabilities = params.get_mut("capabilities").map(Value::take).filter(Value::is_object).unwrap_or_else(|| json!({}));
@@ -63,16 +63,18 @@ pub(super) fn incoming(
 /// Answers a request within a session.
 pub(super) async fn answer(core: Arc<Core>, session: Arc<Session>, request: Incoming) -> Result<Value, RpcError> {
     if !request.params.is_object() {
-        return Err(refusal("The parameters are no object"));
+        return Err(error(CODES.params, "The parameters are no object"));
     }
     let method = request.method.clone();
     let backend = &core.backend;
     match method.as_str() {
         "ping" => Ok(json!({})),
-        "initialize" | "server/discover" | "subscriptions/listen" => Err(unknown(&method)),
+        "initialize" | "server/discover" | "subscriptions/listen" => {
+            Err(error(CODES.method, format!("There is no method `{method}` in this version")))
+        }
         "logging/setLevel" => {
             let level = request.params.get("level").and_then(Value::as_str).and_then(Level::read);
-            let level = level.ok_or_else(|| refusal("There is no such level of logs"))?;
+            let level = level.ok_or_else(|| error(CODES.params, "There is no such level of logs"))?;
             // Levels are kept here; a backend may want to pass them on, and need not.
             match backend.handle(request).await {
                 Err(error) if error.code != CODES.method => return Err(error),
@@ -81,7 +83,7 @@ pub(super) async fn answer(core: Arc<Core>, session: Arc<Session>, request: Inco
             Ok(json!({}))
         }
         "resources/subscribe" | "resources/unsubscribe" => {
-            let uri = request.params.get("uri").and_then(Value::as_str).ok_or_else(|| refusal("`uri` is missing"))?.to_owned();
+            let uri = request.params.get("uri").and_then(Value::as_str).ok_or_else(|| error(CODES.params, "`uri` is missing"))?.to_owned();
             let result = backend.handle(request).await?;
             if method == "resources/subscribe" {
                 session.watch(&uri)?;
@@ -92,8 +94,4 @@ pub(super) async fn answer(core: Arc<Core>, session: Arc<Session>, request: Inco
         }
         _ => present::legacy(&method, backend.handle(request).await?),
     }
-}
-
-fn refusal(message: &str) -> RpcError {
-    RpcError { code: CODES.params, message: message.to_owned(), data: None }
 }

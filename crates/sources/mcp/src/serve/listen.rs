@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use super::core::{Core, settle};
+use super::core::{Core, error, settle};
 use super::ladder::Caller;
 use super::session::{declares, describe};
 use super::stream::Out;
@@ -36,7 +36,7 @@ pub(super) struct Filter {
 impl Filter {
     /// Reads what a request wants.
     pub fn read(params: Option<&Value>) -> Result<Self, RpcError> {
-        let wrong = |message: &str| RpcError { code: CODES.params, message: message.to_owned(), data: None };
+        let wrong = |message: &str| error(CODES.params, message);
         let wanted = params.and_then(|params| params.get("notifications")).and_then(Value::as_object);
         let wanted = wanted.ok_or_else(|| wrong("`notifications` must say what to listen for"))?;
         let flag = |name: &str| match wanted.get(name) {
@@ -168,7 +168,8 @@ impl Listener {
                 Ok(Err(_)) | Err(_) => None,
             }
         });
-        told.buffered(AT_ONCE).filter_map(async |uri| uri).collect().await
+        let taken: Vec<Option<String>> = told.buffered(AT_ONCE).collect().await;
+        taken.into_iter().flatten().collect()
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::{self, Sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::http::error;
+use super::core::error;
 use super::server::Server;
 use super::stream::{ReplyBody, refuse};
 

@@ -4,6 +4,7 @@ use helve_mcp_wire::{CODES, META, RpcError};
 use serde_json::{Map, Value, json};
 
 use super::About;
+use super::core::error;
 
 /// Results that say for how long they hold, in the newer era.
 const CACHED: [&str; 6] = ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
@@ -25,6 +26,9 @@ pub(super) fn modern(method: &str, result: Value, about: &About) -> Result<Value
             fields.insert("cacheScope".to_owned(), "private".into());
         }
     }
+    if method == "tools/list" {
+        tools(&mut fields).for_each(fit_input);
+    }
     let meta = fields.entry("_meta").or_insert_with(|| json!({}));
     if let Value::Object(meta) = meta {
         meta.entry(META.server).or_insert_with(|| server_info(about));
@@ -36,7 +40,7 @@ pub(super) fn modern(method: &str, result: Value, about: &About) -> Result<Value
 pub(super) fn legacy(method: &str, result: Value) -> Result<Value, RpcError> {
     let mut fields = object(result)?;
     if fields.remove("resultType").is_some_and(|kind| kind != "complete") {
-        return Err(failed("The answer is a question that clients of this version do not understand"));
+        return Err(error(CODES.internal, "The answer is a question that clients of this version do not understand"));
     }
     if CACHED.contains(&method) {
         fields.remove("ttlMs");
@@ -50,8 +54,7 @@ pub(super) fn legacy(method: &str, result: Value) -> Result<Value, RpcError> {
     }
     match method {
         "tools/list" => {
-            let tools = fields.get_mut("tools").and_then(Value::as_array_mut);
-            tools.into_iter().flatten().filter_map(Value::as_object_mut).for_each(fit_tool);
+            tools(&mut fields).for_each(fit_tool);
         }
         "tools/call" if fields.get("structuredContent").is_some_and(|content| !content.is_object()) => {
             fields.remove("structuredContent");
@@ -61,15 +64,26 @@ pub(super) fn legacy(method: &str, result: Value) -> Result<Value, RpcError> {
     Ok(Value::Object(fields))
 }
 
-/// Makes the schemas of a tool fit the older era, which knows only objects with properties that are objects.
-fn fit_tool(tool: &mut Map<String, Value>) {
+fn tools(fields: &mut Map<String, Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
+    fields.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+/// Says of a tool's arguments that they are an object: they are, whatever a schema says, and both eras want to read it.
+fn fit_input(tool: &mut Map<String, Value>) {
     let input = tool.entry("inputSchema").or_insert_with(|| json!({}));
-    // Arguments are an object whatever a schema says; results are not.
     if let Value::Object(fields) = input {
         fields.entry("type").or_insert_with(|| "object".into());
     }
-    if !fit_schema(input) {
+    if input.get("type").is_none_or(|kind| kind != "object") {
         *input = json!({"type": "object"});
+    }
+}
+
+/// Makes the schemas of a tool fit the older era, which knows only objects with properties that are objects.
+fn fit_tool(tool: &mut Map<String, Value>) {
+    fit_input(tool);
+    if tool.get_mut("inputSchema").is_some_and(|schema| !fit_schema(schema)) {
+        tool.insert("inputSchema".to_owned(), json!({"type": "object"}));
     }
     if tool.get_mut("outputSchema").is_some_and(|schema| !fit_schema(schema)) {
         tool.remove("outputSchema");
@@ -97,12 +111,8 @@ fn fit_schema(schema: &mut Value) -> bool {
 fn object(result: Value) -> Result<Map<String, Value>, RpcError> {
     match result {
         Value::Object(fields) => Ok(fields),
-        _ => Err(failed("The answer is no object")),
+        _ => Err(error(CODES.internal, "The answer is no object")),
     }
-}
-
-fn failed(message: &str) -> RpcError {
-    RpcError { code: CODES.internal, message: message.to_owned(), data: None }
 }
 
 #[cfg(test)]
@@ -128,6 +138,14 @@ mod tests {
         let question = modern("resources/read", json!({"resultType": "input_required", "requestState": "s"}), &about()).unwrap();
         assert_eq!((question.get("ttlMs"), &question["requestState"]), (None, &json!("s")));
         assert!(modern("tools/call", json!([]), &about()).is_err());
+        let listed = modern(
+            "tools/list",
+            json!({"tools": [{"name": "a", "inputSchema": {"properties": {"x": true}}}, {"name": "b", "inputSchema": true}]}),
+            &about(),
+        )
+        .unwrap();
+        assert_eq!(listed["tools"][0]["inputSchema"], json!({"properties": {"x": true}, "type": "object"}));
+        assert_eq!(listed["tools"][1]["inputSchema"], json!({"type": "object"}));
     }
 
     #[test]

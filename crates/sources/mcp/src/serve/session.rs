@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Change;
 use super::asks::Asks;
+use super::core::error;
 use super::level::Level;
 use super::open::Open;
 use super::standing::Standing;
@@ -44,11 +45,7 @@ impl Session {
     /// A session with an id that nobody can guess.
     pub fn new(capabilities: Value, client: Option<Value>, end: CancellationToken) -> Result<Self, RpcError> {
         let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|error| RpcError {
-            code: CODES.internal,
-            message: format!("The machine has no random numbers: {error}"),
-            data: None,
-        })?;
+        getrandom::fill(&mut random).map_err(|problem| error(CODES.internal, format!("The machine has no random numbers: {problem}")))?;
         let state = State { touched: Instant::now(), level: None, watched: HashSet::new(), standing: Standing::default() };
         Ok(Self {
             id: format!("{:032x}", u128::from_be_bytes(random)).into(),
@@ -80,7 +77,7 @@ impl Session {
         let mut state = self.state();
         if state.watched.len() >= MAX_WATCHED && !state.watched.contains(uri) {
             let message = format!("A session can subscribe to {MAX_WATCHED} resources at most");
-            return Err(RpcError { code: CODES.params, message, data: None });
+            return Err(error(CODES.params, message));
         }
         state.watched.insert(uri.to_owned());
         Ok(())

@@ -38,6 +38,10 @@ impl Standing {
 
     /// Tells the client something. A client that reads too slowly loses its stream, and can take it up again.
     pub fn tell(&mut self, text: String) {
+        // That a list is another need not be told twice to somebody who was not told yet.
+        if !self.is_open() && self.kept.iter().any(|(number, kept)| *number > self.sent && *kept == text) {
+            return;
+        }
         self.last += 1;
         if let Some(stream) = &self.stream {
             if stream.try_send(Out::Note { text: text.clone(), number: Some(self.last) }).is_ok() {
@@ -79,6 +83,7 @@ mod tests {
     #[test]
     fn what_was_missed_is_told_once() {
         let mut standing = Standing::default();
+        standing.tell("a".to_owned());
         standing.tell("a".to_owned());
         let mut first = standing.open(None, 4).unwrap();
         standing.tell("b".to_owned());

@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use super::core::{Core, Work, settle};
-use super::http::{error, misread};
+use super::core::{Core, Work, error, settle};
+use super::http::misread;
 use super::ladder::{self, meta};
 use super::lines::{Line, Lines};
 use super::listen::{Filter, Listener};

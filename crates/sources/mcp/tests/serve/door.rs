@@ -1,0 +1,113 @@
+//! Who may come in, and what is no request.
+
+use helve_mcp::serve::Options;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::client::{House, MODERN, initialize, modern, soon};
+
+fn discover() -> (Vec<(&'static str, String)>, Value) {
+    modern(1, "server/discover", json!({}))
+}
+
+async fn knock(house: &House, more: &[(&str, &str)]) -> u16 {
+    let (headers, message) = discover();
+    let mut all: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    all.retain(|(name, _)| !more.iter().any(|(other, _)| other == name));
+    all.extend(more);
+    house.post(&all, &message).await.status
+}
+
+#[tokio::test]
+async fn other_names_and_pages_are_refused() {
+    let house = House::open(Options::default()).await;
+    let own = format!("127.0.0.1:{}", house.address.port());
+    assert_eq!(knock(&house, &[]).await, 200);
+    assert_eq!(knock(&house, &[("host", "localhost"), ("origin", "http://localhost:1")]).await, 200);
+    assert_eq!(knock(&house, &[("host", "evil.example.com")]).await, 403);
+    assert_eq!(knock(&house, &[("host", &own), ("origin", "http://evil.example.com")]).await, 403);
+    let answer = house.send("POST /mcp", &[("host", "evil.example.com"), ("content-length", "999999999")], "").await;
+    assert_eq!(answer.status, 403, "before anything is read");
+    let body = answer.json().await;
+    assert_eq!((body.get("id"), &body["error"]["code"]), (None, &json!(-32600)));
+}
+
+#[tokio::test]
+async fn a_token_is_asked_for_where_there_is_one() {
+    let house = House::open(Options { token: Some("open sesame".into()), ..Options::default() }).await;
+    let (headers, message) = discover();
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let answer = house.post(&headers, &message).await;
+    assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Bearer")));
+    assert_eq!(knock(&house, &[("authorization", "Bearer shut")]).await, 401);
+    assert_eq!(knock(&house, &[("authorization", "Bearer open sesame")]).await, 200);
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_with_a_reason() {
+    let house = House::open(Options { max_body: 1_000, ..Options::default() }).await;
+    let json = ("content-type", "application/json");
+    let post = async |headers: &[(&str, &str)], body: &str| {
+        let answer = house.send("POST /mcp", headers, body).await;
+        let status = answer.status;
+        let body = answer.json().await;
+        assert_ne!(body.get("id"), Some(&Value::Null), "{body}");
+        (status, body["error"]["code"].as_i64().unwrap(), body.get("id").cloned())
+    };
+    assert_eq!(post(&[("content-type", "text/plain")], "{}").await, (415, -32600, None));
+    assert_eq!(post(&[], "{}").await, (415, -32600, None));
+    assert_eq!(post(&[json, ("accept", "text/html")], "{}").await, (406, -32600, None));
+    assert_eq!(post(&[json], "{").await, (400, -32700, None));
+    assert_eq!(post(&[json], r#"{"id":7}"#).await, (400, -32600, Some(json!(7))));
+    assert_eq!(post(&[json], r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#).await, (400, -32600, None));
+    assert_eq!(post(&[json, ("content-length", "1001")], "").await, (413, -32600, None));
+    let chunked = format!("3e9\r\n{}\r\n0\r\n\r\n", "x".repeat(1_001));
+    let mut stream = TcpStream::connect(house.address).await.unwrap();
+    let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(format!("{head}{chunked}").as_bytes()).await.unwrap();
+    let mut reply = [0; 12];
+    soon(tokio::io::AsyncReadExt::read_exact(&mut stream, &mut reply)).await.unwrap();
+    assert_eq!(&reply, b"HTTP/1.1 413", "a length that nobody announced counts too");
+    assert_eq!(house.send("GET /elsewhere", &[], "").await.status, 404);
+    let answer = house.send("PUT /mcp", &[], "").await;
+    assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, POST, DELETE")));
+}
+
+#[tokio::test]
+async fn the_newer_era_has_no_other_methods() {
+    let house = House::open(Options::default()).await;
+    for verb in ["GET /mcp", "DELETE /mcp"] {
+        let answer = house.send(verb, &[("mcp-protocol-version", MODERN), ("accept", "text/event-stream")], "").await;
+        assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")), "{verb}");
+    }
+}
+
+#[tokio::test]
+async fn one_connection_more_waits_for_a_place() {
+    let house = House::open(Options { max_connections: 1, ..Options::default() }).await;
+    let first = house.post(&[], &initialize("2025-11-25")).await;
+    assert_eq!(first.status, 200);
+    // The second connection is answered when the first is closed, and not before.
+    let mut second = TcpStream::connect(house.address).await.unwrap();
+    second.write_all(b"GET /elsewhere HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut reply = [0; 12];
+    let early = tokio::time::timeout(std::time::Duration::from_millis(50), tokio::io::AsyncReadExt::read_exact(&mut second, &mut reply));
+    assert!(early.await.is_err());
+    drop(first);
+    soon(tokio::io::AsyncReadExt::read_exact(&mut second, &mut reply)).await.unwrap();
+    assert_eq!(&reply, b"HTTP/1.1 404");
+}
+
+#[tokio::test]
+async fn a_server_that_stops_ends_everything() {
+    let house = House::open(Options::default()).await;
+    let session = house.session().await;
+    let mut stream = house.stream(&session, &[]).await;
+    assert_eq!(stream.status, 200);
+    house.stop.cancel();
+    assert_eq!(stream.raw_event().await, None);
+    soon(house.running).await.unwrap().unwrap();
+    assert_eq!(house.stage.seen(), [format!("ended {session}")]);
+    assert!(TcpStream::connect(house.address).await.is_err());
+}
