@@ -5,6 +5,8 @@ mod agents;
 #[cfg(feature = "project")]
 mod load;
 #[cfg(feature = "project")]
+mod logins;
+#[cfg(feature = "project")]
 mod mcp_service;
 #[cfg(all(feature = "project", feature = "models"))]
 mod model;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::editor::{Editor, Input};
 use super::question::{self, Language, Reply};
 use super::spinner::Spinner;
-use crate::commands::tools::approve;
+use crate::commands::tools::{approve, input};
 use crate::terminal;
 
 /// Asks at the terminal.
@@ -38,6 +38,14 @@ impl TerminalApprover {
         let mut editor = self.editor.lock().unwrap_or_else(PoisonError::into_inner);
         let language = Language::of_environment();
         self.spinner.suspend(|| {
+            if let Some(needed) = &asked.input {
+                terminal::forget_typed();
+                let mut read = |prompt: &str| if let Input::Line(line) = editor.ask(prompt, "") { Some(line) } else { None };
+                return match input::ask(&asked.tool, needed, &mut read) {
+                    Some(answer) => Answered::Edit(answer),
+                    None => Answered::Deny { reason: None },
+                };
+            }
             approve::show(asked, &self.redactor);
             terminal::forget_typed();
             loop {

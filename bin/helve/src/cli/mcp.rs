@@ -19,6 +19,8 @@ pub enum McpCommand {
     Add(Add),
     /// Look at the tools of servers that are new or have changed, and agree to them
     Approve(Approve),
+    /// Log in at a server that wants to know who asks
+    Login(Login),
     /// Take over servers from the file of another client: Claude Desktop, Cursor, VS Code
     #[command(after_help = IMPORT_HELP)]
     Import(Import),
@@ -69,6 +71,15 @@ pub struct Approve {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
+}
+
+#[derive(Args)]
+pub struct Login {
+    /// The server
+    pub name: String,
+    /// Forget the login instead
+    #[arg(long)]
+    pub forget: bool,
 }
 
 const IMPORT_HELP: &str = "\

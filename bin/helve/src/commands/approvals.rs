@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use helve::store::{Answering, Approval, Reply};
-use helve::{ApprovalId, Decision, StoreError, printable};
+use helve::{ApprovalId, Decision, Question, Schema, StoreError, printable};
 use serde_json::{Value, json};
 
 use super::runs::when;
@@ -54,15 +54,7 @@ fn answer(id: ApprovalId, reply: Reply, global: &Global, workspace: &Workspace) 
     let record = workspace.record(global)?;
     // What a person writes instead must fit the tool before it counts as an answer.
     if let (Some(arguments), Some(asked)) = (&reply.arguments, workspace.block_on(record.store().approval(id))?) {
-        workspace.settle();
-        let entry = workspace.helve().catalogue().get(&asked.question.tool);
-        let mut arguments = arguments.clone();
-        if let Some(Err(problems)) = entry.map(|entry| entry.spec().input().fit(&mut arguments)) {
-            let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
-            return Err(
-                Failure::new("invalid_parameters", listed.join("; ")).hint(format_args!("helve tools show {}", asked.question.tool))
-            );
-        }
+        check(arguments, &asked.question, workspace)?;
     }
     match workspace.block_on(record.store().answer(id, reply))? {
         Answering::Won(approval) => {
@@ -87,6 +79,21 @@ fn answer(id: ApprovalId, reply: Reply, global: &Global, workspace: &Workspace) 
         }
         Answering::Unknown => Err(StoreError::NotFound(format!("approval {id}")).into()),
     }
+}
+
+/// Whether what a person wrote fits: arguments instead of those that were asked about, or what a tool wants to know.
+fn check(written: &Value, question: &Question, workspace: &Workspace) -> Result<(), Failure> {
+    let (problems, hint) = if let Some(needed) = &question.input {
+        let schema = Schema::new(needed.schema()).map_err(|error| Failure::new("invalid_parameters", error))?;
+        (schema.check(written), format!("helve approvals show {}", question.id))
+    } else {
+        workspace.settle();
+        let entry = workspace.helve().catalogue().get(&question.tool);
+        let fitted = entry.map_or(Ok(()), |entry| entry.spec().input().fit(&mut written.clone()));
+        (fitted.err().unwrap_or_default(), format!("helve tools show {}", question.tool))
+    };
+    let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    if listed.is_empty() { Ok(()) } else { Err(Failure::new("invalid_parameters", listed.join("; ")).hint(hint)) }
 }
 
 fn list(approvals: &[Approval], global: &Global) {
@@ -119,6 +126,14 @@ fn show(approval: &Approval) {
     let arguments = serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
     terminal::print(&format!("{} {}", printable::escape_line(&question.tool), printable::escape(&arguments)));
     terminal::print(&styled(FAINT, &printable::escape_line(&question.reason)));
+    if let Some(needed) = &question.input {
+        for request in &needed.requests {
+            terminal::print(&printable::escape(&request.message));
+            request.url.iter().for_each(|url| terminal::print(&printable::escape_line(url)));
+        }
+        let schema = serde_json::to_string_pretty(&needed.schema()).unwrap_or_default();
+        terminal::print(&format!("{} {}", styled(FAINT, "answer with --arguments:"), printable::escape(&schema)));
+    }
     terminal::print(&styled(FAINT, &format!("asked {}", when(question.asked_at))));
     if let Some(reply) = &approval.reply {
         terminal::print(&styled(FAINT, &printable::escape_line(&format!("answered by {}", reply.by))));

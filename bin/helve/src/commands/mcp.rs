@@ -3,6 +3,7 @@
 mod add;
 mod approve;
 mod list;
+mod login;
 mod serve;
 
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ pub fn run(mcp: &Mcp, global: &Global, workspace: &Workspace) -> Result<ExitCode
         None | Some(McpCommand::List) => Ok(list::run(global, workspace)),
         Some(McpCommand::Add(add)) => add::run(add, global, workspace),
         Some(McpCommand::Approve(approve)) => approve::run(approve, global, workspace),
+        Some(McpCommand::Login(login)) => login::run(login, global, workspace),
         Some(McpCommand::Serve(serve)) => serve::run(serve, global, workspace),
         Some(McpCommand::Import(_)) => Err(Failure::new("failed", "not there yet")),
     }

@@ -4,6 +4,7 @@ pub mod approve;
 mod arguments;
 mod call;
 mod check;
+pub mod input;
 mod list;
 mod show;
 

@@ -10,12 +10,14 @@ use helve_core::authored::FieldError;
 use helve_core::{Digest, ToolSource};
 use helve_fetch::Lines;
 use helve_http::RemoteSource;
-use helve_mcp::{McpOptions, McpSource, PinStore, Pins, ServerReport};
+use helve_mcp::oauth::Browser;
+use helve_mcp::{McpOptions, McpSource, PinStore, Pins, ServerReport, Trouble};
 use helve_project::{Diagnostic, ProjectFile, Severity, StateError, StateFolder};
 use serde::{Deserialize, Serialize};
 
 use super::Helve;
 use super::load::Loaded;
+use super::logins::logins;
 use super::project::{Project, rank_of};
 
 const PINS: &str = "mcp-pins.json";
@@ -44,6 +46,11 @@ impl Servers {
                 let message = format!("the server `{}` {what}, and {} not used: {}", report.name, are(withheld.len()), list(&withheld));
                 let warning = Diagnostic::general(Severity::Warning, message);
                 warnings.push(warning.hint(format!("look at them with `helve mcp approve {}`", report.name)));
+            }
+            if report.needs_login {
+                let message = format!("nobody is logged in at the server `{}`", report.name);
+                warnings
+                    .push(Diagnostic::general(Severity::Warning, message).hint(format!("log in with `helve mcp login {}`", report.name)));
             }
             for note in &report.notes {
                 warnings.push(Diagnostic::general(Severity::Warning, format!("the server `{}`: {note}", report.name)));
@@ -75,6 +82,7 @@ impl Helve {
             redactor: self.redactor.clone(),
             pins: Some(Arc::new(PinFile::of(project.state.clone()))),
             fetch: project.fetch.clone(),
+            logins: logins(project.state.as_ref()),
             ..McpOptions::default()
         };
         let remotes = loaded.remotes.iter().map(|(definition, file)| (definition.name.as_str(), definition, file));
@@ -136,10 +144,35 @@ impl Helve {
 
     /// Waits until one MCP server was connected, or has failed to; at once where there is none of this name.
     pub async fn mcp_settled(&self, name: &str) {
-        let sources = self.project.as_ref().map(|project| project.servers.mcp()).unwrap_or_default();
-        if let Some(source) = sources.iter().find(|source| source.report().name == name) {
+        if let Some(source) = self.mcp_source(name) {
             source.settled().await;
         }
+    }
+
+    /// Logs in at an MCP server, with a person at this browser. Says whether there is such a server.
+    ///
+    /// # Errors
+    /// Why nobody is logged in.
+    pub async fn mcp_login(&self, name: &str, browser: Arc<dyn Browser>) -> Result<bool, Trouble> {
+        match self.mcp_source(name) {
+            Some(source) => source.login(browser).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Forgets the login at an MCP server. Says whether there is such a server.
+    ///
+    /// # Errors
+    /// Where it cannot be forgotten.
+    pub async fn mcp_logout(&self, name: &str) -> Result<bool, String> {
+        match self.mcp_source(name) {
+            Some(source) => source.logout().await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn mcp_source(&self, name: &str) -> Option<Arc<McpSource>> {
+        self.project.as_ref()?.servers.mcp().into_iter().find(|source| source.report().name == name)
     }
 
     /// Agrees to the tools that a server offers now. Says whether there is such a server.
@@ -148,7 +181,7 @@ impl Helve {
     /// Where the decision cannot be kept.
     pub fn approve_mcp(&self, shown: &ServerReport) -> Result<bool, StateError> {
         let Some(project) = &self.project else { return Ok(false) };
-        let Some(source) = project.servers.mcp().into_iter().find(|source| source.report().name == shown.name) else { return Ok(false) };
+        let Some(source) = self.mcp_source(&shown.name) else { return Ok(false) };
         let state = project.state.clone().ok_or(StateError::Nowhere)?;
         let kept = Kept { name: shown.name.clone(), place: shown.place.clone(), pins: shown.pins() };
         PinFile::of(Some(state)).keep(source.identity(), kept)?;

@@ -220,7 +220,11 @@ impl McpDefinition {
         // Whoever wrote the file chose the address, so it may be anywhere.
         let headers = self.read_headers()?;
         let authorizer = (!headers.contains_key(header::AUTHORIZATION)).then(|| self.authorizer(&url, options)).transpose()?;
-        Site::new(&url, &headers, Reach::Any, &options.lines, authorizer).map_err(|error| wrong(&error))
+        let mut site = Site::new(&url, &headers, Reach::Any, &options.lines, authorizer).map_err(|error| wrong(&error))?;
+        if options.browser.is_some() {
+            site.slack = AuthOptions::default().patience;
+        }
+        Ok(site)
     }
 
     /// Who logs in at the server.

@@ -22,6 +22,7 @@ pub use caller::{BackChannel, Downstream, Passage};
 pub use client::Trouble;
 pub use definition::{McpDefinition, OAuthFields, ToolFields};
 pub use gateway::Gateway;
+pub use helve_fetch::Url;
 pub use inspect::{Flag, inspect};
 pub use new_server::NewServer;
 pub use offer::Offer;

@@ -1,19 +1,19 @@
 //! The tools of a server as a source: connected in a task of its own, followed while they change, and found again when it comes back.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use helve_core::authored::FieldError;
 use helve_core::{Digest, DynTool, Redactor, SourceId, SourceState, ToolList, ToolSource};
-use helve_fetch::{Fetch, Lines};
+use helve_fetch::{Fetch, Lines, read_url};
 use helve_mcp_wire::{Era, HeaderParam};
 use serde_json::{Map, Value, json};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinHandle;
 
-use crate::client::{Connection, How, Trouble};
+use crate::client::{Connection, Hello, How, Place, Trouble};
 use crate::definition::McpDefinition;
 use crate::oauth::{Browser, MemoryStore, TokenStore};
 use crate::offer::{self, Offer, Offers};
@@ -77,6 +77,8 @@ pub struct ServerReport {
     pub trouble: Option<String>,
     /// The version of the protocol.
     pub version: Option<String>,
+    /// Whether someone must log in first.
+    pub needs_login: bool,
     /// Who the server says it is.
     pub server: Option<String>,
     /// What it tells models to know.
@@ -106,6 +108,8 @@ pub struct McpSource {
     id: SourceId,
     live: Arc<Live>,
     task: JoinHandle<()>,
+    project: PathBuf,
+    options: McpOptions,
 }
 
 struct Live {
@@ -113,6 +117,8 @@ struct Live {
     state: watch::Sender<SourceState>,
     pins: Option<Arc<dyn PinStore>>,
     report: RwLock<ServerReport>,
+    /// Someone has reason to think that the server can be connected now.
+    again: Notify,
 }
 
 impl McpSource {
@@ -130,9 +136,10 @@ impl McpSource {
         let upstream = Arc::new(Upstream::new(definition.clone(), identity, place, json!({"elicitation": {"form": {}, "url": {}}})));
         let report = ServerReport { name: definition.name.clone(), place: definition.place(), ..ServerReport::default() };
         let state = watch::Sender::new(SourceState::Connecting);
-        let live = Arc::new(Live { upstream, state, pins: options.pins.clone(), report: RwLock::new(report) });
+        let live = Arc::new(Live { upstream, state, pins: options.pins.clone(), report: RwLock::new(report), again: Notify::new() });
         let task = tokio::spawn(live.clone().run());
-        Ok(Arc::new(Self { id: SourceId::from(format!("mcp:{}", definition.name).as_str()), live, task }))
+        let id = SourceId::from(format!("mcp:{}", definition.name).as_str());
+        Ok(Arc::new(Self { id, live, task, project: project.to_owned(), options: options.clone() }))
     }
 
     /// How far the server is.
@@ -150,6 +157,32 @@ impl McpSource {
     /// The server, for those who pass requests on.
     pub(crate) fn upstream(&self) -> &Arc<Upstream> {
         &self.live.upstream
+    }
+
+    /// Lets a person log in at the server, and connects it.
+    ///
+    /// # Errors
+    /// Why nobody is logged in.
+    pub async fn login(&self, browser: Arc<dyn Browser>) -> Result<(), Trouble> {
+        let options = McpOptions { browser: Some(browser), ..self.options.clone() };
+        let definition = &self.live.upstream.definition;
+        let place = definition.read_place(&self.project, &options).map_err(|error| Trouble::Protocol(error.to_string()))?;
+        if matches!(place, Place::Command(_)) {
+            return Err(Trouble::Unauthorised("a program on this machine needs no login".to_owned()));
+        }
+        Connection::open(&place, &Hello::helve(json!({})), None).await?;
+        self.live.again.notify_one();
+        Ok(())
+    }
+
+    /// Forgets the login at the server.
+    ///
+    /// # Errors
+    /// Where it cannot be forgotten.
+    pub async fn logout(&self) -> Result<(), String> {
+        let definition = &self.live.upstream.definition;
+        let Some(url) = definition.url.as_deref().and_then(|url| read_url(url).ok()) else { return Ok(()) };
+        definition.authorizer(&url, &self.options).map_err(|error| error.to_string())?.forget().await
     }
 
     /// Waits until the server was connected once, or has failed to.
@@ -212,9 +245,13 @@ impl Live {
             // A server that only restarts keeps its tools on offer meanwhile.
             if !delay.is_zero() || !matches!(*self.state.borrow(), SourceState::Ready(_)) {
                 self.failed(&why);
+                self.report.write().unwrap_or_else(PoisonError::into_inner).needs_login = matches!(trouble, Trouble::Unauthorised(_));
             }
             tracing::warn!(server = self.upstream.definition.name, why, ?delay, "the server is not connected; it is tried again");
-            tokio::time::sleep(delay).await;
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                () = self.again.notified() => delay = Duration::ZERO,
+            }
             delay = (delay * 2).clamp(FIRST_DELAY, LONGEST_DELAY);
         }
     }
@@ -303,6 +340,7 @@ impl Live {
             place: report.place.clone(),
             connected: true,
             trouble: None,
+            needs_login: false,
             version: Some(connection.version.clone()),
             server: Some(server).filter(|server| !server.is_empty()),
             instructions: facts.instructions.clone(),

@@ -35,7 +35,8 @@ pub fn beforehand(question: &Question) -> Grant {
     question.answer(Decision::Approve, who())
 }
 
-fn who() -> String {
+/// Who answers.
+pub fn who() -> String {
     let user = std::env::var("USER").ok().filter(|user| !user.is_empty());
     user.map_or_else(|| "terminal".to_owned(), |user| format!("terminal:{user}"))
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use helve::store::Approval;
 use helve::{
-    Admission, CallContext, CancellationToken, Diagnostic, ErrorKind, Helve, Mode, Outcome, Prepared, Question, Record, Status, ToolCall,
-    Worker, printable,
+    Admission, Attempted, CallContext, CancellationToken, Decision, Diagnostic, ErrorKind, Grant, Helve, Mode, Outcome, Prepared, Question,
+    Record, Status, ToolCall, Worker, printable,
 };
 
-use super::{approve, arguments};
+use super::{approve, arguments, input};
 use crate::cli::{Call, Global};
 use crate::commands::show_diagnostics;
 use crate::failure::Failure;
@@ -64,7 +64,15 @@ async fn settle(call: ToolCall, yes: bool, helve: &Helve) -> Result<Outcome, Box
     let mut asked = call;
     loop {
         return Ok(match executor.admit(&toolkit, asked, &cx, grant.take()).await {
-            Admission::Ready(prepared) => attempt(prepared, &cx, helve).await,
+            Admission::Ready(prepared) => match attempt(prepared, &cx, helve).await {
+                Attempted::Over(outcome) => outcome,
+                Attempted::Asks(question) => {
+                    let answered = ask_input(&question);
+                    grant = Some(answered);
+                    asked = question.call;
+                    continue;
+                }
+            },
             Admission::Answered(outcome) | Admission::Accepted(outcome) => outcome,
             Admission::Waiting(question) if yes => {
                 grant = Some(approve::beforehand(&question));
@@ -126,11 +134,24 @@ async fn wait(outcome: &Outcome, record: &Record, helve: &Helve) -> Result<Outco
     }
 }
 
+/// What the person at the terminal answers to a tool. Where there is none, nobody does.
+fn ask_input(question: &Question) -> Grant {
+    let needed = question.input.as_ref();
+    let answer = needed.filter(|_| terminal::can_ask()).and_then(|needed| input::ask(&question.tool, needed, &mut terminal::ask));
+    if answer.is_none() && !terminal::can_ask() {
+        terminal::note(&styled(FAINT, &format!("nobody is here to answer: {}", printable::escape_line(&question.reason))));
+    }
+    match answer {
+        Some(answer) => question.answer_with(&answer, approve::who()),
+        None => question.answer(Decision::Deny, approve::who()),
+    }
+}
+
 /// Runs the call, shows that it still runs after a second, and cancels it on Ctrl-C.
-async fn attempt(prepared: Prepared, cx: &CallContext, helve: &Helve) -> Outcome {
+async fn attempt(prepared: Prepared, cx: &CallContext, helve: &Helve) -> Attempted {
     let begun = Instant::now();
     let name = printable::escape(prepared.entry().name());
-    let mut work = std::pin::pin!(helve.executor().attempt(prepared, cx));
+    let mut work = std::pin::pin!(helve.executor().attempt_or_ask(prepared, cx));
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + Duration::from_secs(1), Duration::from_millis(200));
     let mut shown = false;
     loop {

@@ -249,6 +249,8 @@ async fn send(transport: &Transport, message: &Message) -> Result<(), Trouble> {
 
 /// A connection that is not greeted yet.
 struct Begun {
+    /// How much longer an answer may take because a person may be asked to log in.
+    slack: Duration,
     hello: Hello,
     peer: Arc<Peer>,
     transport: Transport,
@@ -261,7 +263,8 @@ impl Begun {
             Place::Command(launch) => Transport::Pipe(Pipe::start(launch, &peer)?),
             Place::Url(site) => Transport::Http(Endpoint::new(site.clone(), &peer)),
         };
-        Ok(Self { hello: hello.clone(), peer, transport })
+        let slack = if let Place::Url(site) = place { site.slack } else { Duration::ZERO };
+        Ok(Self { hello: hello.clone(), peer, transport, slack })
     }
 
     async fn ask(&self, method: &str, params: Value, time: Duration) -> Result<Value, Trouble> {
@@ -276,7 +279,7 @@ impl Begun {
                 Transport::Http(endpoint) => endpoint.request(&request, &mut waiting, &[], Some(time)).await,
             }
         };
-        within(Some(time), exchange).await
+        within(Some(time + self.slack), exchange).await
     }
 
     /// What the server says to the first question of the newer era.

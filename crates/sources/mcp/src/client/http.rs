@@ -40,6 +40,8 @@ pub(crate) struct Site {
     lines: Lines,
     /// Who logs in, where no other credentials are known.
     authorizer: Option<Authorizer>,
+    /// How long a request may take besides, because a person may be asked to log in.
+    pub(crate) slack: Duration,
 }
 
 impl Site {
@@ -54,7 +56,7 @@ impl Site {
         let mut headers = headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        Ok(Self { target: lines.target(url, &headers, reach)?, lines: lines.clone(), authorizer })
+        Ok(Self { target: lines.target(url, &headers, reach)?, lines: lines.clone(), authorizer, slack: Duration::ZERO })
     }
 
     /// Sends a request, on someone's behalf where the server wants to know on whose.

@@ -1,0 +1,56 @@
+//! `helve mcp login`: a person logs in at a server, in their browser.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use helve::BoxFuture;
+use helve::mcp::oauth::{Browser, SystemBrowser};
+use helve::mcp::{Trouble, Url};
+use serde_json::json;
+
+use super::approve;
+use crate::cli::Global;
+use crate::cli::mcp::Login;
+use crate::failure::Failure;
+use crate::terminal::{self, GOOD, STRONG, styled};
+use crate::workspace::Workspace;
+
+/// Logs in, or forgets a login.
+pub fn run(command: &Login, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+    let helve = workspace.helve();
+    workspace.settle();
+    let server = approve::find(&command.name, helve.mcp_servers())?;
+    let done = if command.forget {
+        workspace.block_on(helve.mcp_logout(&server.name)).map_err(|error| Failure::new("storage", error))?;
+        "the login is forgotten"
+    } else {
+        workspace.block_on(helve.mcp_login(&server.name, Arc::new(Shown))).map_err(|trouble| {
+            let kind = if matches!(trouble, Trouble::Unauthorised(_)) { "permission_denied" } else { "unreachable" };
+            Failure::new(kind, trouble)
+        })?;
+        "logged in"
+    };
+    if global.json {
+        terminal::json(json!({"server": server.name, "message": done}));
+    } else {
+        terminal::print(&format!("{} {done}", styled(GOOD, &format!("{}:", server.name))));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The browser of this person, with the address beside it for those whose browser is elsewhere.
+pub struct Shown;
+
+impl Browser for Shown {
+    fn open<'a>(&'a self, url: &'a Url) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            terminal::note("Log in at this address; your browser should open it:");
+            // It holds nothing that is secret for longer than the login takes.
+            terminal::note_exactly(&format!("  {}", styled(STRONG, url.as_str())));
+            if let Err(why) = SystemBrowser.open(url).await {
+                terminal::note(&format!("(it does not: {why})"));
+            }
+            Ok(())
+        })
+    }
+}
