@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use helve_agent::{Agent, AgentError, AgentOptions, Answered, Approver, RunLimits, ScriptedModel};
-use helve_core::{BoxFuture, Decision, EventData, IntoTool, MessageBody, Question, tool};
+use helve_core::{
+    BoxFuture, Decision, DynTool, EventData, InputNeeded, InputRequest, IntoTool, MessageBody, Output, Question, ToolError, tool,
+};
 use serde_json::json;
 
 /// Deletes a file.
@@ -176,4 +178,44 @@ async fn the_time_that_a_person_takes_is_not_the_runs() {
     let limits = RunLimits { timeout: Some(Duration::from_mins(1)), ..RunLimits::default() };
     let mut agent = agent(model).with_options(AgentOptions { limits, ..AgentOptions::default() }).with_approver(Slow);
     assert_eq!(agent.run("delete a").await.expect("an answer").text, "done");
+}
+
+/// A tool that asks for a name before it greets.
+fn greeter() -> Arc<dyn DynTool> {
+    helve_testkit::fake(helve_testkit::spec("greet"), |_, cx| {
+        Box::pin(async move {
+            let Some(given) = cx.given() else {
+                let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+                let request = InputRequest { key: "who".into(), message: "Who?".into(), schema: Some(schema), url: None };
+                return Err(ToolError::needs_input(InputNeeded { requests: vec![request], state: json!(1) }));
+            };
+            let name = given.answers.as_ref().map_or("nobody", |answers| answers["who"]["name"].as_str().expect("a name"));
+            Ok(Output::text(format!("hello {name}")))
+        })
+    })
+}
+
+#[tokio::test]
+async fn a_tool_asks_a_person_and_goes_on_with_the_answer() {
+    let model = ScriptedModel::new().calls([("greet", json!({})), ("greet", json!({}))]).says("done");
+    let person = Person::who_says([Answered::Edit(json!({"name": "Ada"})), Answered::Deny { reason: None }]);
+    let mut agent = Agent::new(model.clone()).with_approver(person.clone());
+    agent.register_tool(greeter()).expect("a tool");
+    assert_eq!(agent.run("greet").await.expect("an answer").text, "done");
+    let mut told = results(&model);
+    told.sort_unstable();
+    assert_eq!(told, ["hello Ada", "hello nobody"]);
+    assert!(person.asked.lock().expect("a lock").iter().all(|question| question.input.is_some()));
+}
+
+#[tokio::test]
+async fn a_run_waits_for_what_a_tool_asks_and_is_answered_later() {
+    let model = ScriptedModel::new().calls([("greet", json!({}))]).says("done");
+    let mut agent = Agent::new(model.clone());
+    agent.register_tool(greeter()).expect("a tool");
+    let Err(AgentError::Waiting(paused)) = agent.run("greet").await else { panic!("it waits") };
+    let paused: helve_agent::Paused = serde_json::from_value(json!(paused)).expect("it can be stored");
+    let grant = paused.questions[0].answer_with(&json!({"name": "Ada"}), "ada");
+    assert_eq!(agent.resume(paused, vec![grant]).await.expect("an answer").text, "done");
+    assert_eq!(results(&model), ["hello Ada"]);
 }

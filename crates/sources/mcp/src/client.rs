@@ -2,6 +2,7 @@
 
 pub(crate) mod connection;
 mod http;
+mod http_sse;
 mod launch;
 mod line;
 pub(crate) mod peer;

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::http::{Endpoint, Site};
+use super::http_sse::OldEndpoint;
 use super::launch::Launch;
 use super::peer::{Peer, Waiting};
 use super::stdio::Pipe;
@@ -75,6 +76,7 @@ pub(crate) struct How {
 enum Transport {
     Pipe(Pipe),
     Http(Arc<Endpoint>),
+    Old(Arc<OldEndpoint>),
 }
 
 /// A connection whose greeting is over. Dropped, it is closed.
@@ -110,7 +112,15 @@ impl Connection {
                 }
             }
         }
-        begun.initialize().await
+        match (begun.initialize().await, place) {
+            // A server of the oldest transport knows nothing of what is posted there.
+            (Err(Trouble::Status { status: status @ (400 | 404 | 405), said }), Place::Url(site)) => {
+                let refused = Trouble::Status { status, said };
+                let old = Begun::old(site, hello).await.map_err(|_| refused)?;
+                old.initialize().await
+            }
+            (opened, _) => opened,
+        }
     }
 
     /// Asks, and waits for the answer.
@@ -182,6 +192,10 @@ impl Connection {
                 pipe.send(request).await?;
                 waiting.answer().await
             }
+            Transport::Old(endpoint) => {
+                endpoint.send(request).await?;
+                waiting.answer().await
+            }
             Transport::Http(endpoint) => endpoint.request(request, waiting, &how.headers, how.time).await,
         }
     }
@@ -213,6 +227,7 @@ impl Connection {
         let message = Message::Notification { method: "notifications/cancelled".to_owned(), params: Some(params) };
         match &self.transport {
             Transport::Pipe(pipe) => pipe.outbox().put(message),
+            Transport::Old(endpoint) => endpoint.outbox().put(message),
             Transport::Http(endpoint) if self.era == Era::Legacy => endpoint.outbox().put(message),
             Transport::Http(_) => {}
         }
@@ -243,6 +258,7 @@ fn check_type(result: &Value) -> Result<(), Trouble> {
 async fn send(transport: &Transport, message: &Message) -> Result<(), Trouble> {
     match transport {
         Transport::Pipe(pipe) => pipe.send(message).await,
+        Transport::Old(endpoint) => endpoint.send(message).await,
         Transport::Http(endpoint) => endpoint.send(message).await,
     }
 }
@@ -267,6 +283,13 @@ impl Begun {
         Ok(Self { hello: hello.clone(), peer, transport, slack })
     }
 
+    /// The same, over the oldest transport.
+    async fn old(site: &Site, hello: &Hello) -> Result<Self, Trouble> {
+        let peer = Peer::new();
+        let transport = Transport::Old(OldEndpoint::open(site, &peer).await?);
+        Ok(Self { slack: site.slack, hello: hello.clone(), peer, transport })
+    }
+
     async fn ask(&self, method: &str, params: Value, time: Duration) -> Result<Value, Trouble> {
         let mut waiting = self.peer.begin(None);
         let request = Message::Request { id: RequestId::Number(waiting.id), method: method.to_owned(), params: Some(params) };
@@ -274,6 +297,10 @@ impl Begun {
             match &self.transport {
                 Transport::Pipe(pipe) => {
                     pipe.send(&request).await?;
+                    waiting.answer().await
+                }
+                Transport::Old(endpoint) => {
+                    endpoint.send(&request).await?;
                     waiting.answer().await
                 }
                 Transport::Http(endpoint) => endpoint.request(&request, &mut waiting, &[], Some(time)).await,

@@ -21,9 +21,9 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// Of an answer that is an error, only this much is read.
-const MAX_ERROR: u64 = 64 << 10;
+pub(super) const MAX_ERROR: u64 = 64 << 10;
 /// How long a stream may be silent that is only there in case something happens.
-const QUIET: Duration = Duration::from_hours(24);
+pub(super) const QUIET: Duration = Duration::from_hours(24);
 /// How often a stream that broke off is taken up again without anything having come.
 const MAX_RESUMES: u32 = 5;
 /// How long is waited before that, where the server does not say.
@@ -36,6 +36,9 @@ const MAX_CHALLENGES: usize = 8;
 
 /// Where a server is, and what goes with each request.
 pub(crate) struct Site {
+    url: Url,
+    headers: HeaderMap,
+    reach: Reach,
     target: Target,
     lines: Lines,
     /// Who logs in, where no other credentials are known.
@@ -56,11 +59,23 @@ impl Site {
         let mut headers = headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        Ok(Self { target: lines.target(url, &headers, reach)?, lines: lines.clone(), authorizer, slack: Duration::ZERO })
+        let target = lines.target(url, &headers, reach)?;
+        Ok(Self { url: url.clone(), headers, reach, target, lines: lines.clone(), authorizer, slack: Duration::ZERO })
+    }
+
+    /// Another address of the same server, as it names it itself. One elsewhere must not get what is sent here.
+    pub(crate) fn beside(&self, address: &str) -> Result<Self, Trouble> {
+        let wrong = |why: &dyn std::fmt::Display| Trouble::Protocol(format!("it names an address that cannot be used: {why}"));
+        let url = self.url.join(address).map_err(|error| wrong(&error))?;
+        if url.origin() != self.url.origin() {
+            return Err(wrong(&"it is another server's"));
+        }
+        let site = Self::new(&url, &self.headers, self.reach, &self.lines, self.authorizer.clone()).map_err(|error| wrong(&error))?;
+        Ok(Self { slack: self.slack, ..site })
     }
 
     /// Sends a request, on someone's behalf where the server wants to know on whose.
-    async fn send(&self, mut exchange: Exchange, patience: Patience) -> Result<Answer, Trouble> {
+    pub(super) async fn send(&self, mut exchange: Exchange, patience: Patience) -> Result<Answer, Trouble> {
         let Some(authorizer) = &self.authorizer else { return Ok(self.lines.send(&self.target, &exchange, patience).await?) };
         let mut sent = authorizer.header().await;
         for _ in 0..MAX_CHALLENGES {
@@ -99,7 +114,7 @@ struct Spoken {
     session: Option<HeaderValue>,
 }
 
-struct Posts(mpsc::Sender<Message>);
+pub(super) struct Posts(pub(super) mpsc::Sender<Message>);
 
 impl Outbox for Posts {
     fn put(&self, message: Message) {
@@ -362,7 +377,7 @@ impl Stream {
     }
 }
 
-fn of_events(error: EventError<Trouble>) -> Trouble {
+pub(super) fn of_events(error: EventError<Trouble>) -> Trouble {
     match error {
         EventError::TooLarge => Trouble::TooLarge(MAX_MESSAGE),
         EventError::Sink(trouble) => trouble,
@@ -370,7 +385,7 @@ fn of_events(error: EventError<Trouble>) -> Trouble {
 }
 
 /// One message, or several as servers of one older version may send them.
-fn read_messages(text: &[u8]) -> Result<Vec<Message>, Trouble> {
+pub(super) fn read_messages(text: &[u8]) -> Result<Vec<Message>, Trouble> {
     let wrong = |error: helve_mcp_wire::NotAMessage| Trouble::Protocol(error.to_string());
     if text.trim_ascii_start().first() != Some(&b'[') {
         return Ok(vec![Message::read(text).map_err(wrong)?]);
@@ -380,11 +395,11 @@ fn read_messages(text: &[u8]) -> Result<Vec<Message>, Trouble> {
     several.iter().map(|one| Message::read(one.get().as_bytes()).map_err(wrong)).collect()
 }
 
-fn is_stream(answer: &Answer) -> bool {
+pub(super) fn is_stream(answer: &Answer) -> bool {
     answer.header("content-type").is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
-async fn read_all(mut answer: Answer, limit: u64) -> Result<Vec<u8>, Trouble> {
+pub(super) async fn read_all(mut answer: Answer, limit: u64) -> Result<Vec<u8>, Trouble> {
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await? {
         body.extend_from_slice(&chunk);
@@ -396,7 +411,7 @@ async fn read_all(mut answer: Answer, limit: u64) -> Result<Vec<u8>, Trouble> {
 }
 
 /// Whoever asks says how long they wait; without that, a day is for ever.
-fn patience(time: Option<Duration>) -> Patience {
+pub(super) fn patience(time: Option<Duration>) -> Patience {
     let time = time.unwrap_or(QUIET);
     // A stream may carry progress of any length before its answer; each message is bounded.
     Patience { first_byte: time, idle: time, total: time, bytes: u64::MAX }
