@@ -2,6 +2,7 @@
 
 mod add;
 mod approve;
+mod import;
 mod list;
 mod login;
 mod serve;
@@ -21,6 +22,6 @@ pub fn run(mcp: &Mcp, global: &Global, workspace: &Workspace) -> Result<ExitCode
         Some(McpCommand::Approve(approve)) => approve::run(approve, global, workspace),
         Some(McpCommand::Login(login)) => login::run(login, global, workspace),
         Some(McpCommand::Serve(serve)) => serve::run(serve, global, workspace),
-        Some(McpCommand::Import(_)) => Err(Failure::new("failed", "not there yet")),
+        Some(McpCommand::Import(import)) => import::run(import, global, workspace),
     }
 }
