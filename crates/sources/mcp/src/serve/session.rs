@@ -130,7 +130,6 @@ impl Session {
     /// Ends what runs in the session, and its stream.
     pub fn finish(&self) {
         self.end.cancel();
-        self.asks.end();
         self.hush();
     }
 
