@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use super::core::error;
+use super::hub::error;
 use super::stream::Out;
 
 /// Questions of one session at the same time.

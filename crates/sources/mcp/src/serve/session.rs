@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Change;
 use super::asks::Asks;
-use super::core::error;
+use super::hub::error;
 use super::level::Level;
 use super::open::Open;
 use super::standing::Standing;

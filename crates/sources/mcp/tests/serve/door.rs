@@ -1,10 +1,14 @@
 //! Who may come in, and what is no request.
 
-use helve_mcp::serve::Options;
+use bytes::Bytes;
+use helve_mcp::serve::{Options, Server};
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+use super::backend::Stage;
 use super::client::{House, MODERN, initialize, modern, soon};
 
 fn discover() -> (Vec<(&'static str, String)>, Value) {
@@ -72,6 +76,22 @@ async fn what_is_no_request_is_refused_with_a_reason() {
     assert_eq!(house.send("GET /elsewhere", &[], "").await.status, 404);
     let answer = house.send("PUT /mcp", &[], "").await;
     assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, POST, DELETE")));
+}
+
+#[tokio::test]
+async fn it_can_be_part_of_another_server() {
+    let server = Server::new(Stage::new(), Options::default());
+    let (headers, message) = discover();
+    let mut request = Request::post("/anywhere").header("host", "localhost").header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let request = request.body(Full::<Bytes>::from(message.to_string())).unwrap();
+    // Such servers work in several threads.
+    let reply = tokio::spawn(async move { server.http(request).await }).await.unwrap();
+    assert_eq!(reply.status(), 200);
+    let body = reply.into_body().collect().await.unwrap().to_bytes();
+    assert!(body.starts_with(br#"{"jsonrpc":"2.0","id":1,"result""#), "{body:?}");
 }
 
 #[tokio::test]
