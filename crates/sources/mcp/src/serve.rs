@@ -2,9 +2,9 @@
 
 mod asks;
 mod channel;
-mod core;
 mod guard;
 mod http;
+mod hub;
 mod ladder;
 mod legacy;
 mod level;
@@ -87,6 +87,11 @@ pub trait Backend: Send + Sync + 'static {
     /// The result is an object. What every result of an era has besides (`resultType`, `ttlMs`, `cacheScope`, `_meta` of the server) is
     /// added by the protocol where it is missing, and left out where the era does not know it. A result with `resultType` `input_required`
     /// goes out as it is. A method that it does not know is an error with the code for that.
+    ///
+    /// The protocol answers by itself: `initialize`, `ping`, `server/discover`, `subscriptions/listen`. It keeps levels of logs and
+    /// subscriptions, and passes them on for a backend that wants to know: `logging/setLevel` in the older era; `resources/subscribe` and
+    /// `resources/unsubscribe` in both, in the newer one for each resource that somebody begins or ceases to listen for. There an error
+    /// means that this resource cannot be listened for, unless it is that there is no such method.
     fn handle(&self, request: Incoming) -> BoxFuture<'_, Result<Value, RpcError>>;
 
     /// What changes from now on.

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use super::core::error;
+use super::hub::error;
 use super::stream::Out;
 
 /// Questions of one session at the same time.
@@ -39,7 +39,7 @@ impl Asks {
         let asked = async {
             let sent = out.send(Out::Note { text: request.write(), number: None }).await;
             sent.map_err(|_| error(CODES.internal, "The client cannot be asked: it does not read any more"))?;
-            answer.await.unwrap_or_else(|_| Err(error(CODES.internal, "The session ended before the client answered")))
+            answer.await.unwrap_or_else(|_| Err(error(CODES.internal, "The question was forgotten")))
         };
         tokio::select! {
             biased;
@@ -55,11 +55,6 @@ impl Asks {
         if let Some(waiting) = self.table().open.remove(id) {
             let _ = waiting.send(answer);
         }
-    }
-
-    /// Nobody will answer any more.
-    pub fn end(&self) {
-        self.table().open.clear();
     }
 
     fn open<'a>(&'a self, out: &'a mpsc::Sender<Out>) -> Result<(Question<'a>, oneshot::Receiver<Answer>), RpcError> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::core::error;
+use super::hub::error;
 use super::level::Level;
 use super::session::Session;
 use super::stream::Out;

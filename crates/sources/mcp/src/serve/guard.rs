@@ -146,6 +146,8 @@ mod tests {
         }
         assert_eq!(checked(&options, &[]), Err(Refusal::Host));
         assert_eq!(checked(&options, &[("host", "localhost"), ("host", "evil.example")]), Err(Refusal::Host), "each counts");
+        let elsewhere = Request::builder().uri("http://evil.example/mcp").header("host", "localhost").body(()).unwrap();
+        assert_eq!(check(&options, None, &elsewhere.into_parts().0), Err(Refusal::Host), "so does the address");
         assert_eq!(checked(&Options { hosts: vec!["*".into()], ..Options::default() }, &[("host", "any.example")]), Ok(()));
     }
 

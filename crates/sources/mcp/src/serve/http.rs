@@ -14,7 +14,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::core::{Work, error, settle};
+use super::hub::{Work, error, settle};
 use super::ladder::{self, meta};
 use super::listen::{Filter, Listener};
 use super::server::Server;
@@ -57,7 +57,7 @@ impl Server {
 
     /// Who may not come in is told so before anything of the request is read.
     fn check(&self, head: &Parts) -> Result<(), Refused> {
-        let options = &self.core.options;
+        let options = &self.hub.options;
         if let Err(refusal) = guard::check(options, self.bound, head) {
             let mut reply = refuse(refusal.status(), None, error(CODES.request, refusal.message()));
             if let Some(challenge) = refusal.challenge() {
@@ -65,7 +65,7 @@ impl Server {
             }
             return Err(Box::new(reply));
         }
-        if self.core.stopping.is_cancelled() {
+        if self.hub.stopping.is_cancelled() {
             return Err(refused(StatusCode::SERVICE_UNAVAILABLE, None, error(super::BUSY, "The server is stopping")));
         }
         Ok(())
@@ -82,7 +82,7 @@ impl Server {
         if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
             return Err(deny(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The content type must be `application/json`"));
         }
-        let limit = self.core.options.max_body;
+        let limit = self.hub.options.max_body;
         let too_large = || deny(StatusCode::PAYLOAD_TOO_LARGE, &format!("A request may have {limit} bytes"));
         if body.size_hint().lower() > limit as u64 {
             return Err(too_large());
@@ -135,49 +135,49 @@ impl Server {
         headers: &HeaderMap,
         accept: Accept,
     ) -> Result<Reply, Refused> {
-        let core = &self.core;
+        let hub = &self.hub;
         let deny = |problem: RpcError| refused(ladder::status(problem.code), Some(id.clone()), problem);
-        let caller = ladder::climb(method, params.as_ref(), Some(headers), &core.mirrored).map_err(deny)?;
-        let cancel = core.abort.child_token();
-        let (out, rest) = mpsc::channel(core.options.queue.max(1));
+        let caller = ladder::climb(method, params.as_ref(), Some(headers), &hub.mirrored).map_err(deny)?;
+        let cancel = hub.abort.child_token();
+        let (out, rest) = mpsc::channel(hub.options.queue.max(1));
         if method == "subscriptions/listen" {
             if !accept.events {
                 let problem = error(CODES.request, "Whoever listens must accept `text/event-stream`");
                 return Err(refused(StatusCode::NOT_ACCEPTABLE, Some(id), problem));
             }
             let filter = Filter::read(params.as_ref()).map_err(deny)?;
-            let permit = core.admit_listener().map_err(deny)?;
-            let stop = core.stopping.clone();
-            let listener = Listener { core: core.clone(), id, caller, out, cancel: cancel.clone(), stop, permit };
+            let permit = hub.admit_listener().map_err(deny)?;
+            let stop = hub.stopping.clone();
+            let listener = Listener { hub: hub.clone(), id, caller, out, cancel: cancel.clone(), stop, permit };
             tokio::spawn(listener.run(filter));
         } else {
-            let permit = core.admit().map_err(deny)?;
+            let permit = hub.admit().map_err(deny)?;
             let request = modern::incoming(method, params, &caller, accept.events.then(|| out.clone()), &cancel);
-            let (patience, grace) = (core.options.stall, core.options.grace);
+            let (patience, grace) = (hub.options.stall, hub.options.grace);
             let work = Work { id, out, cancel: cancel.clone(), permit, begun: None, patience, grace };
-            tokio::spawn(work.run(modern::answer(core.clone(), request)));
+            tokio::spawn(work.run(modern::answer(hub.clone(), request)));
         }
-        Ok(stream::respond(rest, accept, core.options.keep_alive, ladder::status, Some(cancel.drop_guard())).await)
+        Ok(stream::respond(rest, accept, hub.options.keep_alive, ladder::status, Some(cancel.drop_guard())).await)
     }
 
     async fn initialize(&self, id: RequestId, params: Option<Value>, accept: Accept) -> Result<Reply, Refused> {
         let mut begun = None;
         let work = async {
-            let (session, result) = legacy::initialize(&self.core, params)?;
+            let (session, result) = legacy::initialize(&self.hub, params)?;
             begun = Some(Arc::new(session));
             Ok(result)
         };
         let result = settle(work).await;
         let session = begun.filter(|_| result.is_ok());
         if let Some(session) = &session
-            && !self.core.sessions.open(session.clone(), &self.core.abort)
+            && !self.hub.sessions.open(session.clone(), &self.hub.abort)
         {
             let problem = error(super::BUSY, "The server has too many sessions that are busy");
             return Err(refused(StatusCode::SERVICE_UNAVAILABLE, Some(id), problem));
         }
         let (out, rest) = mpsc::channel(1);
         let _ = out.try_send(stream::Out::answer(id, result));
-        let mut reply = stream::respond(rest, accept, self.core.options.keep_alive, |_| StatusCode::OK, None).await;
+        let mut reply = stream::respond(rest, accept, self.hub.options.keep_alive, |_| StatusCode::OK, None).await;
         if let Some(value) = session.and_then(|session| HeaderValue::from_str(&session.id).ok()) {
             reply.headers_mut().insert(HEADERS.session, value);
         }
@@ -192,18 +192,18 @@ impl Server {
         headers: &HeaderMap,
         accept: Accept,
     ) -> Result<Reply, Refused> {
-        let core = &self.core;
+        let hub = &self.hub;
         let session = self.session(headers, Some(&id))?;
-        let permit = core.admit().map_err(|problem| refused(StatusCode::SERVICE_UNAVAILABLE, Some(id.clone()), problem))?;
+        let permit = hub.admit().map_err(|problem| refused(StatusCode::SERVICE_UNAVAILABLE, Some(id.clone()), problem))?;
         let cancel = session.end.child_token();
-        let (out, rest) = mpsc::channel(core.options.queue.max(1));
+        let (out, rest) = mpsc::channel(hub.options.queue.max(1));
         let request = legacy::incoming(&session, method, params, accept.events.then(|| out.clone()), &cancel);
         let begun = Some(session.open.begin(id.clone(), cancel.clone()));
-        let (patience, grace) = (core.options.stall, core.options.grace);
+        let (patience, grace) = (hub.options.stall, hub.options.grace);
         let work = Work { id, out, cancel, permit, begun, patience, grace };
-        tokio::spawn(work.run(legacy::answer(core.clone(), session, request)));
+        tokio::spawn(work.run(legacy::answer(hub.clone(), session, request)));
         // A client that loses its connection has not cancelled anything.
-        Ok(stream::respond(rest, accept, core.options.keep_alive, |_| StatusCode::OK, None).await)
+        Ok(stream::respond(rest, accept, hub.options.keep_alive, |_| StatusCode::OK, None).await)
     }
 
     /// Opens the stream of a session that belongs to no request.
@@ -217,11 +217,11 @@ impl Server {
         }
         let session = self.session(headers, None)?;
         let after = headers.get(HEADERS.last_event).and_then(|id| id.to_str().ok()?.parse().ok());
-        let Some(rest) = session.stand(after, self.core.options.queue) else {
+        let Some(rest) = session.stand(after, self.hub.options.queue) else {
             let problem = error(CODES.request, "The session has such a stream already");
             return Err(refused(StatusCode::CONFLICT, None, problem));
         };
-        Ok(stream::events(None, rest, self.core.options.keep_alive, None))
+        Ok(stream::events(None, rest, self.hub.options.keep_alive, None))
     }
 
     fn delete(&self, headers: &HeaderMap) -> Result<Reply, Refused> {
@@ -229,7 +229,7 @@ impl Server {
             return Err(not_allowed("POST"));
         }
         let session = self.session(headers, None)?;
-        self.core.sessions.end(&session.id);
+        self.hub.sessions.end(&session.id);
         Ok(empty(StatusCode::NO_CONTENT))
     }
 
@@ -245,7 +245,7 @@ impl Server {
             let message = "Send `initialize` first, and then the session with each request, or say in `_meta` which version is spoken";
             return Err(deny(StatusCode::BAD_REQUEST, message));
         };
-        let found = session.to_str().ok().and_then(|session| self.core.sessions.get(session));
+        let found = session.to_str().ok().and_then(|session| self.hub.sessions.get(session));
         found.ok_or_else(|| deny(StatusCode::NOT_FOUND, "There is no such session (any more); begin a new one with `initialize`"))
     }
 }

@@ -7,7 +7,7 @@ use helve_mcp_wire::{CODES, Era, HEADERS, HeaderParam, META, RpcError, VERSIONS,
 use hyper::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::core::error;
+use super::hub::error;
 use super::level::Level;
 
 /// Methods of the older era that are gone.

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::channel::{Channel, Voice};
-use super::core::{Core, error};
+use super::hub::{Hub, error};
 use super::ladder::progress;
 use super::level::Level;
 use super::session::Session;
@@ -17,7 +17,7 @@ use super::{Incoming, present};
 use crate::caller::Downstream;
 
 /// Begins a session: the session, and what the client is told.
-pub(super) fn initialize(core: &Core, params: Option<Value>) -> Result<(Session, Value), RpcError> {
+pub(super) fn initialize(hub: &Hub, params: Option<Value>) -> Result<(Session, Value), RpcError> {
     let mut params = params.unwrap_or_default();
     let Some(asked) = params.get("protocolVersion").and_then(Value::as_str) else {
         return Err(error(CODES.params, "`protocolVersion` is missing"));
@@ -25,11 +25,11 @@ pub(super) fn initialize(core: &Core, params: Option<Value>) -> Result<(Session,
     let version = if Era::of(asked) == Some(Era::Legacy) { asked.to_owned() } else { Era::Legacy.newest().to_owned() };
     let capabilities = params.get_mut("capabilities").map(Value::take).filter(Value::is_object).unwrap_or_else(|| json!({}));
     let client = params.get_mut("clientInfo").map(Value::take).filter(Value::is_object);
-    let session = Session::new(capabilities, client, core.abort.child_token())?;
-    let about = core.backend.about();
+    let session = Session::new(capabilities, client, hub.abort.child_token())?;
+    let about = hub.backend.about();
     let mut result = json!({
         "protocolVersion": version,
-        "capabilities": core.backend.capabilities(Era::Legacy),
+        "capabilities": hub.backend.capabilities(Era::Legacy),
         "serverInfo": present::server_info(&about),
     });
     if let Some(instructions) = about.instructions {
@@ -61,12 +61,12 @@ pub(super) fn incoming(
 }
 
 /// Answers a request within a session.
-pub(super) async fn answer(core: Arc<Core>, session: Arc<Session>, request: Incoming) -> Result<Value, RpcError> {
+pub(super) async fn answer(hub: Arc<Hub>, session: Arc<Session>, request: Incoming) -> Result<Value, RpcError> {
     if !request.params.is_object() {
         return Err(error(CODES.params, "The parameters are no object"));
     }
     let method = request.method.clone();
-    let backend = &core.backend;
+    let backend = &hub.backend;
     match method.as_str() {
         "ping" => Ok(json!({})),
         "initialize" | "server/discover" | "subscriptions/listen" => {

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use super::core::{Core, error, settle};
+use super::hub::{Hub, error, settle};
 use super::ladder::Caller;
 use super::session::{declares, describe};
 use super::stream::Out;
@@ -99,7 +99,7 @@ impl Filter {
 
 /// A client that listens.
 pub(super) struct Listener {
-    pub core: Arc<Core>,
+    pub hub: Arc<Hub>,
     pub id: RequestId,
     pub caller: Caller,
     pub out: mpsc::Sender<Out>,
@@ -114,8 +114,8 @@ impl Listener {
     /// Tells the client of changes until one of the two sides ends it.
     pub async fn run(self, filter: Filter) {
         // From here on nothing is missed, also not while the backend is told.
-        let mut changes = self.core.backend.changes();
-        let mut filter = filter.within(&self.core.backend.capabilities(Era::Modern));
+        let mut changes = self.hub.backend.changes();
+        let mut filter = filter.within(&self.hub.backend.capabilities(Era::Modern));
         filter.uris = self.tell_backend("resources/subscribe", filter.uris).await;
         let mut going = self.say("notifications/subscriptions/acknowledged", json!({"notifications": filter.write()})).await;
         while going {
@@ -135,7 +135,7 @@ impl Listener {
             }
         }
         let last = if self.cancel.is_cancelled() { Out::Gone } else { self.farewell() };
-        let _ = time::timeout(self.core.options.stall, self.out.send(last)).await;
+        let _ = time::timeout(self.hub.options.stall, self.out.send(last)).await;
         self.tell_backend("resources/unsubscribe", filter.uris).await;
         drop(self.permit);
     }
@@ -152,7 +152,7 @@ impl Listener {
 
     fn farewell(&self) -> Out {
         let result = json!({"_meta": {META.subscription: self.id}});
-        Out::answer(self.id.clone(), present::modern("subscriptions/listen", result, &self.core.backend.about()))
+        Out::answer(self.id.clone(), present::modern("subscriptions/listen", result, &self.hub.backend.about()))
     }
 
     /// Tells the backend which resources somebody listens for, or does not any more; those that it takes. One that does not know of
@@ -162,7 +162,7 @@ impl Listener {
             let token = CancellationToken::new();
             let request = modern::incoming(method, Some(json!({"uri": uri})), &self.caller, None, &token);
             let _guard = token.drop_guard();
-            match time::timeout(PATIENCE, settle(self.core.backend.handle(request))).await {
+            match time::timeout(PATIENCE, settle(async { self.hub.backend.handle(request).await })).await {
                 Ok(Ok(_)) => Some(uri),
                 Ok(Err(error)) if error.code == CODES.method => Some(uri),
                 Ok(Err(_)) | Err(_) => None,

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::{self, Sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::core::error;
+use super::hub::error;
 use super::server::Server;
 use super::stream::{ReplyBody, refuse};
 
@@ -39,8 +39,8 @@ impl Server {
     /// Where the listener has no address.
     pub async fn listen(&self, listener: TcpListener, cancel: CancellationToken) -> io::Result<()> {
         let bound = Some(listener.local_addr()?.ip()).filter(|address| !address.is_unspecified());
-        let server = Self { core: self.core.clone(), bound };
-        let room = Arc::new(Semaphore::new(self.core.options.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
+        let server = Self { hub: self.hub.clone(), bound };
+        let room = Arc::new(Semaphore::new(self.hub.options.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
         let mut connections = JoinSet::new();
         loop {
             let accepted = async {
@@ -49,7 +49,7 @@ impl Server {
             };
             tokio::select! {
                 () = cancel.cancelled() => break,
-                () = self.core.stopping.cancelled() => break,
+                () = self.hub.stopping.cancelled() => break,
                 (place, accepted) = accepted => match accepted {
                     Ok((stream, _)) => {
                         let server = server.clone();
@@ -68,21 +68,21 @@ impl Server {
         self.stop().await;
         // What is written to the end by now is written; whoever does not read it has had time.
         let written = async { while connections.join_next().await.is_some() {} };
-        let _ = time::timeout(self.core.options.grace, written).await;
+        let _ = time::timeout(self.hub.options.grace, written).await;
         Ok(())
     }
 
     async fn connection(&self, stream: TcpStream) {
         // Events are small; waiting for more of them would only delay. Where that cannot be, they are still sent.
         let _ = stream.set_nodelay(true);
-        let io = TokioIo::new(Patient { stream, stall: self.core.options.stall, late: None });
+        let io = TokioIo::new(Patient { stream, stall: self.hub.options.stall, late: None });
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_headers(MAX_HEADERS).max_buf_size(BUFFER);
         let mut connection = pin!(builder.serve_connection(io, service_fn(|request| self.route(request))));
         // An error here is a client that left.
         tokio::select! {
             _ = connection.as_mut() => return,
-            () = self.core.stopping.cancelled() => connection.as_mut().graceful_shutdown(),
+            () = self.hub.stopping.cancelled() => connection.as_mut().graceful_shutdown(),
         }
         let _ = connection.await;
     }

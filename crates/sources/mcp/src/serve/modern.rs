@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::channel::{Channel, Voice};
-use super::core::Core;
+use super::hub::Hub;
 use super::ladder::{self, Caller};
 use super::stream::Out;
 use super::{Incoming, present};
@@ -37,24 +37,24 @@ pub(super) fn incoming(
 }
 
 /// Answers a request that may be answered.
-pub(super) async fn answer(core: Arc<Core>, request: Incoming) -> Result<Value, RpcError> {
+pub(super) async fn answer(hub: Arc<Hub>, request: Incoming) -> Result<Value, RpcError> {
     let method = request.method.clone();
     let result = match method.as_str() {
-        "server/discover" => discover(&core),
-        _ => core.backend.handle(request).await?,
+        "server/discover" => discover(&hub),
+        _ => hub.backend.handle(request).await?,
     };
     if method == "tools/list" {
-        core.mirrored.learn(&result);
+        hub.mirrored.learn(&result);
     }
-    present::modern(&method, result, &core.backend.about())
+    present::modern(&method, result, &hub.backend.about())
 }
 
-fn discover(core: &Core) -> Value {
+fn discover(hub: &Hub) -> Value {
     let mut result = json!({
         "supportedVersions": ladder::versions(),
-        "capabilities": core.backend.capabilities(Era::Modern),
+        "capabilities": hub.backend.capabilities(Era::Modern),
     });
-    if let Some(instructions) = core.backend.about().instructions {
+    if let Some(instructions) = hub.backend.about().instructions {
         result["instructions"] = instructions.into();
     }
     result

@@ -28,7 +28,7 @@ pub struct Options {
     pub max_requests: usize,
     /// Clients of the newer era that listen for changes at the same time. One more is refused.
     pub max_listeners: usize,
-    /// Connections at the same time. One more waits.
+    /// Connections at the same time. One more waits. There should be more than sessions and listeners, which hold one each.
     pub max_connections: usize,
     /// After how long a silent stream says that it is still there; also how long the head of an answer waits for its first message.
     pub keep_alive: Duration,
@@ -53,7 +53,7 @@ impl Default for Options {
             idle: Duration::from_mins(30),
             max_requests: 256,
             max_listeners: 1_000,
-            max_connections: 1_000,
+            max_connections: 4_000,
             keep_alive: Duration::from_secs(15),
             stall: Duration::from_secs(30),
             grace: Duration::from_secs(5),

@@ -4,7 +4,7 @@ use helve_mcp_wire::{CODES, META, RpcError};
 use serde_json::{Map, Value, json};
 
 use super::About;
-use super::core::error;
+use super::hub::error;
 
 /// Results that say for how long they hold, in the newer era.
 const CACHED: [&str; 6] = ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Change;
 use super::asks::Asks;
-use super::core::error;
+use super::hub::error;
 use super::level::Level;
 use super::open::Open;
 use super::standing::Standing;
@@ -130,7 +130,6 @@ impl Session {
     /// Ends what runs in the session, and its stream.
     pub fn finish(&self) {
         self.end.cancel();
-        self.asks.end();
         self.hush();
     }
 

@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use super::core::{Core, Work, error, settle};
 use super::http::misread;
+use super::hub::{Hub, Work, error, settle};
 use super::ladder::{self, meta};
 use super::lines::{Line, Lines};
 use super::listen::{Filter, Listener};
@@ -40,22 +40,22 @@ impl Server {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let options = &self.core.options;
+        let options = &self.hub.options;
         let (out, messages) = mpsc::channel(options.queue.max(1));
         let mut writing = tokio::spawn(write(writer, messages));
         let mut pipe = Pipe {
-            core: self.core.clone(),
+            hub: self.hub.clone(),
             out,
             open: Open::default(),
             session: None,
             tasks: JoinSet::new(),
-            stop: self.core.stopping.child_token(),
-            end: self.core.abort.child_token(),
+            stop: self.hub.stopping.child_token(),
+            end: self.hub.abort.child_token(),
         };
         let read = tokio::select! {
             biased;
             () = cancel.cancelled() => Ok(()),
-            () = self.core.stopping.cancelled() => Ok(()),
+            () = self.hub.stopping.cancelled() => Ok(()),
             read = pipe.read(Lines::new(reader, options.max_line)) => read,
         };
         pipe.finish().await;
@@ -67,7 +67,7 @@ impl Server {
 
 /// One client, and what is worked on for it.
 struct Pipe {
-    core: Arc<Core>,
+    hub: Arc<Hub>,
     out: mpsc::Sender<Out>,
     open: Open,
     session: Option<Arc<Session>>,
@@ -81,7 +81,7 @@ struct Pipe {
 impl Pipe {
     async fn read<R: AsyncRead + Unpin>(&mut self, mut lines: Lines<R>) -> io::Result<()> {
         let mut garbage = 0;
-        while garbage < self.core.options.max_garbage {
+        while garbage < self.hub.options.max_garbage {
             let line = tokio::select! {
                 () = self.out.closed() => return Ok(()),
                 line = lines.next() => line?,
@@ -142,14 +142,14 @@ impl Pipe {
     }
 
     fn modern(&mut self, id: &RequestId, method: &str, params: Option<Value>) -> Result<(), RpcError> {
-        let caller = ladder::climb(method, params.as_ref(), None, &self.core.mirrored)?;
+        let caller = ladder::climb(method, params.as_ref(), None, &self.hub.mirrored)?;
         let cancel = self.end.child_token();
         if method == "subscriptions/listen" {
             let filter = Filter::read(params.as_ref())?;
-            let permit = self.core.admit_listener()?;
+            let permit = self.hub.admit_listener()?;
             let begun = self.open.begin(id.clone(), cancel.clone());
-            let (core, out, stop) = (self.core.clone(), self.out.clone(), self.stop.clone());
-            let listener = Listener { core, id: id.clone(), caller, out, cancel, stop, permit };
+            let (hub, out, stop) = (self.hub.clone(), self.out.clone(), self.stop.clone());
+            let listener = Listener { hub, id: id.clone(), caller, out, cancel, stop, permit };
             self.tasks.spawn(async move {
                 listener.run(filter).await;
                 drop(begun);
@@ -157,14 +157,14 @@ impl Pipe {
             return Ok(());
         }
         let request = modern::incoming(method, params, &caller, Some(self.out.clone()), &cancel);
-        let answer = modern::answer(self.core.clone(), request);
+        let answer = modern::answer(self.hub.clone(), request);
         self.work(id, cancel, answer)
     }
 
     fn legacy(&mut self, id: &RequestId, method: &str, params: Option<Value>, session: Arc<Session>) -> Result<(), RpcError> {
         let cancel = session.end.child_token();
         let request = legacy::incoming(&session, method, params, Some(self.out.clone()), &cancel);
-        let answer = legacy::answer(self.core.clone(), session, request);
+        let answer = legacy::answer(self.hub.clone(), session, request);
         self.work(id, cancel, answer)
     }
 
@@ -174,9 +174,9 @@ impl Pipe {
         cancel: CancellationToken,
         answer: impl Future<Output = Result<Value, RpcError>> + Send + 'static,
     ) -> Result<(), RpcError> {
-        let permit = self.core.admit()?;
+        let permit = self.hub.admit()?;
         let begun = Some(self.open.begin(id.clone(), cancel.clone()));
-        let (out, grace) = (self.out.clone(), self.core.options.grace);
+        let (out, grace) = (self.out.clone(), self.hub.options.grace);
         let work = Work { id: id.clone(), out, cancel, permit, begun, patience: PATIENCE, grace };
         self.tasks.spawn(work.run(answer));
         Ok(())
@@ -186,16 +186,16 @@ impl Pipe {
     async fn initialize(&mut self, id: &RequestId, params: Option<Value>) -> Result<(), RpcError> {
         let mut begun = None;
         let work = async {
-            let (session, result) = legacy::initialize(&self.core, params)?;
+            let (session, result) = legacy::initialize(&self.hub, params)?;
             begun = Some(session);
             Ok(result)
         };
         let result = settle(work).await?;
         self.part();
         if let Some(session) = begun.map(Arc::new) {
-            let changes = self.core.backend.changes();
+            let changes = self.hub.backend.changes();
             self.session = Some(session.clone());
-            self.tasks.spawn(tell(self.core.clone(), session, changes, self.out.clone(), self.stop.clone()));
+            self.tasks.spawn(tell(self.hub.clone(), session, changes, self.out.clone(), self.stop.clone()));
         }
         self.send(Out::answer(id.clone(), Ok(result))).await;
         Ok(())
@@ -205,7 +205,7 @@ impl Pipe {
     fn part(&mut self) {
         if let Some(session) = self.session.take() {
             session.finish();
-            farewell(&*self.core.backend, &session.id);
+            farewell(&*self.hub.backend, &session.id);
         }
     }
 
@@ -216,7 +216,7 @@ impl Pipe {
     /// What runs has a moment to end by itself; then it is ended.
     async fn finish(mut self) {
         self.stop.cancel();
-        let grace = self.core.options.grace;
+        let grace = self.hub.options.grace;
         let _ = time::timeout(grace, async { while self.tasks.join_next().await.is_some() {} }).await;
         self.end.cancel();
         self.part();
@@ -236,7 +236,7 @@ fn era(method: &str, params: Option<&Value>) -> Era {
 }
 
 /// Tells a client of the older era of changes.
-async fn tell(core: Arc<Core>, session: Arc<Session>, mut changes: Receiver<Change>, out: mpsc::Sender<Out>, stop: CancellationToken) {
+async fn tell(hub: Arc<Hub>, session: Arc<Session>, mut changes: Receiver<Change>, out: mpsc::Sender<Out>, stop: CancellationToken) {
     loop {
         let news = tokio::select! {
             () = stop.cancelled() => return,
@@ -247,7 +247,7 @@ async fn tell(core: Arc<Core>, session: Arc<Session>, mut changes: Receiver<Chan
                 Err(RecvError::Closed) => return,
             },
         };
-        let capabilities = core.backend.capabilities(Era::Legacy);
+        let capabilities = hub.backend.capabilities(Era::Legacy);
         for change in news.into_iter().filter(|change| session.cares(change) && declares(&capabilities, change)) {
             tokio::select! {
                 () = stop.cancelled() => return,

@@ -115,23 +115,20 @@ pub(super) fn events(first: Option<Out>, rest: mpsc::Receiver<Out>, beat: Durati
     response
 }
 
-/// Waits for the first message, and begins the response that fits it. Dropping the future or the response fires the guard.
+/// Waits for the first message, and begins the response that fits it. To a client that reads no events, only the answer may be sent. Dropping the future or the response fires the guard.
 pub(super) async fn respond(
     mut out: mpsc::Receiver<Out>,
     accept: Accept,
     beat: Duration,
-    status: impl Fn(i64) -> StatusCode,
+    status: impl FnOnce(i64) -> StatusCode,
     guard: Option<DropGuard>,
 ) -> Response<ReplyBody> {
     let patience = if accept.events { beat } else { Duration::MAX };
-    loop {
-        match time::timeout(patience, out.recv()).await {
-            Ok(Some(Out::Answer { text, code })) if accept.json => return json(code.map_or(StatusCode::OK, &status), text),
-            Ok(Some(Out::Gone) | None) if !accept.events => return empty(StatusCode::ACCEPTED),
-            Ok(Some(Out::Note { .. })) if !accept.events => {}
-            Ok(first) => return events(Some(first.unwrap_or(Out::Gone)), out, beat, guard),
-            Err(_) => return events(None, out, beat, guard),
-        }
+    match time::timeout(patience, out.recv()).await {
+        Ok(Some(Out::Answer { text, code })) if accept.json => json(code.map_or(StatusCode::OK, status), text),
+        Ok(Some(Out::Gone) | None) if !accept.events => empty(StatusCode::ACCEPTED),
+        Ok(first) => events(Some(first.unwrap_or(Out::Gone)), out, beat, guard),
+        Err(_) => events(None, out, beat, guard),
     }
 }
 

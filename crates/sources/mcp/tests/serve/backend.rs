@@ -1,6 +1,6 @@
 //! A backend for tests: a few tools that do what a test wants to see.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -11,21 +11,17 @@ use tokio::sync::{Notify, broadcast};
 
 /// What tests look at from outside.
 pub struct Stage {
+    own: Weak<Self>,
     changes: broadcast::Sender<Change>,
     /// What happened, in order.
     seen: Mutex<Vec<String>>,
     happened: Notify,
 }
 
-impl Default for Stage {
-    fn default() -> Self {
-        Self { changes: broadcast::Sender::new(16), seen: Mutex::default(), happened: Notify::new() }
-    }
-}
-
 impl Stage {
     pub fn new() -> Arc<Self> {
-        Arc::default()
+        let (changes, seen, happened) = (broadcast::Sender::new(16), Mutex::default(), Notify::new());
+        Arc::new_cyclic(|own| Self { own: own.clone(), changes, seen, happened })
     }
 
     pub fn change(&self, change: Change) {
@@ -123,6 +119,15 @@ impl Stage {
                 }
                 self.see("cancelled");
                 Ok(text("poured"))
+            }
+            "late" => {
+                let (cancel, channel, stage) = (request.cancel, channel.clone(), self.own.upgrade());
+                tokio::spawn(async move {
+                    cancel.cancelled().await;
+                    channel.notify("notifications/progress", json!({"progressToken": 1, "progress": 1}));
+                    stage.unwrap().see("over");
+                });
+                Ok(text("done"))
             }
             "change_now" => {
                 channel.notify("notifications/tools/list_changed", json!({}));

@@ -188,6 +188,11 @@ impl Answer {
 
     /// The next event of a stream as it stands; comments are passed over.
     pub async fn raw_event(&mut self) -> Option<String> {
+        // Signs of life are no events: the whole must not take long.
+        soon(self.next_event()).await
+    }
+
+    async fn next_event(&mut self) -> Option<String> {
         loop {
             if let Some((event, rest)) = self.rest.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());

@@ -1,10 +1,14 @@
 //! Who may come in, and what is no request.
 
-use helve_mcp::serve::Options;
+use bytes::Bytes;
+use helve_mcp::serve::{Options, Server};
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+use super::backend::Stage;
 use super::client::{House, MODERN, initialize, modern, soon};
 
 fn discover() -> (Vec<(&'static str, String)>, Value) {
@@ -75,6 +79,22 @@ async fn what_is_no_request_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
+async fn it_can_be_part_of_another_server() {
+    let server = Server::new(Stage::new(), Options::default());
+    let (headers, message) = discover();
+    let mut request = Request::post("/anywhere").header("host", "localhost").header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let request = request.body(Full::<Bytes>::from(message.to_string())).unwrap();
+    // Such servers work in several threads.
+    let reply = tokio::spawn(async move { server.http(request).await }).await.unwrap();
+    assert_eq!(reply.status(), 200);
+    let body = reply.into_body().collect().await.unwrap().to_bytes();
+    assert!(body.starts_with(br#"{"jsonrpc":"2.0","id":1,"result""#), "{body:?}");
+}
+
+#[tokio::test]
 async fn the_newer_era_has_no_other_methods() {
     let house = House::open(Options::default()).await;
     for verb in ["GET /mcp", "DELETE /mcp"] {
@@ -101,7 +121,8 @@ async fn one_connection_more_waits_for_a_place() {
 
 #[tokio::test]
 async fn a_server_that_stops_ends_everything() {
-    let house = House::open(Options::default()).await;
+    // Nothing runs, so nothing is waited for.
+    let house = House::open(Options { grace: std::time::Duration::from_hours(1), ..Options::default() }).await;
     let session = house.session().await;
     let mut stream = house.stream(&session, &[]).await;
     assert_eq!(stream.status, 200);

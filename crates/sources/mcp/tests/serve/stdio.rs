@@ -139,6 +139,16 @@ async fn what_is_cancelled_is_not_answered() {
 }
 
 #[tokio::test]
+async fn nothing_is_told_behind_an_answer() {
+    let mut client = Client::start(Options::default());
+    client.modern(1, "tools/call", json!({"name": "late", "_meta": {"progressToken": 1}})).await;
+    assert_eq!(client.hear().await["result"]["content"][0]["text"], "done");
+    soon(client.stage.wait_for("over")).await;
+    let (rest, ended) = client.finish().await;
+    assert!(rest.is_empty() && ended.is_ok(), "{rest:?}");
+}
+
+#[tokio::test]
 async fn what_runs_at_the_end_is_finished_or_ended() {
     let mut client = Client::start(Options { grace: std::time::Duration::from_millis(50), ..Options::default() });
     client.modern(1, "subscriptions/listen", json!({"notifications": {}})).await;

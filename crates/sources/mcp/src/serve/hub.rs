@@ -20,7 +20,7 @@ use super::stream::Out;
 use super::{BUSY, Backend};
 
 /// What all ways into the server share.
-pub(super) struct Core {
+pub(super) struct Hub {
     pub backend: Arc<dyn Backend>,
     pub options: Options,
     pub sessions: Arc<Sessions>,
@@ -33,7 +33,7 @@ pub(super) struct Core {
     pub abort: CancellationToken,
 }
 
-impl Core {
+impl Hub {
     pub fn new(backend: Arc<dyn Backend>, options: Options) -> Self {
         Self {
             sessions: Sessions::new(backend.clone(), options.max_sessions, options.idle),
@@ -72,7 +72,7 @@ impl Core {
     }
 }
 
-impl Drop for Core {
+impl Drop for Hub {
     fn drop(&mut self) {
         self.abort.cancel();
         self.sessions.end_all();
