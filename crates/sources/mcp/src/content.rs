@@ -13,7 +13,7 @@ pub(crate) fn read(mut result: Value) -> Result<Output, ToolError> {
         _ => Vec::new(),
     };
     let text = blocks.iter().map(words).collect::<Vec<_>>().join("\n");
-    let plain = blocks.iter().all(|block| is_plain_text(block)) && blocks.len() < 2;
+    let plain = blocks.iter().all(is_plain_text) && blocks.len() < 2;
     if result.get("isError").and_then(Value::as_bool) == Some(true) {
         let message = if text.trim().is_empty() { "the tool gives no reason".to_owned() } else { text };
         let error = ToolError::failed(message);

@@ -31,7 +31,7 @@ pub(crate) struct Held {
     pub(crate) asks: mpsc::Receiver<Ask>,
     pub(crate) cancel: CancellationToken,
     /// Cancels the call when nobody holds it any more.
-    pub(crate) guard: DropGuard,
+    pub(crate) _guard: DropGuard,
 }
 
 /// Calls that hold, each with the question that it holds for.

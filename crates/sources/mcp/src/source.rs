@@ -278,8 +278,8 @@ impl Live {
         loop {
             tokio::select! {
                 trouble = connection.wait_for_end() => return trouble,
-                changed = changes.recv() => {
-                    let change = match changed {
+                told = changes.recv() => {
+                    let change = match told {
                         Ok(change) => change,
                         Err(broadcast::error::RecvError::Lagged(_)) => Change::Tools,
                         Err(broadcast::error::RecvError::Closed) => return Trouble::Gone("the connection was closed".to_owned()),

@@ -132,7 +132,7 @@ impl McpTool {
         let how = How { cancel: cancel.clone(), channel: Some(channel), progress: true, ..How::default() };
         let (upstream, params) = (self.upstream.clone(), self.params(call));
         let work = tokio::spawn(async move { upstream.ask("tools/call", params, how).await });
-        Held { work, asks, guard: cancel.clone().drop_guard(), cancel }
+        Held { work, asks, _guard: cancel.clone().drop_guard(), cancel }
     }
 
     /// Waits for the end of such a call, or for its first question.
@@ -225,12 +225,13 @@ fn failure(server: &str, trouble: Trouble) -> ToolError {
             says(kind, &printable::shorten(&error.message, 2000)).with(PROTOCOL, json!({"error": error}))
         }
         Trouble::Cancelled => ToolError::cancelled(),
-        Trouble::Unreachable(_) | Trouble::Forgotten | Trouble::NotStarted(_) => says(ErrorKind::Unreachable, &trouble),
+        Trouble::Unreachable(_) | Trouble::Forgotten | Trouble::NotStarted(_) | Trouble::Status { status: 502..=504, .. } => {
+            says(ErrorKind::Unreachable, &trouble)
+        }
         // Only what may be done twice is tried again, and that is for its rules to say.
         Trouble::Gone(_) => says(ErrorKind::Interrupted, &trouble).transient(true),
         Trouble::Late(_) => says(ErrorKind::Timeout, &trouble),
         Trouble::TooLarge(_) => says(ErrorKind::InvalidOutput, &trouble),
-        Trouble::Status { status: 502..=504, .. } => says(ErrorKind::Unreachable, &trouble),
         Trouble::Status { status: 429, .. } => says(ErrorKind::RateLimited, &trouble),
         Trouble::Protocol(_) | Trouble::Status { .. } | Trouble::Unauthorised(_) => says(ErrorKind::Failed, &trouble),
     }

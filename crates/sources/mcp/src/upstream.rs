@@ -26,6 +26,9 @@ const MAX_ROUNDS: usize = 10;
 /// How many changes wait for someone who looks after them.
 const CHANGES: usize = 64;
 
+/// The connection of one session of a client, made when it is first needed.
+type Session = Arc<OnceCell<Arc<Connection>>>;
+
 /// One server.
 pub(crate) struct Upstream {
     pub(crate) definition: McpDefinition,
@@ -34,7 +37,7 @@ pub(crate) struct Upstream {
     hello: Hello,
     main: watch::Sender<Option<Arc<Connection>>>,
     down: Mutex<String>,
-    sessions: Mutex<HashMap<Arc<str>, Arc<OnceCell<Arc<Connection>>>>>,
+    sessions: Mutex<HashMap<Arc<str>, Session>>,
     approved: RwLock<HashMap<String, Digest>>,
     changes: broadcast::Sender<Change>,
     parked: Arc<Parked>,

@@ -51,22 +51,8 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
             }
             std::future::pending::<()>().await;
         };
-        let served = async {
-            match &command.http {
-                Some(address) => {
-                    let listener = listen(address, token.is_some()).await?;
-                    let bound = listener.local_addr().map_err(|error| Failure::new("unreachable", error))?;
-                    terminal::note(&styled(FAINT, &format!("serving MCP at http://{bound}/mcp; Ctrl-C ends it")));
-                    server.listen(listener, stop.clone()).await.map_err(|error| Failure::new("unreachable", error))
-                }
-                None => {
-                    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-                    server.stdio(input, output, stop.clone()).await.map_err(|error| Failure::new("failed", error))
-                }
-            }
-        };
         let ended = tokio::select! {
-            served = served => served,
+            ended = speak(&server, command, token.is_some(), &stop) => ended,
             () = work => Ok(()),
             () = helve.follow() => Ok(()),
         };
@@ -76,6 +62,18 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
         }
         ended.map(|()| ExitCode::SUCCESS)
     })
+}
+
+/// Speaks with whoever is there, until they go or it is stopped.
+async fn speak(server: &Server, command: &Serve, has_token: bool, stop: &CancellationToken) -> Result<(), Failure> {
+    let Some(address) = &command.http else {
+        let spoken = server.stdio(tokio::io::stdin(), tokio::io::stdout(), stop.clone()).await;
+        return spoken.map_err(|error| Failure::new("failed", error));
+    };
+    let listener = listen(address, has_token).await?;
+    let bound = listener.local_addr().map_err(|error| Failure::new("unreachable", error))?;
+    terminal::note(&styled(FAINT, &format!("serving MCP at http://{bound}/mcp; Ctrl-C ends it")));
+    server.listen(listener, stop.clone()).await.map_err(|error| Failure::new("unreachable", error))
 }
 
 /// Listens on an address. One that others can reach needs a token.

@@ -116,7 +116,7 @@ impl Connection {
             // A server of the oldest transport knows nothing of what is posted there.
             (Err(Trouble::Status { status: status @ (400 | 404 | 405), said }), Place::Url(site)) => {
                 let refused = Trouble::Status { status, said };
-                let old = Begun::old(site, hello).await.map_err(|_| refused)?;
+                let old = Box::pin(Begun::old(site, hello)).await.map_err(|_| refused)?;
                 old.initialize().await
             }
             (opened, _) => opened,
@@ -149,11 +149,6 @@ impl Connection {
             _ => {}
         }
         result
-    }
-
-    /// Tells the server something.
-    pub(crate) async fn notify(&self, method: &str, params: Value) -> Result<(), Trouble> {
-        send(&self.transport, &Message::Notification { method: method.to_owned(), params: Some(params) }).await
     }
 
     /// What changes on the server, from now on.
@@ -193,10 +188,10 @@ impl Connection {
                 waiting.answer().await
             }
             Transport::Old(endpoint) => {
-                endpoint.send(request).await?;
+                Box::pin(endpoint.send(request)).await?;
                 waiting.answer().await
             }
-            Transport::Http(endpoint) => endpoint.request(request, waiting, &how.headers, how.time).await,
+            Transport::Http(endpoint) => Box::pin(endpoint.request(request, waiting, &how.headers, how.time)).await,
         }
     }
 
@@ -258,8 +253,8 @@ fn check_type(result: &Value) -> Result<(), Trouble> {
 async fn send(transport: &Transport, message: &Message) -> Result<(), Trouble> {
     match transport {
         Transport::Pipe(pipe) => pipe.send(message).await,
-        Transport::Old(endpoint) => endpoint.send(message).await,
-        Transport::Http(endpoint) => endpoint.send(message).await,
+        Transport::Old(endpoint) => Box::pin(endpoint.send(message)).await,
+        Transport::Http(endpoint) => Box::pin(endpoint.send(message)).await,
     }
 }
 
@@ -300,10 +295,10 @@ impl Begun {
                     waiting.answer().await
                 }
                 Transport::Old(endpoint) => {
-                    endpoint.send(&request).await?;
+                    Box::pin(endpoint.send(&request)).await?;
                     waiting.answer().await
                 }
-                Transport::Http(endpoint) => endpoint.request(&request, &mut waiting, &[], Some(time)).await,
+                Transport::Http(endpoint) => Box::pin(endpoint.request(&request, &mut waiting, &[], Some(time))).await,
             }
         };
         within(Some(time + self.slack), exchange).await

@@ -75,8 +75,14 @@ impl Site {
     }
 
     /// Sends a request, on someone's behalf where the server wants to know on whose.
-    pub(super) async fn send(&self, mut exchange: Exchange, patience: Patience) -> Result<Answer, Trouble> {
-        let Some(authorizer) = &self.authorizer else { return Ok(self.lines.send(&self.target, &exchange, patience).await?) };
+    pub(super) async fn send(&self, exchange: Exchange, patience: Patience) -> Result<Answer, Trouble> {
+        match &self.authorizer {
+            Some(authorizer) => Box::pin(self.send_for(authorizer, exchange, patience)).await,
+            None => Ok(Box::pin(self.lines.send(&self.target, &exchange, patience)).await?),
+        }
+    }
+
+    async fn send_for(&self, authorizer: &Authorizer, mut exchange: Exchange, patience: Patience) -> Result<Answer, Trouble> {
         let mut sent = authorizer.header().await;
         for _ in 0..MAX_CHALLENGES {
             if let Some(header) = &sent {
