@@ -201,11 +201,8 @@ impl Upstream {
             headers,
         };
         let Some(session) = from.session.as_ref().filter(|_| from.era == Era::Legacy) else {
-            return match self.era().await? {
-                Era::Modern => self.ask(method, params, how).await,
-                Era::Legacy if from.capabilities.get("elicitation").is_some() => self.hold(method, params, how).await,
-                Era::Legacy => self.ask(method, params, how).await,
-            };
+            let holds = self.era().await? == Era::Legacy && from.capabilities.get("elicitation").is_some();
+            return if holds { self.hold(method, params, how).await } else { self.ask(method, params, how).await };
         };
         match self.session(session, from).await {
             Ok(connection) => {
