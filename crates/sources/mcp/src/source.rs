@@ -9,13 +9,14 @@ use helve_core::authored::FieldError;
 use helve_core::{Digest, DynTool, Redactor, SourceId, SourceState, ToolList, ToolSource};
 use helve_fetch::{Fetch, Lines, read_url};
 use helve_mcp_wire::{Era, HeaderParam};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinHandle;
 
-use crate::client::{Connection, Hello, How, Place, Trouble};
+use crate::client::{Connection, Hello, Place, Trouble};
 use crate::definition::McpDefinition;
 use crate::era_store::EraStore;
+use crate::listen::Listening;
 use crate::oauth::{Browser, MemoryStore, TokenStore};
 use crate::offer::{self, Offer, Offers};
 use crate::pin::{PinStore, Pinned, Pins, compare};
@@ -273,8 +274,7 @@ impl Live {
     async fn follow(&self, connection: Arc<Connection>) -> Trouble {
         let mut changes = connection.changes();
         let mut stamp = self.stamp();
-        let mut listening = Box::pin(listen(connection.clone()));
-        let mut listens = true;
+        let mut listening = Listening::begin(&connection).await;
         if let Err(trouble) = self.list(&connection).await {
             return trouble;
         }
@@ -303,14 +303,16 @@ impl Live {
                         self.publish();
                     }
                 }
-                again = &mut listening, if listens => {
-                    // Whoever listens again may have missed something.
-                    listens = again;
+                again = end_of(&mut listening) => {
+                    listening = None;
                     if again {
                         tokio::time::sleep(FIRST_DELAY).await;
-                        listening = Box::pin(listen(connection.clone()));
-                        let _ = self.list(&connection).await;
-                        self.publish();
+                        listening = Listening::begin(&connection).await;
+                        // Something may have been missed, or the server may be gone.
+                        match self.list(&connection).await {
+                            Err(trouble) if trouble.ends_connection() => return trouble,
+                            _ => self.publish(),
+                        }
                     }
                 }
                 () = tokio::time::sleep(LOOK_EVERY) => {
@@ -406,25 +408,10 @@ impl Live {
     }
 }
 
-/// Listens to changes, as servers of the newer era want to be asked to tell them. Says whether to listen again.
-async fn listen(connection: Arc<Connection>) -> bool {
-    let tells = |list: &str| connection.facts.capabilities.pointer(&format!("/{list}/listChanged")).and_then(Value::as_bool) == Some(true);
-    if connection.era == Era::Legacy || !["tools", "prompts", "resources"].iter().any(|list| tells(list)) {
-        return false;
-    }
-    let mut wanted = Map::new();
-    for (list, name) in [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")] {
-        if tells(list) {
-            wanted.insert(name.to_owned(), json!(true));
-        }
-    }
-    let params = Map::from_iter([("notifications".to_owned(), Value::Object(wanted))]);
-    let ended = connection.request("subscriptions/listen", params, How::default()).await;
-    match ended {
-        Ok(_) | Err(Trouble::Gone(_) | Trouble::Late(_)) => true,
-        Err(trouble) => {
-            tracing::debug!(%trouble, "the server does not tell of changes");
-            false
-        }
+/// Waits for the end of a request that stands; for ever where there is none.
+async fn end_of(listening: &mut Option<Listening>) -> bool {
+    match listening {
+        Some(listening) => listening.end().await,
+        None => std::future::pending().await,
     }
 }
