@@ -64,6 +64,7 @@ impl Gateway {
             "resources/templates/list" => self.list(request, "resources", "resourceTemplates", "uriTemplate").await,
             "prompts/list" => self.list(request, "prompts", "prompts", "name").await,
             "prompts/get" => self.prompt(request).await,
+            "resources/subscribe" | "resources/unsubscribe" if request.from.era == Era::Modern => self.watch(request).await,
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
                 let uri = request.params.get("uri").and_then(Value::as_str).unwrap_or_default();
                 self.resource(request, uri).await
@@ -144,6 +145,17 @@ impl Gateway {
         Err(last)
     }
 
+    /// Watches a resource for a client of the newer era, at every server that may have it.
+    async fn watch(&self, request: &Incoming) -> Result<Value, RpcError> {
+        let uri = request.params.get("uri").and_then(Value::as_str).unwrap_or_default();
+        let more = request.method == "resources/subscribe";
+        let watched = self.with("resources").map(|upstream| upstream.watch(uri, more));
+        for trouble in join_all(watched).await.into_iter().filter_map(Result::err) {
+            tracing::debug!(%trouble, "a server does not tell of a resource");
+        }
+        Ok(json!({}))
+    }
+
     async fn complete(&self, request: &Incoming) -> Result<Value, RpcError> {
         let text = |path: &str| request.params.pointer(path).and_then(Value::as_str);
         let mut params = request.params.clone();
@@ -203,12 +215,12 @@ fn unknown(what: &str, name: &str) -> RpcError {
     RpcError { code: CODES.params, message: format!("there is no {what} `{name}`"), data: None }
 }
 
-async fn pass(upstream: &Upstream, request: &Incoming, params: Value) -> Result<Value, RpcError> {
+async fn pass(upstream: &Arc<Upstream>, request: &Incoming, params: Value) -> Result<Value, RpcError> {
     forward(upstream, &request.method, params, &request.from, &request.cancel).await
 }
 
 async fn forward(
-    upstream: &Upstream,
+    upstream: &Arc<Upstream>,
     method: &str,
     params: Value,
     from: &Downstream,
@@ -222,7 +234,7 @@ async fn forward(
 }
 
 /// All pages of a list of one server.
-async fn pages(upstream: &Upstream, request: &Incoming, field: &'static str) -> Result<Vec<Value>, RpcError> {
+async fn pages(upstream: &Arc<Upstream>, request: &Incoming, field: &'static str) -> Result<Vec<Value>, RpcError> {
     let mut pages = Pages::new(field, PageLimits::default());
     let mut params = request.params.clone();
     loop {

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::{Connection, Hello, How, Place, Trouble};
 use crate::definition::McpDefinition;
+use crate::era_store::EraStore;
 use crate::oauth::{Browser, MemoryStore, TokenStore};
 use crate::offer::{self, Offer, Offers};
 use crate::pin::{PinStore, Pinned, Pins, compare};
@@ -40,6 +41,8 @@ pub struct McpOptions {
     pub redactor: Redactor,
     /// What people agreed to; nothing where every definition is used as it comes.
     pub pins: Option<Arc<dyn PinStore>>,
+    /// What is known of the eras of servers; nothing where each is asked every time.
+    pub eras: Option<Arc<dyn EraStore>>,
     /// Single requests, for logins.
     pub fetch: Fetch,
     /// Who keeps logins.
@@ -56,6 +59,7 @@ impl Default for McpOptions {
             lines: Lines::default(),
             redactor: Redactor::default(),
             pins: None,
+            eras: None,
             fetch: Fetch::default(),
             logins: Arc::new(MemoryStore::default()),
             browser: None,
@@ -133,7 +137,8 @@ impl McpSource {
         options.redactor.add_written(definition.secrets());
         let place = definition.read_place(project, options)?;
         let identity = definition.identity(project);
-        let upstream = Arc::new(Upstream::new(definition.clone(), identity, place, json!({"elicitation": {"form": {}, "url": {}}})));
+        let capabilities = json!({"elicitation": {"form": {}, "url": {}}});
+        let upstream = Arc::new(Upstream::new(definition.clone(), identity, place, capabilities, options.eras.clone()));
         let report = ServerReport { name: definition.name.clone(), place: definition.place(), ..ServerReport::default() };
         let state = watch::Sender::new(SourceState::Connecting);
         let live = Arc::new(Live { upstream, state, pins: options.pins.clone(), report: RwLock::new(report), again: Notify::new() });

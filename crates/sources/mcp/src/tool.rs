@@ -9,20 +9,16 @@ use helve_core::{
 };
 use helve_mcp_wire::{CODES, Era, HeaderParam, RpcError};
 use serde_json::{Map, Value, json};
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
 
 use crate::asking;
 use crate::caller::{BackChannel, Passage};
 use crate::client::{How, Trouble};
 use crate::content;
-use crate::parked::{Ask, Held};
-use crate::upstream::Upstream;
+use crate::parked::{Ask, Held, Step};
+use crate::upstream::{ONLY, Upstream};
 
 /// Where the words of the protocol are kept beside an error.
 const PROTOCOL: &str = "mcp";
-/// Under which name the only question of a server of the older era is asked.
-const ONLY: &str = "input";
 /// How often a server may want to be asked again without a question.
 const MAX_ROUNDS: u32 = 10;
 
@@ -96,7 +92,7 @@ impl McpTool {
             let keys = given.state.get("keys").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
             params.extend(asking::answers(given, keys.map(str::to_owned)));
         }
-        let channel: Arc<dyn BackChannel> = Arc::new(Told { cx: cx.clone(), asks: None });
+        let channel: Arc<dyn BackChannel> = Arc::new(Told(cx.clone()));
         let how = How {
             cancel: cx.cancelled().clone(),
             channel: Some(channel),
@@ -124,32 +120,17 @@ impl McpTool {
         Err(ToolError::failed(format!("the server wanted to be asked again {MAX_ROUNDS} times")))
     }
 
-    /// Starts a call at a server of the older era, in a task of its own.
+    /// Starts a call at a server of the older era.
     fn start(&self, call: &ToolCall, cx: &CallContext) -> Held {
-        let (sender, asks) = mpsc::channel(1);
-        let cancel = CancellationToken::new();
-        let channel: Arc<dyn BackChannel> = Arc::new(Told { cx: cx.clone(), asks: Some(sender) });
-        let how = How { cancel: cancel.clone(), channel: Some(channel), progress: true, ..How::default() };
-        let (upstream, params) = (self.upstream.clone(), self.params(call));
-        let work = tokio::spawn(async move { upstream.ask("tools/call", params, how).await });
-        Held { work, asks, _guard: cancel.clone().drop_guard(), cancel }
+        let how = How { channel: Some(Arc::new(Told(cx.clone()))), progress: true, ..How::default() };
+        Held::start(&self.upstream, "tools/call", self.params(call), how)
     }
 
     /// Waits for the end of such a call, or for its first question.
-    async fn follow(&self, mut held: Held, cx: &CallContext) -> Result<Output, ToolError> {
-        tokio::select! {
-            biased;
-            () = cx.cancelled().cancelled() => {
-                held.cancel.cancel();
-                // The server is told before the call is over.
-                let _ = (&mut held.work).await;
-                Err(ToolError::cancelled())
-            }
-            done = &mut held.work => {
-                let result = done.unwrap_or_else(|error| Err(Trouble::Protocol(error.to_string())));
-                content::read(result.map_err(|trouble| self.failure(trouble))?)
-            }
-            Some(ask) = held.asks.recv() => self.park(held, ask),
+    async fn follow(&self, held: Held, cx: &CallContext) -> Result<Output, ToolError> {
+        match held.step(cx.cancelled()).await {
+            Step::Over(result) => content::read(result.map_err(|trouble| self.failure(trouble))?),
+            Step::Asks(held, ask) => self.park(held, ask),
         }
     }
 
@@ -182,11 +163,8 @@ fn is_question(result: &Value) -> bool {
     result.get("resultType").and_then(Value::as_str) == Some("input_required")
 }
 
-/// Who is told of the progress of a call of Helve's own, and is asked by its server.
-struct Told {
-    cx: CallContext,
-    asks: Option<mpsc::Sender<Ask>>,
-}
+/// Who is told of the progress of a call of Helve's own.
+struct Told(CallContext);
 
 impl BackChannel for Told {
     fn notify(&self, method: &str, params: Value) {
@@ -197,22 +175,12 @@ impl BackChannel for Told {
         let of_total = number("progress").zip(number("total")).filter(|(_, total)| *total > 0.0);
         let fraction = of_total.map(|(done, total)| (done / total).clamp(0.0, 1.0));
         let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
-        self.cx.progress(fraction, printable::shorten(message, 500));
+        self.0.progress(fraction, printable::shorten(message, 500));
     }
 
-    fn ask(&self, method: &str, params: Value) -> BoxFuture<'_, Result<Value, RpcError>> {
-        let is_form = method == "elicitation/create";
-        Box::pin(async move {
-            let refused = || RpcError { code: CODES.method, message: "this is not offered here".to_owned(), data: None };
-            let asks = self.asks.as_ref().filter(|_| is_form).ok_or_else(refused)?;
-            let (reply, answer) = oneshot::channel();
-            // Nobody is there to be asked any more, which is not the same as a no.
-            let gone = || json!({"action": "cancel"});
-            if asks.send(Ask { params, reply }).await.is_err() {
-                return Ok(gone());
-            }
-            Ok(answer.await.unwrap_or_else(|_| gone()))
-        })
+    fn ask(&self, _: &str, _: Value) -> BoxFuture<'_, Result<Value, RpcError>> {
+        let refused = RpcError { code: CODES.method, message: "this is not offered here".to_owned(), data: None };
+        Box::pin(std::future::ready(Err(refused)))
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::cli::Global;
 use crate::cli::mcp::Serve;
-use crate::commands::show_errors;
+use crate::commands::show_diagnostics;
 use crate::failure::Failure;
 use crate::terminal::{self, FAINT, styled};
 use crate::workspace::Workspace;
@@ -21,8 +21,12 @@ const WORKERS: usize = 4;
 
 /// Serves until it is stopped, or its client goes away.
 pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    show_errors(workspace);
     let helve = workspace.helve();
+    show_diagnostics(&helve.project().unwrap_or_default().diagnostics);
+    if command.gateway {
+        // What a gateway can do is said once, in the greeting, and depends on the servers behind it.
+        workspace.settle();
+    }
     // Without a record calls that wait for a person are refused, and all others work.
     let record = match workspace.record(global) {
         Ok(record) => Some(record),
