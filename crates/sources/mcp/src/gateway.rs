@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::Downstream;
-use crate::client::Trouble;
+use crate::client::{How, Trouble};
 use crate::serve::{Change, Incoming};
 use crate::source::McpSource;
 use crate::upstream::Upstream;
@@ -80,9 +80,10 @@ impl Gateway {
     pub async fn unknown_tool(&self, request: &Incoming) -> Option<Result<Value, RpcError>> {
         let [source] = self.0.as_slice() else { return None };
         let upstream = source.upstream();
-        // A tool that it has, and that nobody agreed to, is not to be reached this way.
+        // A tool that it has, and that nobody agreed to or nobody wants, is not to be reached this way.
         let name = request.params.get("name").and_then(Value::as_str)?;
-        if !upstream.definition.prefix().is_empty() || source.report().offers.iter().any(|offer| offer.name == name) {
+        let definition = &upstream.definition;
+        if !definition.prefix().is_empty() || !definition.wants(name) || source.report().offers.iter().any(|offer| offer.name == name) {
             return None;
         }
         Some(pass(upstream, request, request.params.clone()).await)
@@ -227,7 +228,7 @@ async fn forward(
     cancel: &CancellationToken,
 ) -> Result<Value, RpcError> {
     let params = if let Value::Object(params) = params { params } else { Map::new() };
-    upstream.pass(method, params, from, cancel, Vec::new()).await.map_err(|trouble| match trouble {
+    upstream.pass(method, params, from, How { cancel: cancel.clone(), ..How::default() }).await.map_err(|trouble| match trouble {
         Trouble::Refused(error) => error,
         other => RpcError { code: CODES.internal, message: format!("the server `{}`: {other}", upstream.definition.name), data: None },
     })

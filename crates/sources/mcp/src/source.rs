@@ -243,7 +243,8 @@ impl Live {
                 Ok(connection) => self.follow(Arc::new(connection)).await,
                 Err(trouble) => trouble,
             };
-            if begun.elapsed() >= STEADY {
+            // Whatever took so long was no connection where none was ever used.
+            if begun.elapsed() >= STEADY && self.upstream.now().is_some() {
                 delay = Duration::ZERO;
             }
             let why = trouble.to_string();
@@ -278,8 +279,9 @@ impl Live {
         if let Err(trouble) = self.list(&connection).await {
             return trouble;
         }
-        self.upstream.set(Ok(connection.clone()));
+        // What may be called is settled before anyone can call it.
         self.publish();
+        self.upstream.set(Ok(connection.clone()));
         loop {
             tokio::select! {
                 trouble = connection.wait_for_end() => return trouble,
@@ -298,7 +300,9 @@ impl Live {
                             if trouble.ends_connection() {
                                 return trouble;
                             }
-                            tracing::warn!(server = self.upstream.definition.name, %trouble, "the list of tools has changed and cannot be read");
+                            let note = format!("the list of tools has changed and cannot be read: {trouble}");
+                            tracing::warn!(server = self.upstream.definition.name, note);
+                            self.report.write().unwrap_or_else(PoisonError::into_inner).notes = vec![note];
                         }
                         self.publish();
                     }
@@ -333,10 +337,15 @@ impl Live {
     /// Asks for the list of tools.
     async fn list(&self, connection: &Connection) -> Result<(), Trouble> {
         let mut notes = Vec::new();
-        let entries = if connection.can("tools") { offer::list(connection, "tools/list", "tools", &mut notes).await? } else { Vec::new() };
+        let mut entries = Vec::new();
+        if connection.can("tools") {
+            entries = offer::list(connection, "tools/list", "tools", &mut notes).await?;
+        } else {
+            notes.push("the server does not say that it has tools".to_owned());
+        }
         let facts = &connection.facts;
         let mut offers = Offers::read(entries, facts.instructions.as_deref(), notes, connection.is_http() && connection.era == Era::Modern);
-        offers.tools.retain(|offer| self.upstream.definition.wants(&offer.name));
+        offers.retain_wanted(&self.upstream.definition);
         for note in &offers.notes {
             tracing::info!(server = self.upstream.definition.name, note, "the server's list of tools");
         }

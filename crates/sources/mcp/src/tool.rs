@@ -26,7 +26,7 @@ const MAX_ROUNDS: u32 = 10;
 pub(crate) struct McpTool {
     pub(crate) spec: Arc<ToolSpec>,
     /// What the server calls it.
-    pub(crate) name: Box<str>,
+    pub(crate) name: Arc<str>,
     /// The definition that was agreed to.
     pub(crate) definition: Digest,
     /// Arguments that also stand in headers.
@@ -42,9 +42,7 @@ impl DynTool for McpTool {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             if !self.upstream.is_approved(&self.name, self.definition) {
-                let name = &self.upstream.definition.name;
-                let message = format!("the server `{name}` has changed this tool, and nobody has agreed to it yet");
-                return Err(ToolError::denied(Denial::Unpinned, message));
+                return Err(self.failure(Trouble::Unpinned));
             }
             match cx.brought::<Passage>() {
                 Some(passage) => self.pass(call, cx, passage).await,
@@ -59,6 +57,10 @@ impl McpTool {
         Map::from_iter([("name".to_owned(), json!(self.name)), ("arguments".to_owned(), call.arguments.clone())])
     }
 
+    fn agreed(&self) -> (Arc<str>, Digest) {
+        (self.name.clone(), self.definition)
+    }
+
     fn param_headers(&self, call: &ToolCall) -> Vec<(String, String)> {
         self.headers.iter().filter_map(|param| Some((param.header.clone(), param.value(&call.arguments)?))).collect()
     }
@@ -67,7 +69,8 @@ impl McpTool {
     async fn pass(&self, call: &ToolCall, cx: &CallContext, passage: &Passage) -> Result<Output, ToolError> {
         let mut params = self.params(call);
         params.extend(passage.extra.clone());
-        let passed = self.upstream.pass("tools/call", params, &passage.from, cx.cancelled(), self.param_headers(call)).await;
+        let how = How { cancel: cx.cancelled().clone(), headers: self.param_headers(call), agreed: Some(self.agreed()), ..How::default() };
+        let passed = self.upstream.pass("tools/call", params, &passage.from, how).await;
         let result = passed.map_err(|trouble| self.failure(trouble))?;
         if is_question(&result) {
             return Err(ToolError::failed("the server needs to know more before it can go on").with(PROTOCOL, json!({"result": result})));
@@ -98,6 +101,7 @@ impl McpTool {
             channel: Some(channel),
             progress: true,
             headers: self.param_headers(call),
+            agreed: Some(self.agreed()),
             ..How::default()
         };
         for round in 0..MAX_ROUNDS {
@@ -122,7 +126,7 @@ impl McpTool {
 
     /// Starts a call at a server of the older era.
     fn start(&self, call: &ToolCall, cx: &CallContext) -> Held {
-        let how = How { channel: Some(Arc::new(Told(cx.clone()))), progress: true, ..How::default() };
+        let how = How { channel: Some(Arc::new(Told(cx.clone()))), progress: true, agreed: Some(self.agreed()), ..How::default() };
         Held::start(&self.upstream, "tools/call", self.params(call), how)
     }
 
@@ -190,9 +194,13 @@ fn failure(server: &str, trouble: Trouble) -> ToolError {
     match trouble {
         Trouble::Refused(error) => {
             let kind = if error.code == CODES.params { ErrorKind::InvalidParameters } else { ErrorKind::Failed };
-            says(kind, &printable::shorten(&error.message, 2000)).with(PROTOCOL, json!({"error": error}))
+            says(kind, &printable::escape(&printable::shorten(&error.message, 2000))).with(PROTOCOL, json!({"error": error}))
         }
         Trouble::Cancelled => ToolError::cancelled(),
+        Trouble::Unpinned => {
+            let message = format!("the server `{server}` has changed this tool, and nobody has agreed to it yet");
+            ToolError::denied(Denial::Unpinned, message)
+        }
         Trouble::Unreachable(_) | Trouble::Forgotten | Trouble::NotStarted(_) | Trouble::Status { status: 502..=504, .. } => {
             says(ErrorKind::Unreachable, &trouble)
         }

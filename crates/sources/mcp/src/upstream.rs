@@ -9,7 +9,6 @@ use helve_core::Digest;
 use helve_mcp_wire::{CODES, Era, META, RpcError};
 use serde_json::{Map, Value, json};
 use tokio::sync::{OnceCell, broadcast, watch};
-use tokio_util::sync::CancellationToken;
 
 use crate::caller::{BackChannel, Downstream};
 use crate::client::{Connection, Hello, How, Place, Trouble};
@@ -155,9 +154,20 @@ impl Upstream {
     pub(crate) async fn ask(&self, method: &str, params: Map<String, Value>, how: How) -> Result<Value, Trouble> {
         self.repeat_if_forgotten(|connection| {
             let (params, how) = (params.clone(), how.clone());
-            async move { connection.request(method, params, how).await }
+            async move {
+                self.check_agreed(&how)?;
+                connection.request(method, params, how).await
+            }
         })
         .await
+    }
+
+    /// A call may have waited for a server that came back with other tools than those it left with.
+    fn check_agreed(&self, how: &How) -> Result<(), Trouble> {
+        match &how.agreed {
+            Some((tool, definition)) if !self.is_approved(tool, *definition) => Err(Trouble::Unpinned),
+            _ => Ok(()),
+        }
     }
 
     /// A server that has forgotten the session did not look at the request, so it is sent once more.
@@ -186,19 +196,16 @@ impl Upstream {
         method: &str,
         mut params: Map<String, Value>,
         from: &Downstream,
-        cancel: &CancellationToken,
-        headers: Vec<(String, String)>,
+        how: How,
     ) -> Result<Value, Trouble> {
         clear_meta(&mut params);
         let client = from.client.clone().unwrap_or_else(|| self.hello.client.clone());
         let how = How {
-            time: None,
-            cancel: cancel.clone(),
             channel: Some(Arc::new(Passing(from.clone()))),
             progress: from.progress_token.is_some(),
             hello: Some(Hello { client, capabilities: from.capabilities.clone() }),
             log_level: from.log_level.clone(),
-            headers,
+            ..how
         };
         let Some(session) = from.session.as_ref().filter(|_| from.era == Era::Legacy) else {
             let holds = self.era().await? == Era::Legacy && from.capabilities.get("elicitation").is_some();
@@ -206,6 +213,7 @@ impl Upstream {
         };
         match self.session(session, from).await {
             Ok(connection) => {
+                self.check_agreed(&how)?;
                 let result = connection.request(method, params, how).await;
                 if let Err(trouble) = &result
                     && trouble.ends_connection()

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use helve_core::Digest;
 use helve_mcp_wire::{CODES, Era, Heard, META, Message, Probe, RequestId, Verdict};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
@@ -69,6 +70,8 @@ pub(crate) struct How {
     pub(crate) hello: Option<Hello>,
     /// From which level on logs are wanted.
     pub(crate) log_level: Option<Arc<str>>,
+    /// The tool that is called, and the definition that was agreed to. Where that is another by now, nothing is sent.
+    pub(crate) agreed: Option<(Arc<str>, Digest)>,
     /// Headers that repeat arguments, for servers over HTTP.
     pub(crate) headers: Vec<(String, String)>,
 }
@@ -108,7 +111,7 @@ impl Connection {
                         return Err(Trouble::Protocol("it does not speak the newer era".to_owned()));
                     }
                     Verdict::Authorise => return Err(Trouble::Unauthorised("no credentials are known for it".to_owned())),
-                    Verdict::Fail(why) => return Err(Trouble::Protocol(why)),
+                    Verdict::Fail(why) => return Err(Trouble::Protocol(super::trouble::excerpt(&why))),
                 }
             }
         }
@@ -341,8 +344,8 @@ impl Begun {
             "clientInfo": self.hello.client,
         });
         let found = self.ask("initialize", params, GREETING).await.map_err(|trouble| match trouble {
-            Trouble::Refused(error) if error.code == CODES.version => {
-                Trouble::Protocol(format!("it does not speak the older era: {error}"))
+            Trouble::Refused(ref error) if error.code == CODES.version => {
+                Trouble::Protocol(format!("it does not speak the older era: {trouble}"))
             }
             other => other,
         })?;

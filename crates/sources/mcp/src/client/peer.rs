@@ -14,6 +14,10 @@ use crate::serve::Change;
 
 /// How many questions of a server are open at once; more are refused.
 const MAX_ASKS: usize = 16;
+/// The longest name of a question; it is kept until the answer to it is written.
+const MAX_ID: usize = 1 << 10;
+/// The longest address of a resource.
+const MAX_ADDRESS: usize = 8 << 10;
 /// How many changes wait for someone who looks after them.
 const CHANGES: usize = 64;
 
@@ -166,7 +170,10 @@ impl Peer {
             "notifications/tools/list_changed" => Some(Change::Tools),
             "notifications/prompts/list_changed" => Some(Change::Prompts),
             "notifications/resources/list_changed" => Some(Change::Resources),
-            "notifications/resources/updated" => params.get("uri").and_then(Value::as_str).map(|uri| Change::Resource(uri.to_owned())),
+            "notifications/resources/updated" => match params.get("uri").and_then(Value::as_str) {
+                Some(address) if address.len() <= MAX_ADDRESS => Some(Change::Resource(address.to_owned())),
+                _ => return,
+            },
             _ => None,
         };
         if let Some(change) = change {
@@ -204,6 +211,9 @@ impl Peer {
             let error = RpcError { code, message: message.to_owned(), data: None };
             outbox.put(Message::Answer { id: Some(id.clone()), result: Err(error) });
         };
+        if matches!(&id, RequestId::Text(text) if text.len() > MAX_ID) {
+            return tracing::debug!("a question with a very long name was dropped");
+        }
         if method == "ping" {
             return outbox.put(Message::Answer { id: Some(id), result: Ok(json!({})) });
         }
