@@ -38,10 +38,18 @@ fn show_diagnostics(diagnostics: &[Diagnostic]) {
 fn show_errors(workspace: &Workspace) {
     let errors = workspace.diagnostics().into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     show_diagnostics(&errors.collect::<Vec<_>>());
-    // A server whose tools nobody has seen is no mistake, and still something is missing.
+    show_withheld(workspace);
+}
+
+/// Shows which tools of servers nobody has seen yet, on stderr. That is no mistake, and still something is missing.
+fn show_withheld(workspace: &Workspace) {
     for server in workspace.helve().mcp_servers().iter().filter(|server| server.withheld().next().is_some()) {
         let name = printable::escape_line(&server.name);
-        let note = format!("{} tools of the MCP server {name} are new or changed, and not used", server.withheld().count());
+        let count = match server.withheld().count() {
+            1 => "1 tool of the MCP server is".to_owned(),
+            count => format!("{count} tools of the MCP server are"),
+        };
+        let note = format!("{name}: {count} new or changed, and not used");
         terminal::note(&format!(
             "{} {note}\n  {} look at them with `helve mcp approve {name}`",
             styled(CAREFUL, "note:"),

@@ -146,7 +146,11 @@ impl Session {
             Err(AgentError::Waiting(paused)) => {
                 for question in &paused.questions {
                     let tool = printable::escape_line(&question.tool);
-                    terminal::note(&format!("waiting: {tool} must be approved: helve approvals approve|deny {}", question.id));
+                    let (what, how) = match question.input {
+                        Some(_) => ("wants to know something", "show|approve|deny"),
+                        None => ("must be approved", "approve|deny"),
+                    };
+                    terminal::note(&format!("waiting: {tool} {what}: helve approvals {how} {}", question.id));
                 }
                 terminal::note(&format!("Then go on with: helve run --resume {}", paused.run.id()));
                 Ok(ExitCode::from(3))

@@ -113,6 +113,9 @@ pub struct Serve {
     /// Listen on an address, such as 127.0.0.1:8931
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,
+    /// A name by which clients reach this machine, besides those of `allowed_hosts` in helve.yaml
+    #[arg(long, value_name = "NAME", requires = "http")]
+    pub host: Vec<String>,
     /// Only the tools of this set; may be given several times
     #[arg(long, value_name = "NAME")]
     pub set: Vec<String>,

@@ -113,7 +113,10 @@ fn list(approvals: &[Approval], global: &Global) {
             Cell::new(approval.state.name(), CAREFUL),
             Cell::from(&*question.tool),
             Cell::from(when(question.asked_at).as_str()),
-            Cell::from(question.call.arguments.to_string().as_str()),
+            match &question.input {
+                Some(needed) => Cell::from(needed.summary().as_str()),
+                None => Cell::from(question.call.arguments.to_string().as_str()),
+            },
         ]);
     }
     table.print();

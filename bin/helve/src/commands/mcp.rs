@@ -6,6 +6,7 @@ mod import;
 mod list;
 mod login;
 mod serve;
+mod words;
 
 use std::process::ExitCode;
 

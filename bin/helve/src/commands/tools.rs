@@ -31,6 +31,9 @@ fn find(name: &str, workspace: &Workspace) -> Result<Arc<Entry>, Failure> {
     workspace.settle_for(name);
     let helve = workspace.helve();
     helve.catalogue().get(name).ok_or_else(|| {
+        if let Some((why, hint)) = helve.why_missing(name) {
+            return Failure::new("unknown_tool", format_args!("there is no tool `{name}` now: {why}")).hint(hint);
+        }
         let entries = helve.catalogue().list();
         let hint = match suggest::nearest(name, entries.iter().map(|entry| &**entry.name())) {
             Some(near) => format!("did you mean `{near}`?"),

@@ -108,6 +108,7 @@ impl Loaded {
                     let message = format!("there is a server `{}` in {} already", definition.name, earlier.path());
                     return Err(Box::new(file.diagnose(Severity::Error, &FieldError::new("/name", message))));
                 }
+                definition.check(&self.root).map_err(wrong)?;
                 self.server_to_trust(&definition, &file);
                 self.servers.push((definition, file));
             }

@@ -1,21 +1,25 @@
 //! The catalogue as an MCP server: calls go the same way as everyone's, with the same rules.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use helve_core::store::Approval;
-use helve_core::{CallContext, Caller, Denial, ErrorKind, EventData, Observer, Outcome, Output, Question, Status, ToolCall, ToolError};
+use helve_core::store::{Approval, Reply};
+use helve_core::{
+    CallContext, Caller, Decision, Denial, Digest, ErrorKind, EventData, Observer, Outcome, Output, Question, Status, ToolCall, ToolError,
+};
 use helve_mcp::serve::{About, Backend, Change, Incoming};
 use helve_mcp::{BackChannel, Gateway, Passage, content};
 use helve_mcp_wire::{CODES, Era, META, RpcError};
-use helve_tools::{Admission, Entry, Selection, Snapshot, Toolkit, ToolkitError, View};
+use helve_tools::{Admission, Entry, Record, Selection, Snapshot, Toolkit, ToolkitError, View};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 
 use super::Helve;
 
+/// As which agent clients count in permission rules.
+const AGENT: &str = "mcp";
 /// How many changes wait for a client.
 const CHANGES: usize = 64;
 /// Names that MCP clients take.
@@ -63,7 +67,7 @@ struct Service {
     /// All tools, as they were in a snapshot.
     all: Mutex<Option<(Snapshot, Toolkit)>>,
     /// Servers whose changes are passed on.
-    followed: Mutex<HashSet<helve_core::Digest>>,
+    followed: Mutex<HashSet<Digest>>,
 }
 
 /// Tells clients when the catalogue changes, and what else changes at the servers behind it.
@@ -141,7 +145,9 @@ impl Service {
     }
 
     fn tools(&self) -> Result<Vec<Value>, RpcError> {
-        Ok(self.toolkit().map_err(internal)?.list().map(describe).collect())
+        let servers = self.helve.project.as_ref().map(|project| project.servers.mcp()).unwrap_or_default();
+        let said: HashMap<Digest, Map<String, Value>> = servers.iter().flat_map(|source| source.said()).collect();
+        Ok(self.toolkit().map_err(internal)?.list().map(|entry| describe(entry, &said)).collect())
     }
 
     async fn call(&self, request: Incoming) -> Result<Value, RpcError> {
@@ -155,15 +161,15 @@ impl Service {
         };
         let toolkit = self.toolkit().map_err(internal)?;
         let Some(entry) = toolkit.get(name).filter(|entry| **served_name(entry) == *name).cloned() else {
-            if let Some(gateway) = self.gateway()
-                && let Some(answer) = gateway.unknown_tool(&request).await
-            {
-                return answer;
-            }
-            return Err(refusal(CODES.params, format!("unknown tool: {}", helve_core::printable::shorten(name, 200))));
+            let message = format!("unknown tool: {}", helve_core::printable::shorten(name, 200));
+            // Servers that are passed on would mostly answer with a result, and clients of theirs expect that.
+            let answer = || content::write(&Err(ToolError::new(ErrorKind::UnknownTool, message.clone())));
+            return if self.serving.gateway { Ok(answer()) } else { Err(refusal(CODES.params, message.clone())) };
         };
         let call = ToolCall::new(entry.name().clone(), arguments);
-        let mut cx = CallContext::new(Caller::default()).with_cancel(request.cancel.clone());
+        // Whoever speaks MCP is a model's program: rules for agents hold for it. What it calls itself is its own word.
+        let caller = Caller { agent: Some(AGENT.into()), ..Caller::default() };
+        let mut cx = CallContext::new(caller).with_cancel(request.cancel.clone());
         if self.serving.gateway {
             let extra = ["inputResponses", "requestState", "_meta"];
             let extra = extra.iter().filter_map(|field| Some(((*field).to_owned(), request.params.get(*field)?.clone()))).collect();
@@ -194,6 +200,7 @@ impl Service {
             tokio::select! {
                 ended = &mut ended => return ended.map_err(internal),
                 () = request.cancel.cancelled() => {
+                    withdraw(record, &put_off).await;
                     return Ok(Outcome::failed(put_off.call_id, put_off.tool.clone(), ToolError::cancelled()));
                 }
                 () = tokio::time::sleep(STILL) => {
@@ -221,11 +228,22 @@ impl Service {
     }
 }
 
+/// Nobody waits for the answer any more: what would come of it must not come later.
+async fn withdraw(record: &Record, put_off: &Outcome) {
+    if let Status::Waiting(id) = put_off.status {
+        let reason = Some("whoever made the call gave it up".to_owned());
+        let reply = Reply { decision: Decision::Deny, by: AGENT.into(), reason, always: false, arguments: None };
+        if let Err(error) = record.store().answer(id, reply).await {
+            tracing::warn!(%error, %id, "a question that nobody waits for any more could not be withdrawn");
+        }
+    }
+}
+
 /// Lets a client know that its call was not forgotten.
 fn tell_still(request: &Incoming, put_off: &Outcome, told: u32) {
     if let Some(token) = &request.from.progress_token {
         let message = match put_off.status {
-            Status::Waiting(id) => format!("waits for a person: helve approvals approve {id}"),
+            Status::Waiting(id) => format!("waits until a person has answered {id}"),
             _ => format!("runs in the background as task {}", put_off.call_id),
         };
         let params = json!({META.progress: token, "progress": told, "message": message});
@@ -289,7 +307,8 @@ fn served_name(entry: &Entry) -> &Arc<str> {
     if name.len() <= MAX_NAME && name.chars().all(fits) { name } else { entry.model_name() }
 }
 
-fn describe(entry: &Arc<Entry>) -> Value {
+/// What clients are told about a tool. What a server that is trusted says besides goes along.
+fn describe(entry: &Arc<Entry>, said: &HashMap<Digest, Map<String, Value>>) -> Value {
     let spec = entry.spec();
     let description = if spec.description().trim().is_empty() { spec.title().unwrap_or(spec.name()) } else { spec.description() };
     let mut tool = json!({"name": served_name(entry), "description": description, "inputSchema": spec.input().value()});
@@ -299,7 +318,11 @@ fn describe(entry: &Arc<Entry>) -> Value {
     if let Some(output) = spec.output() {
         tool["outputSchema"] = output.value().clone();
     }
-    if spec.rules().idempotent {
+    if let Some(said) = spec.implementation().and_then(|behind| said.get(&behind)) {
+        for (field, value) in said {
+            tool[field] = value.clone();
+        }
+    } else if spec.rules().idempotent {
         tool["annotations"] = json!({"idempotentHint": true});
     }
     tool

@@ -67,6 +67,8 @@ pub struct ProjectReport {
     pub webhook: Option<Arc<str>>,
     /// Where the record is, if the settings say so.
     pub store: Option<Arc<str>>,
+    /// Names by which this machine is reached.
+    pub allowed_hosts: Vec<String>,
     /// Whether the folder describes anything.
     pub is_project: bool,
     /// How much of a result a model is told.
@@ -210,6 +212,7 @@ impl Helve {
             settings_are_broken: loaded.config_is_broken,
             webhook: loaded.config.approvals.webhook.as_deref().map(Into::into),
             store: loaded.config.store.as_deref().map(Into::into),
+            allowed_hosts: loaded.config.allowed_hosts.clone(),
             is_project: loaded.is_project,
             result_bytes: loaded.config.limits.result_bytes,
             diagnostics,
@@ -256,7 +259,12 @@ impl Helve {
                 let message = format!("the tool `{}` is not used: `{}` already has one of this name", displaced.name, displaced.by);
                 let warning = Diagnostic { file: displaced.location.clone(), ..Diagnostic::general(Severity::Warning, message) };
                 let same = displaced.by == report.source;
-                let hint = if same { "rename one of them" } else { "rename one of them, or change the order of `sources` in helve.yaml" };
+                let servers = [&displaced.by, &report.source].iter().all(|source| source.as_str().starts_with("mcp:"));
+                let hint = match (same, servers) {
+                    (true, _) => "rename one of them",
+                    (_, true) => "give one of the servers another `prefix`",
+                    _ => "rename one of them, or change the order of `sources` in helve.yaml",
+                };
                 warnings.push(warning.hint(hint));
             }
         }

@@ -32,6 +32,8 @@ pub(super) struct Servers {
     remotes: RwLock<Vec<(String, Arc<RemoteSource>)>>,
     mcp: RwLock<Vec<(String, Arc<McpSource>)>>,
     lines: Lines,
+    /// Servers that are not connected because nobody trusts the folder.
+    idle: RwLock<Vec<ServerReport>>,
 }
 
 impl Servers {
@@ -44,7 +46,7 @@ impl Servers {
         let mut warnings = Vec::new();
         for report in self.mcp().iter().map(|source| source.report()) {
             let withheld: Vec<&str> = report.withheld().map(|offer| offer.name.as_str()).collect();
-            if !withheld.is_empty() {
+            if !withheld.is_empty() && report.trouble.is_none() {
                 let all = withheld.len() == report.offers.len() && report.withheld().all(|offer| offer.pinned == helve_mcp::Pinned::New);
                 let what = if all { "is new: nobody has agreed to its tools" } else { "has tools that are new or have changed" };
                 let message = format!("the server `{}` {what}, and {} not used: {}", report.name, are(withheld.len()), list(&withheld));
@@ -96,6 +98,13 @@ impl Helve {
         let servers = loaded.servers.iter().map(|(definition, file)| (definition.name.as_str(), definition, file));
         let connect = |definition: &_| McpSource::connect(definition, &loaded.root, &options);
         self.keep(&project.servers.mcp, servers, connect, trusted, rank, &mut wrong);
+        let idle = loaded.servers.iter().filter(|_| !trusted).map(|(definition, _)| ServerReport {
+            name: definition.name.clone(),
+            place: definition.place(),
+            trouble: Some("nobody trusts this folder yet; look at what it does with `helve trust`".to_owned()),
+            ..ServerReport::default()
+        });
+        *project.servers.idle.write().unwrap_or_else(PoisonError::into_inner) = idle.collect();
         wrong
     }
 
@@ -143,8 +152,27 @@ impl Helve {
     /// The MCP servers of the project, and how far they are.
     #[must_use]
     pub fn mcp_servers(&self) -> Vec<ServerReport> {
-        let project = self.project.as_ref();
-        project.map(|project| project.servers.mcp().iter().map(|source| source.report()).collect()).unwrap_or_default()
+        let Some(project) = &self.project else { return Vec::new() };
+        let idle = project.servers.idle.read().unwrap_or_else(PoisonError::into_inner).clone();
+        project.servers.mcp().iter().map(|source| source.report()).chain(idle).collect()
+    }
+
+    /// Why a tool is not there that one of the MCP servers may have, and what to do about it.
+    #[must_use]
+    pub fn why_missing(&self, tool: &str) -> Option<(String, String)> {
+        let sources = self.project.as_ref()?.servers.mcp();
+        let source = sources.iter().find(|source| source.may_bring(tool))?;
+        let report = source.report();
+        let name = &report.name;
+        if let Some(trouble) = &report.trouble {
+            return Some((
+                format!("the server `{name}`, which may have it, is not connected: {trouble}"),
+                "see `helve mcp list`".to_owned(),
+            ));
+        }
+        let withheld = report.withheld().any(|offer| tool.ends_with(offer.name.as_str()));
+        let why = || format!("the server `{name}` has it, and nobody has agreed to it yet");
+        withheld.then(|| (why(), format!("look at it with `helve mcp approve {name}`")))
     }
 
     /// Waits until one MCP server was connected, or has failed to; at once where there is none of this name.

@@ -163,6 +163,14 @@ impl McpDefinition {
         Digest::of([json::canonical(&says).as_bytes()])
     }
 
+    /// Whether the definition can be used. Nothing is started or sent.
+    ///
+    /// # Errors
+    /// The field that is wrong, and what would be right.
+    pub fn check(&self, project: &Path) -> Result<(), FieldError> {
+        self.read_place(project, &McpOptions::default()).map(drop)
+    }
+
     /// Whether a tool, by the server's own name, is wanted.
     pub(crate) fn wants(&self, tool: &str) -> bool {
         (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(tool)))

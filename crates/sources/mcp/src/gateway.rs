@@ -76,19 +76,6 @@ impl Gateway {
         Some(passed)
     }
 
-    /// Lets the only server without a prefix answer a call of a tool that the catalogue does not have.
-    pub async fn unknown_tool(&self, request: &Incoming) -> Option<Result<Value, RpcError>> {
-        let [source] = self.0.as_slice() else { return None };
-        let upstream = source.upstream();
-        // A tool that it has, and that nobody agreed to or nobody wants, is not to be reached this way.
-        let name = request.params.get("name").and_then(Value::as_str)?;
-        let definition = &upstream.definition;
-        if !definition.prefix().is_empty() || !definition.wants(name) || source.report().offers.iter().any(|offer| offer.name == name) {
-            return None;
-        }
-        Some(pass(upstream, request, request.params.clone()).await)
-    }
-
     /// One list out of those of all servers. A server that fails costs only its own part, unless it is the only one.
     async fn list(&self, request: &Incoming, capability: &str, field: &'static str, key: &str) -> Result<Value, RpcError> {
         let lists = self.with(capability).map(|upstream| async move { (upstream, pages(upstream, request, field).await) });

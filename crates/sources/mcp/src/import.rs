@@ -17,18 +17,18 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// Reads the servers of a file. Values of secret variables and headers are not taken over: they are read from the environment.
+/// Reads the servers of a file, or says of each why it cannot be taken over. Values of secret variables and headers are not taken over: they are read from the environment.
 ///
 /// # Errors
 /// A sentence, where it is no such file.
-pub fn import(text: &str) -> Result<Vec<Imported>, String> {
+pub fn import(text: &str) -> Result<Vec<Result<Imported, String>>, String> {
     if text.len() > MAX_BYTES {
         return Err(format!("the file is larger than {MAX_BYTES} bytes"));
     }
     let value: Value = serde_json::from_str(&without_comments(text)).map_err(|error| format!("it is no JSON: {error}"))?;
     let servers = ["/mcpServers", "/servers", "/mcp/servers"].iter().find_map(|path| value.pointer(path)?.as_object());
     let servers = servers.ok_or("it has neither `mcpServers` nor `servers`")?;
-    servers.iter().map(|(name, entry)| read(name, entry).map_err(|why| format!("the server `{name}`: {why}"))).collect()
+    Ok(servers.iter().map(|(name, entry)| read(name, entry).map_err(|why| format!("the server `{name}`: {why}"))).collect())
 }
 
 fn read(name: &str, entry: &Value) -> Result<Imported, String> {
@@ -81,7 +81,8 @@ fn from_environment(name: &str, value: &str, notes: &mut Vec<String>) -> String 
     if bare.starts_with("${") {
         return format!("{before}{}", in_our_words(bare, notes));
     }
-    notes.push(format!("set {name} in the environment; its value was not copied"));
+    let without = if before.is_empty() { "" } else { ", without the word `Bearer`" };
+    notes.push(format!("set {name} in the environment{without}; its value was not copied"));
     format!("{before}${{{name}}}")
 }
 
@@ -179,7 +180,12 @@ mod tests {
     use super::*;
 
     fn servers(text: &str) -> Vec<(NewServer, Vec<String>)> {
-        import(text).expect("servers").into_iter().map(|imported| (imported.server, imported.notes)).collect()
+        import(text)
+            .expect("a file")
+            .into_iter()
+            .map(|imported| imported.expect("a server"))
+            .map(|imported| (imported.server, imported.notes))
+            .collect()
     }
 
     #[test]
@@ -214,14 +220,13 @@ mod tests {
 
     #[test]
     fn what_is_no_such_file_says_why() {
-        for (text, why) in [
-            ("{", "it is no JSON"),
-            ("{}", "neither `mcpServers` nor `servers`"),
-            (r#"{"mcpServers": {"a": {}}}"#, "the server `a`: it has neither a `command` nor a `url`"),
-            (r#"{"mcpServers": {"a": 3}}"#, "not described by an object"),
-        ] {
+        for (text, why) in [("{", "it is no JSON"), ("{}", "neither `mcpServers` nor `servers`")] {
             let error = import(text).expect_err(text);
             assert!(error.contains(why), "{text}: {error}");
         }
+        let found = import(r#"{"mcpServers": {"a": {}, "b": {"command": "x"}, "c": 3}}"#).expect("a file");
+        assert_eq!(found[0], Err("the server `a`: it has neither a `command` nor a `url`".to_owned()));
+        assert!(found[1].is_ok(), "one mistake costs no other server");
+        assert!(found[2].as_ref().is_err_and(|why| why.contains("not described by an object")));
     }
 }

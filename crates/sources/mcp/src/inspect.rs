@@ -58,7 +58,7 @@ pub fn inspect(definition: &Value, others: &[&str]) -> Vec<Flag> {
             add(Flag::Hidden);
         }
         let lower = text.to_lowercase();
-        if let Some(words) = STEERING.iter().find(|words| lower.contains(*words)) {
+        for words in STEERING.iter().filter(|words| lower.contains(*words)) {
             add(Flag::Steers((*words).to_owned()));
         }
         for other in others {

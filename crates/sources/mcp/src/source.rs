@@ -9,7 +9,7 @@ use helve_core::authored::FieldError;
 use helve_core::{Digest, DynTool, Redactor, SourceId, SourceState, ToolList, ToolSource};
 use helve_fetch::{Fetch, Lines, read_url};
 use helve_mcp_wire::{Era, HeaderParam};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinHandle;
 
@@ -198,6 +198,19 @@ impl McpSource {
         let _ = state.wait_for(|state| !matches!(state, SourceState::Connecting)).await;
     }
 
+    /// What a trusted server says about its tools that Helve has no words for, by what stands behind each.
+    #[must_use]
+    pub fn said(&self) -> Vec<(Digest, Map<String, Value>)> {
+        if !self.live.upstream.definition.trusted {
+            return Vec::new();
+        }
+        let extra = |offer: &Offer| {
+            let fields = ["annotations", "icons", "_meta"];
+            fields.iter().filter_map(|field| Some(((*field).to_owned(), offer.definition.get(*field)?.clone()))).collect()
+        };
+        self.report().offers.iter().map(|offer| (self.live.behind(offer), extra(offer))).collect()
+    }
+
     /// Looks again at what people agreed to, without waiting for the next look.
     pub fn look_again(&self) {
         self.live.publish();
@@ -254,7 +267,7 @@ impl Live {
                 self.failed(&why);
                 self.report.write().unwrap_or_else(PoisonError::into_inner).needs_login = matches!(trouble, Trouble::Unauthorised(_));
             }
-            tracing::warn!(server = self.upstream.definition.name, why, ?delay, "the server is not connected; it is tried again");
+            tracing::info!(server = self.upstream.definition.name, why, ?delay, "the server is not connected; it is tried again");
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
                 () = self.again.notified() => delay = Duration::ZERO,
@@ -343,6 +356,8 @@ impl Live {
         } else {
             notes.push("the server does not say that it has tools".to_owned());
         }
+        let wants = |entry: &Value| entry.get("name").and_then(Value::as_str).is_none_or(|name| self.upstream.definition.wants(name));
+        let entries = entries.into_iter().filter(wants).collect();
         let facts = &connection.facts;
         let mut offers = Offers::read(entries, facts.instructions.as_deref(), notes, connection.is_http() && connection.era == Era::Modern);
         offers.retain_wanted(&self.upstream.definition);
@@ -396,6 +411,11 @@ impl Live {
         }
     }
 
+    /// What stands behind a tool: which server, and what it said.
+    fn behind(&self, offer: &Offer) -> Digest {
+        Digest::of([self.upstream.identity.as_bytes().as_slice(), offer.digest.as_bytes()])
+    }
+
     fn tools(&self, offers: &[Offer]) -> Result<ToolList, String> {
         let definition = &self.upstream.definition;
         let plain = crate::definition::ToolFields::default();
@@ -405,9 +425,8 @@ impl Live {
             if let Some(name) = &fields.name {
                 names.insert(offer.name.clone(), name.clone());
             }
-            let behind = Digest::of([self.upstream.identity.as_bytes().as_slice(), offer.digest.as_bytes()]);
             // It was read before it was offered.
-            let spec = offer::spec(&offer.definition, definition, fields).ok()?.with_implementation(behind);
+            let spec = offer::spec(&offer.definition, definition, fields).ok()?.with_implementation(self.behind(offer));
             let headers = HeaderParam::of(offer.definition.get("inputSchema").unwrap_or(&Value::Null)).unwrap_or_default();
             let (name, upstream) = (offer.name.as_str().into(), self.upstream.clone());
             Some(Arc::new(McpTool { spec: spec.share(), name, definition: offer.digest, headers, upstream }) as Arc<dyn DynTool>)

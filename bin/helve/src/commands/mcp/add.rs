@@ -7,7 +7,7 @@ use helve::mcp::NewServer;
 use helve::{Trust, printable, secret};
 use serde_json::json;
 
-use super::approve;
+use super::{approve, words};
 use crate::cli::Global;
 use crate::cli::mcp::Add;
 use crate::failure::Failure;
@@ -45,8 +45,9 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
     inside?;
     if !was_trusted {
         terminal::note("The folder brings other things that nobody trusts yet, so the server is not connected.");
-        terminal::error("not connected", Some("look at what the folder would run with `helve trust`, then `helve mcp approve`"));
-        return Ok(done(global, &file, 0, false));
+        done(global, &file, 0, false);
+        return Err(Failure::new("permission_denied", format_args!("the server `{}` is not connected", command.name))
+            .hint("look at what the folder would run with `helve trust`, then `helve mcp approve`"));
     }
     let connected = workspace.block_on(async { tokio::time::timeout(PATIENCE, helve.mcp_settled(&command.name)).await });
     let found = helve.mcp_servers().into_iter().find(|server| server.name == command.name);
@@ -54,6 +55,11 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
         super::super::show_diagnostics(&workspace.diagnostics());
         return Err(Failure::new("failed", format_args!("the server `{}` was written to {file} and is not connected", command.name)));
     };
+    if server.needs_login {
+        done(global, &file, 0, false);
+        return Err(Failure::new("permission_denied", format_args!("the server `{}` wants a login", server.name))
+            .hint(format!("log in with `helve mcp login {0}`, then look at its tools with `helve mcp approve {0}`", server.name)));
+    }
     if let Some(trouble) = &server.trouble {
         return Err(Failure::new(
             "unreachable",
@@ -62,9 +68,9 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
         .hint("correct the file or remove it; `helve mcp list` tries again"));
     }
     if !global.json {
-        approve::show(&server, workspace);
+        words::show(&server, workspace, false);
     }
-    let agreed = command.yes || (!global.json && terminal::can_ask() && approve::ask(&server)?);
+    let agreed = command.yes || (!global.json && terminal::can_ask() && approve::ask(&server, workspace)?);
     if agreed {
         helve.approve_mcp(&server).map_err(|error| Failure::new("storage", error))?;
     } else {

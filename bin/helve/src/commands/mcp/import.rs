@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use helve::mcp::{Imported, import};
+use helve::mcp::import;
 use helve::printable;
 use serde_json::{Value, json};
 
@@ -32,31 +32,51 @@ pub fn run(command: &Import, global: &Global, workspace: &Workspace) -> Result<E
     let text = std::fs::read_to_string(&file)
         .map_err(|error| Failure::new("not_found", format_args!("{} cannot be read: {error}", file.display())))?;
     let found = import(&text).map_err(|why| Failure::new("bad_request", format_args!("{}: {why}", file.display())))?;
-    if let Some(missing) = command.names.iter().find(|name| !found.iter().any(|imported| imported.server.name == **name)) {
+    let is_named = |name: &str| command.names.is_empty() || command.names.iter().any(|wanted| wanted == name);
+    let known = |name: &String| found.iter().flatten().any(|imported| imported.server.name == *name);
+    if let Some(missing) = command.names.iter().find(|name| !known(name)) {
         return Err(Failure::new("not_found", format_args!("there is no server `{missing}` in {}", file.display())));
     }
-    let wanted = found.into_iter().filter(|imported| command.names.is_empty() || command.names.contains(&imported.server.name));
-    let written: Vec<(Imported, Result<String, String>)> =
-        wanted.map(|imported| (imported.clone(), imported.server.write(&root))).collect();
-    let failed = written.iter().any(|(_, written)| written.is_err());
-    if global.json {
-        let list: Vec<Value> = written.iter().map(|(imported, written)| {
-            json!({"name": imported.server.name, "file": written.as_ref().ok(), "error": written.as_ref().err(), "notes": imported.notes})
-        }).collect();
-        terminal::json(json!({"servers": list}));
-    } else {
-        for (imported, written) in &written {
-            match written {
-                Ok(path) => terminal::print(&format!("{} {path}", styled(GOOD, "written:"))),
-                Err(why) => terminal::print(&format!("{} {}", styled(CAREFUL, "left out:"), printable::escape_line(why))),
+    let mut taken: Vec<Taken> = Vec::new();
+    for imported in found {
+        match imported {
+            Ok(imported) if is_named(&imported.server.name) => {
+                let written = imported.server.write(&root);
+                taken.push(Taken { name: imported.server.name, written, notes: imported.notes });
             }
-            for note in &imported.notes {
-                terminal::print(&format!("  {}", printable::escape_line(note)));
-            }
+            Err(why) if command.names.is_empty() => taken.push(Taken { name: String::new(), written: Err(why), notes: Vec::new() }),
+            Ok(_) | Err(_) => {}
         }
-        terminal::note(&styled(FAINT, "next: look at what would run with `helve trust`, then at the tools with `helve mcp approve`"));
     }
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    show(&taken, global);
+    Ok(if taken.iter().any(|taken| taken.written.is_err()) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What became of one server.
+struct Taken {
+    name: String,
+    /// The file, or why there is none.
+    written: Result<String, String>,
+    notes: Vec<String>,
+}
+
+fn show(taken: &[Taken], global: &Global) {
+    if global.json {
+        let list = taken.iter().map(|Taken { name, written, notes }| {
+            json!({"name": name, "file": written.as_ref().ok(), "error": written.as_ref().err(), "notes": notes})
+        });
+        return terminal::json(json!({"servers": list.collect::<Vec<Value>>()}));
+    }
+    for Taken { written, notes, .. } in taken {
+        match written {
+            Ok(path) => terminal::print(&format!("{} {path}", styled(GOOD, "written:"))),
+            Err(why) => terminal::print(&format!("{} {}", styled(CAREFUL, "left out:"), printable::escape_line(why))),
+        }
+        for note in notes {
+            terminal::print(&format!("  {}", printable::escape_line(note)));
+        }
+    }
+    terminal::note(&styled(FAINT, "next: look at what would run with `helve trust`, then at the tools with `helve mcp approve`"));
 }
 
 /// The only file of another client that is there.

@@ -25,7 +25,8 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
         let (state, style) = match (server.connected, server.withheld().count()) {
             (true, 0) => ("connected", GOOD),
             (true, _) => ("to be approved", CAREFUL),
-            (false, _) if server.trouble.is_some() => ("failed", BAD),
+            (false, _) if server.needs_login => ("login needed", CAREFUL),
+            (false, _) if server.trouble.is_some() => ("not connected", BAD),
             (false, _) => ("connecting", FAINT),
         };
         let used = server.offers.len() - server.withheld().count();

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use helve::BoxFuture;
 use helve::mcp::oauth::{Browser, SystemBrowser};
 use helve::mcp::{Trouble, Url};
+use helve::{BoxFuture, printable};
 use serde_json::json;
 
 use super::approve;
@@ -20,6 +20,9 @@ pub fn run(command: &Login, global: &Global, workspace: &Workspace) -> Result<Ex
     let helve = workspace.helve();
     workspace.settle();
     let server = approve::find(&command.name, helve.mcp_servers())?;
+    if !command.forget && server.connected {
+        return Ok(say(global, &server.name, "no login is needed now"));
+    }
     let done = if command.forget {
         workspace.block_on(helve.mcp_logout(&server.name)).map_err(|error| Failure::new("storage", error))?;
         "the login is forgotten"
@@ -28,14 +31,19 @@ pub fn run(command: &Login, global: &Global, workspace: &Workspace) -> Result<Ex
             let kind = if matches!(trouble, Trouble::Unauthorised(_)) { "permission_denied" } else { "unreachable" };
             Failure::new(kind, trouble)
         })?;
+        terminal::note(&format!("next: look at its tools with `helve mcp approve {}`", printable::escape_line(&server.name)));
         "logged in"
     };
+    Ok(say(global, &server.name, done))
+}
+
+fn say(global: &Global, server: &str, done: &str) -> ExitCode {
     if global.json {
-        terminal::json(json!({"server": server.name, "message": done}));
+        terminal::json(json!({"server": server, "message": done}));
     } else {
-        terminal::print(&format!("{} {done}", styled(GOOD, &format!("{}:", server.name))));
+        terminal::print(&format!("{} {done}", styled(GOOD, &format!("{}:", printable::escape_line(server)))));
     }
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 /// The browser of this person, with the address beside it for those whose browser is elsewhere.

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use helve::mcp::serve::{Options, Server};
 use helve::{CancellationToken, McpServing, Worker};
@@ -9,7 +10,7 @@ use tokio::net::TcpListener;
 
 use crate::cli::Global;
 use crate::cli::mcp::Serve;
-use crate::commands::show_diagnostics;
+use crate::commands::{show_diagnostics, show_withheld};
 use crate::failure::Failure;
 use crate::terminal::{self, FAINT, styled};
 use crate::workspace::Workspace;
@@ -18,11 +19,14 @@ use crate::workspace::Workspace;
 const TOKEN: &str = "HELVE_MCP_TOKEN";
 /// How many background calls run at once.
 const WORKERS: usize = 4;
+/// How long servers that are slow to connect are waited for before a word is said about the others.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Serves until it is stopped, or its client goes away.
 pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let helve = workspace.helve();
-    show_diagnostics(&helve.project().unwrap_or_default().diagnostics);
+    let report = helve.project().unwrap_or_default();
+    show_diagnostics(&report.diagnostics);
     if command.gateway {
         // What a gateway can do is said once, in the greeting, and depends on the servers behind it.
         workspace.settle();
@@ -41,7 +45,8 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
             .mcp_service(McpServing { sets, gateway: command.gateway })
             .map_err(|error| Failure::new("not_found", error).hint("`helve sets` lists the tool sets"))?;
         let token = std::env::var(TOKEN).ok().filter(|token| !token.trim().is_empty());
-        let server = Server::new(backend, Options { token: token.clone().map(Into::into), ..Options::default() });
+        let hosts = report.allowed_hosts.iter().cloned().chain(command.host.iter().cloned()).collect();
+        let server = Server::new(backend, Options { token: token.clone().map(Into::into), hosts, ..Options::default() });
         let stop = CancellationToken::new();
         let interrupted = stop.clone();
         tokio::spawn(async move {
@@ -59,6 +64,7 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
             ended = speak(&server, command, token.is_some(), &stop) => ended,
             () = work => Ok(()),
             () = helve.follow() => Ok(()),
+            () = tell_withheld(workspace) => Ok(()),
         };
         server.stop().await;
         if let Some(record) = &record {
@@ -66,6 +72,13 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
         }
         ended.map(|()| ExitCode::SUCCESS)
     })
+}
+
+/// Says once, when the servers behind have had their time, which of their tools wait for approval.
+async fn tell_withheld(workspace: &Workspace) {
+    let _ = tokio::time::timeout(PATIENCE, workspace.helve().catalogue().settled()).await;
+    show_withheld(workspace);
+    std::future::pending::<()>().await;
 }
 
 /// Speaks with whoever is there, until they go or it is stopped.
@@ -88,7 +101,7 @@ async fn listen(address: &str, has_token: bool) -> Result<TcpListener, Failure> 
     let addresses: Vec<SocketAddr> = address.to_socket_addrs().map_err(|error| wrong(&error))?.collect();
     if !has_token && addresses.iter().any(|address| !address.ip().is_loopback()) {
         return Err(Failure::usage("others could reach this address, and nothing would keep them from calling tools")
-            .hint(format!("listen on 127.0.0.1, or set {TOKEN} to a token that clients must send")));
+            .hint(format!("listen on 127.0.0.1; or set {TOKEN} to a token that clients must send, and name this machine with --host")));
     }
     TcpListener::bind(addresses.as_slice()).await.map_err(|error| {
         Failure::new("unreachable", format_args!("{address} cannot be listened on: {error}")).hint("choose another port, or 0 for any")

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, Digest, ToolCall};
+use helve_core::{CallContext, ToolCall};
 use helve_mcp::serve::Incoming;
-use helve_mcp::{BackChannel, Downstream, Gateway, McpOptions, Passage, PinStore, Pins};
+use helve_mcp::{BackChannel, Downstream, Gateway, McpOptions, Passage};
 use helve_mcp_wire::{Era, RpcError};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -116,28 +116,4 @@ async fn prompts_have_the_prefix_of_their_server() {
     assert!(one.stage.seen.lock().unwrap().iter().all(|(_, method, _)| method != "prompts/get"), "only its own server is asked");
     let unknown = gateway.handle(&request(Era::Modern, &client, "prompts/get", json!({"name": "three_greet"}))).await.unwrap();
     assert!(unknown.unwrap_err().message.contains("there is no prompt `three_greet`"));
-}
-
-/// Nobody has agreed to anything.
-struct Nothing;
-
-impl PinStore for Nothing {
-    fn pins(&self, _: &Digest) -> Result<Option<Pins>, String> {
-        Ok(None)
-    }
-
-    fn stamp(&self) -> u64 {
-        0
-    }
-}
-
-#[tokio::test]
-async fn what_nobody_agreed_to_is_not_reached_by_its_name() {
-    let server = serve(&["echo"]).await;
-    let source = server.source(json!({}), McpOptions { pins: Some(Arc::new(Nothing)), ..McpOptions::default() }).await;
-    let (gateway, client) = (Gateway::new(vec![source]), Arc::new(Client::default()));
-    let call = |name: &str| request(Era::Modern, &client, "tools/call", json!({"name": name, "arguments": {}}));
-    assert!(gateway.unknown_tool(&call("echo")).await.is_none());
-    let passed = gateway.unknown_tool(&call("nothing")).await.expect("the server answers");
-    assert_eq!(passed.unwrap_err().message, "unknown tool");
 }

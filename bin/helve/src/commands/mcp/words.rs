@@ -1,0 +1,135 @@
+//! What servers say about their tools, as a person reads it before they agree.
+
+use helve::mcp::{Offer, Pinned, ServerReport, inspect};
+use helve::printable;
+use serde_json::{Value, json};
+
+use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG, styled};
+use crate::workspace::Workspace;
+
+/// How much of a text is shown at first, and how much when everything is.
+const FIRST: usize = 300;
+const MOST: usize = 100_000;
+
+/// Shows what a server says that nobody has agreed to: the main things, or everything.
+pub fn show(server: &ServerReport, workspace: &Workspace, everything: bool) {
+    let most = if everything { MOST } else { FIRST };
+    let said = server.server.as_deref().map(|said| format!(", which calls itself {}", printable::escape_line(said))).unwrap_or_default();
+    let place = styled(FAINT, &printable::escape_line(&server.place));
+    terminal::note_exactly(&format!("{} {place}{said}", styled(STRONG, &printable::escape_line(&server.name))));
+    let others = tools_of_others(server, workspace);
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    // Instructions that were agreed to before are not shown again.
+    let is_known = |offer: &Offer| matches!(offer.pinned, Pinned::Same | Pinned::Changed { only_instructions: false, .. });
+    if let Some(instructions) = server.instructions.as_ref().filter(|_| everything || !server.offers.iter().any(is_known)) {
+        terminal::note_exactly(&format!("  {} {}", styled(FAINT, "instructions:"), indented(instructions, most)));
+        flags(&json!(instructions), &others);
+    }
+    for offer in server.withheld() {
+        let name = styled(STRONG, &printable::escape_line(&offer.name));
+        match &offer.pinned {
+            Pinned::Changed { only_instructions: true, .. } => {
+                terminal::note_exactly(&format!("  {} {name}: only the server's instructions", styled(CAREFUL, "changed")));
+            }
+            Pinned::Changed { was, .. } => {
+                terminal::note_exactly(&format!("  {} {name}", styled(CAREFUL, "changed")));
+                // A change is shown in full: what matters may be small.
+                for line in difference(was, &offer.definition) {
+                    terminal::note_exactly(&format!("      {line}"));
+                }
+            }
+            Pinned::New | Pinned::Same if everything => {
+                terminal::note_exactly(&format!("  {} {name}", styled(GOOD, "new")));
+                for (field, value) in fields(&offer.definition) {
+                    terminal::note_exactly(&format!("      {} {}", styled(FAINT, &format!("{field}:")), indented(&value, most)));
+                }
+            }
+            Pinned::New | Pinned::Same => {
+                let description = offer.definition.get("description").and_then(Value::as_str).unwrap_or_default();
+                let arguments = styled(FAINT, &printable::escape_line(&arguments(&offer.definition)));
+                terminal::note_exactly(&format!("  {} {name}{arguments}", styled(GOOD, "new")));
+                if !description.trim().is_empty() {
+                    terminal::note_exactly(&format!("      {}", indented(description.trim(), most).replace("\n        ", "\n      ")));
+                }
+            }
+        }
+        flags(&offer.definition, &others);
+    }
+}
+
+/// The tools that come from elsewhere.
+pub fn tools_of_others(server: &ServerReport, workspace: &Workspace) -> Vec<String> {
+    let own = format!("mcp:{}", server.name);
+    let entries = workspace.helve().catalogue().list();
+    entries.iter().filter(|entry| entry.source().as_str() != own).map(|entry| entry.name().to_string()).collect()
+}
+
+/// The names of a tool's arguments, those that may be left out with a `?`, and what it says it does to the world.
+fn arguments(definition: &Value) -> String {
+    let properties = definition.pointer("/inputSchema/properties").and_then(Value::as_object);
+    let required = definition.pointer("/inputSchema/required").and_then(Value::as_array);
+    let must = |name: &str| required.is_some_and(|required| required.iter().any(|known| known == name));
+    let names: Vec<String> =
+        properties.into_iter().flatten().map(|(name, _)| if must(name) { name.clone() } else { format!("{name}?") }).collect();
+    let hint = |name: &str| definition.pointer(&format!("/annotations/{name}")).and_then(Value::as_bool) == Some(true);
+    let hints: Vec<&str> = [("readOnlyHint", "only reads"), ("destructiveHint", "destroys")]
+        .iter()
+        .filter(|(name, _)| hint(name))
+        .map(|(_, words)| *words)
+        .collect();
+    let hints = if hints.is_empty() { String::new() } else { format!(" it says that it {}", hints.join(" and ")) };
+    format!("({}){hints}", names.join(", "))
+}
+
+fn flags(value: &Value, others: &[&str]) {
+    for flag in inspect(value, others) {
+        terminal::note_exactly(&format!("      {} {}", styled(BAD, "!"), printable::escape_line(&flag.to_string())));
+    }
+}
+
+/// The fields of a definition but its name, as text.
+fn fields(definition: &Value) -> Vec<(String, String)> {
+    let fields = definition.as_object().into_iter().flatten().filter(|(name, _)| *name != "name");
+    fields.map(|(name, value)| (printable::escape_line(name), value.as_str().map_or_else(|| value.to_string(), str::to_owned))).collect()
+}
+
+fn indented(text: &str, most: usize) -> String {
+    printable::shorten(&printable::escape(text), most).lines().collect::<Vec<_>>().join("\n        ")
+}
+
+/// What has changed, field by field.
+fn difference(was: &Value, is: &Value) -> Vec<String> {
+    let (was, is) = (fields(was), fields(is));
+    let of = |fields: &[(String, String)], name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let mut names: Vec<&String> = was.iter().map(|(name, _)| name).collect();
+    names.extend(is.iter().map(|(name, _)| name).filter(|name| of(&was, name).is_none()));
+    let mut lines = Vec::new();
+    for name in names {
+        let (before, after) = (of(&was, name), of(&is, name));
+        if before != after {
+            lines.extend(before.map(|before| styled(BAD, &format!("- {name}: {}", indented(&before, MOST)))));
+            lines.extend(after.map(|after| styled(GOOD, &format!("+ {name}: {}", indented(&after, MOST)))));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_shows_what_was_and_what_is() {
+        let was = json!({"name": "a", "description": "Reads.", "title": "A"});
+        let is = json!({"name": "a", "description": "Reads\u{202e}.", "icons": []});
+        let plain = |line: &String| anstream::adapter::strip_str(line).to_string();
+        let lines: Vec<String> = difference(&was, &is).iter().map(plain).collect();
+        assert_eq!(lines, ["- description: Reads.", "+ description: Reads\\u{202e}.", "- title: A", "+ icons: []"]);
+    }
+
+    #[test]
+    fn arguments_are_told_apart() {
+        let tool = json!({"inputSchema": {"properties": {"a": {}, "b": {}}, "required": ["a"]}, "annotations": {"destructiveHint": true}});
+        assert_eq!(arguments(&tool), "(a, b?) it says that it destroys");
+    }
+}
