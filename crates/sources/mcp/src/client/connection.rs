@@ -359,7 +359,7 @@ impl Begun {
         }
         send(&self.transport, &Message::Notification { method: "notifications/initialized".to_owned(), params: None }).await?;
         if let Transport::Http(endpoint) = &self.transport {
-            endpoint.listen();
+            endpoint.listen().await;
         }
         let facts = facts(&found, found.get("serverInfo"));
         Ok(Connection { era: Era::Legacy, version, facts, hello: self.hello, peer: self.peer, transport: self.transport })

@@ -9,7 +9,7 @@ use helve_fetch::{
 };
 use helve_mcp_wire::{Era, HEADERS, Message, encode_header, name_of};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::peer::{Outbox, Peer, Waiting};
@@ -29,6 +29,8 @@ const MAX_RESUMES: u32 = 5;
 /// How long is waited before that, where the server does not say.
 const RESUME: Duration = Duration::from_secs(1);
 const LONGEST_RESUME: Duration = Duration::from_mins(1);
+/// How long is waited for the stream of what a server says by itself; some open it only when they have something to say.
+const OPENS: Duration = Duration::from_millis(500);
 /// How many answers and notifications wait to be posted.
 const OUTBOX: usize = 64;
 /// How often a server may want another login for one request.
@@ -306,8 +308,11 @@ impl Endpoint {
     }
 
     /// Listens to what a server of the older era says by itself, for as long as the connection stands.
-    pub(crate) fn listen(self: &Arc<Self>) {
+    /// What it asks during a call may come this way, so the first call waits a little until the way is open.
+    pub(crate) async fn listen(self: &Arc<Self>) {
         let (weak, stop) = (Arc::downgrade(self), self.stop.clone());
+        let (open, is_open) = oneshot::channel();
+        let mut open = Some(open);
         tokio::spawn(async move {
             let mut stream = Stream::default();
             let mut delay = RESUME;
@@ -318,6 +323,8 @@ impl Endpoint {
                     answer = endpoint.stream(stream.events.last_id()) => answer,
                     () = stop.cancelled() => return,
                 };
+                // Whoever waited may have gone on without it.
+                let _ = open.take().map(|open| open.send(()));
                 match answer {
                     Ok(answer) if answer.status.is_success() && is_stream(&answer) => {
                         drop(endpoint);
@@ -343,6 +350,7 @@ impl Endpoint {
                 delay = (delay * 2).min(LONGEST_RESUME);
             }
         });
+        let _ = tokio::time::timeout(OPENS, is_open).await;
     }
 }
 
