@@ -1,4 +1,4 @@
-//! What servers have besides tools, through Helve: resources, prompts, completion, roots and questions.
+//! What servers have besides tools, through Helve: resources, prompts, completion and questions.
 
 use serde_json::{Value, json};
 

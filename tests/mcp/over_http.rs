@@ -34,7 +34,6 @@ fn the_server_that_shows_everything_shows_it_over_http() {
 }
 
 #[test]
-#[ignore = "the older HTTP transport is not there yet"]
 fn the_server_that_shows_everything_shows_it_over_the_older_http() {
     let Some(peers) = Peers::find("the_server_that_shows_everything_shows_it_over_the_older_http") else { return };
     let (_server, port) = start(&peers, "sse", "running on port ");

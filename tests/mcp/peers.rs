@@ -15,13 +15,11 @@ pub struct Peers(PathBuf);
 impl Peers {
     /// Nothing, and a word about it, where they are not installed.
     pub fn find(test: &str) -> Option<Self> {
-        match std::env::var_os(VARIABLE) {
-            Some(folder) => Some(Self(folder.into())),
-            None => {
-                eprintln!("SKIPPED: {test} needs {VARIABLE}, the folder that scripts/mcp-peers prints");
-                None
-            }
+        let folder = std::env::var_os(VARIABLE);
+        if folder.is_none() {
+            eprintln!("SKIPPED: {test} needs {VARIABLE}, the folder that scripts/mcp-peers prints");
         }
+        folder.map(|folder| Self(folder.into()))
     }
 
     /// A file in their folder, which must be there.

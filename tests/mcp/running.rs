@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Nothing takes this long, not even on a machine that has much else to do.
-pub const LONGEST: Duration = Duration::from_secs(120);
+pub const LONGEST: Duration = Duration::from_mins(2);
 
 /// Waits until something is there.
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {

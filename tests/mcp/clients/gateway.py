@@ -1,6 +1,6 @@
 """What servers behind Helve have besides tools, as a client of the Python SDK sees it, told as one JSON object. Takes what python_sdk.py takes.
 
-In the older era questions of servers are answered, and they are told the client's roots.
+In the older era the question of a server is answered.
 """
 
 import asyncio
@@ -14,15 +14,11 @@ from python_sdk import names, place, text
 
 
 async def main(era, words):
-    asked, told, rooted = [], [], asyncio.Event()
+    asked, told = [], []
 
     async def answer(context, params):
         asked.append(params.message)
         return types.ElicitResult(action="accept", content={"name": "Ada", "check": True})
-
-    async def roots(context):
-        rooted.set()
-        return types.ListRootsResult(roots=[types.Root(uri="file:///somewhere", name="somewhere")])
 
     async def progress(done, total, message):
         told.append([done, total])
@@ -30,7 +26,7 @@ async def main(era, words):
     # What a server can do is told once, so those behind must be connected before.
     async with Client(place(words)) as client:
         await names(client)
-    async with Client(place(words), mode=era, elicitation_callback=answer, list_roots_callback=roots) as client:
+    async with Client(place(words), mode=era, elicitation_callback=answer) as client:
         seen = {"protocol": client.protocol_version}
         seen["capabilities"] = sorted(name for name, value in client.server_capabilities.model_dump(exclude_none=True).items())
         seen["tools"] = await names(client)
@@ -56,7 +52,6 @@ async def main(era, words):
         if era == "legacy":
             seen["elicited"] = text(await client.call_tool("everything_trigger-elicitation-request", {}))
             seen["asked"] = asked
-            await rooted.wait()
     print(json.dumps(seen))
 
 
