@@ -70,9 +70,12 @@ async def main(era, words):
         seen["later"] = text(await client.call_tool("later", {}))
         print("a call waits;", file=sys.stderr, flush=True)
         seen["held"] = text(await client.call_tool("held", {}))
+        ear.heard.clear()
         open(os.environ["ADD"], "w").write(os.environ["ADDED"])
-        await ear.heard.wait()
-        seen["then"] = await names(client)
+        while "added" not in seen.setdefault("then", []):
+            await ear.heard.wait()
+            ear.heard.clear()
+            seen["then"] = await names(client)
     print(json.dumps(seen))
 
 

@@ -23,15 +23,24 @@ def text(result):
 
 
 async def hear_of_change(client, heard):
-    """Writes a tool's file, and waits until the server tells that its list has changed."""
+    """Writes a tool's file, and waits until the server has told that its list has changed, and the tool is there."""
+
+    def write():
+        open(os.environ["ADD"], "w").write(os.environ["ADDED"])
+
     if client.protocol_version < "2026":
-        open(os.environ["ADD"], "w").write(os.environ["ADDED"])
-        await heard.wait()
-        return
+        heard.clear()
+        write()
+        while True:
+            await heard.wait()
+            heard.clear()
+            if "added" in (found := await names(client)):
+                return found
     async with client.listen(tools_list_changed=True) as changes:
-        open(os.environ["ADD"], "w").write(os.environ["ADDED"])
+        write()
         async for _ in changes:
-            return
+            if "added" in (found := await names(client)):
+                return found
 
 
 async def names(client):
@@ -76,8 +85,7 @@ async def main(era, words):
         seen["later"] = text(await client.call_tool("later", {}))
         print("a call waits;", file=sys.stderr, flush=True)
         seen["held"] = text(await client.call_tool("held", {}))
-        await hear_of_change(client, heard)
-        seen["then"] = await names(client)
+        seen["then"] = await hear_of_change(client, heard)
     print(json.dumps(seen))
 
 

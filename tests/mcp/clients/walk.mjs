@@ -12,8 +12,8 @@ async function names(client) {
     }
 }
 
-/** `callTool` takes what the request says and options; `heard` is kept when the server tells that its list of tools has changed. */
-export async function walk(client, callTool, protocol, heard) {
+/** `callTool` takes what the request says and options; `change` gives a promise that is kept when the server tells next that its list of tools has changed. */
+export async function walk(client, callTool, protocol, change) {
     const call = (name, args = {}, options = {}) => callTool({ name, arguments: args }, options);
     const outcome = async (name, args) => {
         const result = await call(name, args);
@@ -34,9 +34,13 @@ export async function walk(client, callTool, protocol, heard) {
     seen.later = text(await call('later'));
     console.error('a call waits;');
     seen.held = text(await call('held'));
+    let heard = change();
     writeFileSync(process.env.ADD, process.env.ADDED);
-    await heard;
-    seen.then = await names(client);
+    do {
+        await heard;
+        heard = change();
+        seen.then = await names(client);
+    } while (!seen.then.includes('added'));
     await client.close();
     console.log(JSON.stringify(seen));
 }
