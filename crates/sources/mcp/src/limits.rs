@@ -10,3 +10,5 @@ pub(crate) const PROBE: Duration = Duration::from_secs(10);
 pub(crate) const GREETING: Duration = Duration::from_secs(30);
 /// The longest instructions of a server.
 pub(crate) const MAX_INSTRUCTIONS: usize = 64 << 10;
+/// How long is waited until a server knows that it is listened to.
+pub(crate) const LISTENING: Duration = Duration::from_secs(1);

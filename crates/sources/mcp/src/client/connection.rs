@@ -17,7 +17,7 @@ use super::peer::{Peer, Waiting};
 use super::stdio::Pipe;
 use super::trouble::Trouble;
 use crate::caller::BackChannel;
-use crate::limits::{GREETING, MAX_INSTRUCTIONS, PROBE};
+use crate::limits::{GREETING, LISTENING, MAX_INSTRUCTIONS, PROBE};
 use crate::serve::Change;
 
 /// Where a server is.
@@ -359,7 +359,8 @@ impl Begun {
         }
         send(&self.transport, &Message::Notification { method: "notifications/initialized".to_owned(), params: None }).await?;
         if let Transport::Http(endpoint) = &self.transport {
-            endpoint.listen();
+            // Some servers answer only once they have something to say.
+            let _ = timeout(LISTENING, endpoint.listen()).await;
         }
         let facts = facts(&found, found.get("serverInfo"));
         Ok(Connection { era: Era::Legacy, version, facts, hello: self.hello, peer: self.peer, transport: self.transport })

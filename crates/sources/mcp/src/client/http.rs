@@ -9,7 +9,7 @@ use helve_fetch::{
 };
 use helve_mcp_wire::{Era, HEADERS, Message, encode_header, name_of};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::peer::{Outbox, Peer, Waiting};
@@ -305,10 +305,13 @@ impl Endpoint {
         self.site.send(exchange, patience).await
     }
 
-    /// Listens to what a server of the older era says by itself, for as long as the connection stands.
-    pub(crate) fn listen(self: &Arc<Self>) {
+    /// Listens to what a server of the older era says by itself, for as long as the connection stands. What comes back ends when the server
+    /// knows of it: what it says before that, it says to nobody.
+    pub(crate) fn listen(self: &Arc<Self>) -> oneshot::Receiver<()> {
         let (weak, stop) = (Arc::downgrade(self), self.stop.clone());
+        let (unknown, known) = oneshot::channel();
         tokio::spawn(async move {
+            let mut unknown = Some(unknown);
             let mut stream = Stream::default();
             let mut delay = RESUME;
             loop {
@@ -318,6 +321,7 @@ impl Endpoint {
                     answer = endpoint.stream(stream.events.last_id()) => answer,
                     () = stop.cancelled() => return,
                 };
+                drop(unknown.take());
                 match answer {
                     Ok(answer) if answer.status.is_success() && is_stream(&answer) => {
                         drop(endpoint);
@@ -343,6 +347,7 @@ impl Endpoint {
                 delay = (delay * 2).min(LONGEST_RESUME);
             }
         });
+        known
     }
 }
 
