@@ -21,9 +21,10 @@ pub fn run(command: &Approve, global: &Global, workspace: &Workspace) -> Result<
         None => servers,
         Some(name) => vec![find(name, servers)?],
     };
-    let (mut agreed, mut open) = (Vec::new(), Vec::new());
+    let (mut agreed, mut open, mut away) = (Vec::new(), Vec::new(), Vec::new());
     for server in chosen {
-        if let Some(trouble) = &server.trouble {
+        let connecting = (!server.connected).then_some("it is still connecting");
+        if let Some(trouble) = server.trouble.as_deref().or(connecting) {
             let failure = Failure::new("unreachable", format_args!("the server `{}` is not connected: {trouble}", server.name))
                 .hint("its tools can be approved when it is");
             if command.name.is_some() {
@@ -31,6 +32,7 @@ pub fn run(command: &Approve, global: &Global, workspace: &Workspace) -> Result<
             }
             // The others can be approved all the same.
             let _ = failure.show(false);
+            away.push(server);
             continue;
         }
         if server.withheld().next().is_none() {
@@ -46,17 +48,17 @@ pub fn run(command: &Approve, global: &Global, workspace: &Workspace) -> Result<
             open.push(server);
         }
     }
-    report(&agreed, &open, global, workspace);
-    Ok(if open.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    report(&agreed, &open, &away, global, workspace);
+    Ok(if open.is_empty() && away.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn report(agreed: &[ServerReport], open: &[ServerReport], global: &Global, workspace: &Workspace) {
+fn report(agreed: &[ServerReport], open: &[ServerReport], away: &[ServerReport], global: &Global, workspace: &Workspace) {
     let names = |servers: &[ServerReport]| servers.iter().map(|server| server.name.clone()).collect::<Vec<_>>();
     let title = |style, name: &str| styled(style, &format!("{}:", printable::escape_line(name)));
     if global.json {
         let changes: Vec<Value> = open.iter().flat_map(|server| changes(server, workspace)).collect();
-        terminal::json(json!({"approved": names(agreed), "waiting": names(open), "changes": changes}));
-    } else if agreed.is_empty() && open.is_empty() {
+        terminal::json(json!({"approved": names(agreed), "waiting": names(open), "unreachable": names(away), "changes": changes}));
+    } else if agreed.is_empty() && open.is_empty() && away.is_empty() {
         terminal::print("Nothing is to be approved.");
     } else {
         for name in names(agreed) {

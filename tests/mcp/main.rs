@@ -1,0 +1,18 @@
+//! MCP with the servers and clients of others, through the binary. They are in the folder that `HELVE_TEST_MCP` names, where
+//! `scripts/mcp-peers` installs them; tests that need them are skipped by name where it is not set.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped should say so")]
+
+mod clients;
+mod conformance;
+mod dead;
+#[path = "../folder.rs"]
+mod folder;
+mod gateway;
+mod over_http;
+mod peers;
+mod pins;
+mod running;
+mod scene;
+mod servers;
