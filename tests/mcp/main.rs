@@ -13,6 +13,7 @@ mod gateway;
 mod over_http;
 mod peers;
 mod pins;
+mod rules;
 mod running;
 mod scene;
 mod servers;
