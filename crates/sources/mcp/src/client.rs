@@ -4,7 +4,6 @@ pub(crate) mod connection;
 mod http;
 mod http_sse;
 mod launch;
-mod line;
 pub(crate) mod peer;
 mod stdio;
 pub(crate) mod trouble;

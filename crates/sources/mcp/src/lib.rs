@@ -10,6 +10,7 @@ mod gateway;
 mod import;
 mod inspect;
 mod limits;
+mod line;
 mod listen;
 mod new_server;
 pub mod oauth;

@@ -8,7 +8,6 @@ mod hub;
 mod ladder;
 mod legacy;
 mod level;
-mod lines;
 mod listen;
 mod listener;
 mod modern;

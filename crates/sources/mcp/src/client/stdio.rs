@@ -14,10 +14,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::launch::{Launch, Start};
-use super::line::{Line, Reader, find_id, is_answer};
 use super::peer::{Outbox, Peer};
 use super::trouble::{Trouble, excerpt};
 use crate::limits::MAX_MESSAGE;
+use crate::line::{Line, Reader, find_id, is_answer};
 
 /// So many lines in a row that are no messages, and the program is not a server.
 const MAX_GARBAGE: usize = 100;

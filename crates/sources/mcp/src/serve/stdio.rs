@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use super::http::misread;
 use super::hub::{Hub, Work, error, settle};
 use super::ladder::{self, meta};
-use super::lines::{Line, Lines};
 use super::listen::{Filter, Listener};
 use super::open::Open;
 use super::server::Server;
@@ -26,6 +25,7 @@ use super::session::{Session, declares, notice};
 use super::sessions::farewell;
 use super::stream::Out;
 use super::{Change, legacy, modern};
+use crate::line::{Line, Reader};
 
 /// For how long an answer waits for a client that reads nothing. There is only this client, and it may be held in a debugger.
 const PATIENCE: Duration = Duration::from_hours(1);
@@ -56,7 +56,7 @@ impl Server {
             biased;
             () = cancel.cancelled() => Ok(()),
             () = self.hub.stopping.cancelled() => Ok(()),
-            read = pipe.read(Lines::new(reader, options.max_line)) => read,
+            read = pipe.read(Reader::new(reader, options.max_line)) => read,
         };
         pipe.finish().await;
         let written = time::timeout(options.grace, &mut writing).await;
@@ -79,17 +79,19 @@ struct Pipe {
 }
 
 impl Pipe {
-    async fn read<R: AsyncRead + Unpin>(&mut self, mut lines: Lines<R>) -> io::Result<()> {
+    async fn read<R: AsyncRead + Unpin>(&mut self, mut lines: Reader<R>) -> io::Result<()> {
         let mut garbage = 0;
         while garbage < self.hub.options.max_garbage {
             let line = tokio::select! {
                 () = self.out.closed() => return Ok(()),
-                line = lines.next() => line?,
+                line = lines.next() => line,
             };
             while self.tasks.try_join_next().is_some() {}
             let (id, problem) = match line {
                 None => return Ok(()),
-                Some(Line::TooLong) => (None, error(CODES.request, "The message is too long")),
+                Some(Line::Endless) => return Err(io::Error::new(io::ErrorKind::InvalidData, "the client's message has no end")),
+                Some(Line::TooLong(..)) => (None, error(CODES.request, "The message is too long")),
+                Some(Line::Whole(line)) if line.trim_ascii().is_empty() => continue,
                 Some(Line::Whole(line)) => match Message::read(&line) {
                     Ok(message) => {
                         self.take(message).await;

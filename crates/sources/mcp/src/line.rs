@@ -1,4 +1,4 @@
-//! Lines of a program's output, each of them bounded.
+//! Lines of what another program writes, each of them bounded.
 
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -10,7 +10,7 @@ const CHUNK: usize = 64 << 10;
 /// A line that is so many times longer than it may be has no end.
 const ENDLESS: usize = 16;
 
-/// A line of output.
+/// A line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// All of it, without its end.
