@@ -30,12 +30,10 @@ impl Scene {
     /// Trusts the folder and agrees to the tools of all servers, however long they take to start.
     pub fn agreed(self) -> Self {
         self.trust();
-        let mut open = self.names.clone();
-        until("all servers are agreed to", || {
-            let told = self.project.json(&["mcp", "approve", "--yes", "--json"]);
-            open.retain(|name| !told["approved"].as_array().is_some_and(|approved| approved.contains(&json!(name))));
-            open.is_empty().then_some(())
-        });
+        for name in &self.names {
+            let agreed = self.project.run(&["mcp", "approve", name, "--yes"]);
+            assert!(agreed.status.success(), "{name}: {}", stderr(&agreed));
+        }
         self
     }
 
@@ -54,6 +52,11 @@ impl Scene {
         let outcome = self.call(tool, arguments);
         assert_eq!(outcome["success"], json!(true), "{tool} {arguments}: {outcome}");
         outcome["text"].as_str().expect("a text").to_owned()
+    }
+
+    /// What `helve mcp list` says about a server once it is connected.
+    pub fn connected(&self, name: &str) -> Value {
+        until("a connection", || Some(self.server(name)).filter(|server| server["connected"] == json!(true)))
     }
 
     /// What `helve mcp list` says about a server.

@@ -12,6 +12,8 @@ use crate::failure::Failure;
 
 /// How long a listing waits for servers that are slow to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a call waits for a server that could bring its tool: without it there is nothing to call.
+const CALL_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The opened project, and the runtime its sources live on.
 pub struct Workspace {
@@ -62,6 +64,7 @@ impl Workspace {
     /// Waits for a tool of a server that is still connecting, for a while. Other servers are not waited for once it is there.
     pub fn settle_for(&self, tool: &str) {
         let (catalogue, view) = (self.helve.catalogue(), View::default());
+        let patience = if catalogue.may_appear(tool) { CALL_PATIENCE } else { PATIENCE };
         let found = async {
             let mut snapshot = catalogue.snapshot(&view);
             while snapshot.get(tool).is_none() {
@@ -71,7 +74,7 @@ impl Workspace {
                 }
             }
         };
-        let _ = self.block_on(async { tokio::time::timeout(PATIENCE, found).await });
+        let _ = self.block_on(async { tokio::time::timeout(patience, found).await });
     }
 
     /// The record.

@@ -15,7 +15,7 @@ use crate::terminal::{self, GOOD, styled};
 use crate::workspace::Workspace;
 
 /// How long a new server may take to be connected: package managers fetch it first.
-const PATIENCE: Duration = Duration::from_mins(2);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Writes the server's file, connects it and asks about its tools.
 pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {

@@ -6,6 +6,7 @@ use helve::mcp::{Offer, Pinned, ServerReport, inspect};
 use helve::{printable, suggest};
 use serde_json::{Value, json};
 
+use super::add::PATIENCE;
 use super::words;
 use crate::cli::Global;
 use crate::cli::mcp::Approve;
@@ -16,6 +17,10 @@ use crate::workspace::Workspace;
 /// Shows what is new or has changed, and asks.
 pub fn run(command: &Approve, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     workspace.settle();
+    if let Some(name) = &command.name {
+        // Whoever names one wants to see its tools, however long it takes to start.
+        let _ = workspace.block_on(async { tokio::time::timeout(PATIENCE, workspace.helve().mcp_settled(name)).await });
+    }
     let servers = workspace.helve().mcp_servers();
     let chosen = match &command.name {
         None => servers,
