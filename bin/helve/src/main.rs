@@ -35,18 +35,20 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli, redactor: &Redactor) -> Result<ExitCode, Failure> {
     let open = || Workspace::open(&cli.global.folder, redactor);
+    let open_alone = || Workspace::open_alone(&cli.global.folder, redactor);
     let command = cli.command.as_ref().unwrap_or(&Command::Chat(cli::Chat { agent: None, r#continue: false }));
     match command {
         Command::Chat(chat) => commands::chat::run(chat, &cli.global, &open()?),
         Command::Run(run) => commands::run::run(run, &cli.global, &open()?),
         Command::Demo => commands::demo::run(&cli.global, redactor),
-        Command::Models(models) => commands::models::run(models, &cli.global, &open()?),
+        Command::Models(models) => commands::models::run(models, &cli.global, &open_alone()?),
         Command::Tools(tools) => commands::tools::run(tools, &cli.global, &open()?),
         Command::Runs(runs) => commands::runs::run(runs, &cli.global, &open()?),
-        Command::Tasks(tasks) => commands::tasks::run(tasks, &cli.global, &open()?),
-        Command::Approvals(approvals) => commands::approvals::run(approvals, &cli.global, &open()?),
+        Command::Tasks(tasks) => commands::tasks::run(tasks, &cli.global, &open_alone()?),
+        Command::Approvals(approvals) if approvals.needs_tools() => commands::approvals::run(approvals, &cli.global, &open()?),
+        Command::Approvals(approvals) => commands::approvals::run(approvals, &cli.global, &open_alone()?),
         Command::Worker(worker) => commands::worker::run(worker, &cli.global, &open()?),
-        Command::Backup { file } => commands::backup::run(file, &cli.global, &open()?),
+        Command::Backup { file } => commands::backup::run(file, &cli.global, &open_alone()?),
         Command::Mcp(mcp) => commands::mcp::run(mcp, &cli.global, &open()?),
         Command::Sets => Ok(commands::sets::run(&cli.global, &open()?)),
         Command::Agents => Ok(commands::agents::run(&cli.global, &open()?)),

@@ -23,15 +23,26 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Opens a project's folder.
+    /// Opens a project's folder, and connects its servers.
     pub fn open(folder: &Path, redactor: &Redactor) -> Result<Self, Failure> {
+        Self::opened(folder, redactor, true)
+    }
+
+    /// Opens a project's folder for work that no server is needed for.
+    pub fn open_alone(folder: &Path, redactor: &Redactor) -> Result<Self, Failure> {
+        Self::opened(folder, redactor, false)
+    }
+
+    fn opened(folder: &Path, redactor: &Redactor, servers: bool) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::new("failed", format_args!("the runtime cannot start: {error}")))?;
         let helve = {
             let _inside = runtime.enter();
-            Helve::open_with(folder, helve::StateFolder::of_user().ok(), redactor.clone()).map_err(|error| {
+            let state = helve::StateFolder::of_user().ok();
+            let opened = if servers { Helve::open_with } else { Helve::open_alone };
+            opened(folder, state, redactor.clone()).map_err(|error| {
                 Failure::new("not_found", format_args!("the folder {} cannot be opened: {error}", folder.display()))
                     .hint("give a project's folder with -C, or make one with `helve init DIR`")
             })?

@@ -103,6 +103,13 @@ pub struct Approvals {
     pub command: Option<ApprovalsCommand>,
 }
 
+impl Approvals {
+    /// Whether the tools must be known: only what is written instead of a call's arguments is compared with one.
+    pub fn needs_tools(&self) -> bool {
+        matches!(self.command, Some(ApprovalsCommand::Approve { arguments: Some(_), .. }))
+    }
+}
+
 #[derive(Subcommand)]
 pub enum ApprovalsCommand {
     /// List open questions (the default)
@@ -123,7 +130,7 @@ pub enum ApprovalsCommand {
         /// Do not ask again for this tool in this conversation
         #[arg(long)]
         always: bool,
-        /// Run it with these arguments instead, one JSON object
+        /// Run it with these arguments instead, or answer what its tool asks, in one JSON object
         #[arg(long, value_name = "JSON")]
         arguments: Option<String>,
     },

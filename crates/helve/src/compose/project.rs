@@ -38,6 +38,8 @@ pub(super) struct Project {
     seen: RwLock<Seen>,
     /// The servers that are connected.
     pub(super) servers: Servers,
+    /// Whether servers are connected at all.
+    connects: bool,
 }
 
 #[derive(Default)]
@@ -112,8 +114,20 @@ impl Helve {
     /// # Errors
     /// Where the folder is not there.
     pub fn open_with(folder: impl AsRef<Path>, state: Option<StateFolder>, redactor: Redactor) -> std::io::Result<Self> {
+        Self::opened(folder.as_ref(), state, redactor, true)
+    }
+
+    /// The same without its servers, for work that needs none of their tools.
+    ///
+    /// # Errors
+    /// Where the folder is not there.
+    pub fn open_alone(folder: impl AsRef<Path>, state: Option<StateFolder>, redactor: Redactor) -> std::io::Result<Self> {
+        Self::opened(folder.as_ref(), state, redactor, false)
+    }
+
+    fn opened(folder: &Path, state: Option<StateFolder>, redactor: Redactor, connects: bool) -> std::io::Result<Self> {
         let fetch = Fetch::new(FetchOptions::default());
-        let loaded = load::load(folder.as_ref(), &fetch, &redactor)?;
+        let loaded = load::load(folder, &fetch, &redactor)?;
         let mut options = ExecutorOptions { redactor, ..ExecutorOptions::default() };
         if let Some(concurrency) = loaded.config.limits.concurrency {
             options.concurrency = concurrency.get() as usize;
@@ -128,6 +142,7 @@ impl Helve {
             rules: RwLock::default(),
             seen: RwLock::default(),
             servers: Servers::default(),
+            connects,
         };
         let helve = Self { project: Some(Arc::new(project)), ..Self::bare(options) };
         helve.add_sources(&loaded);
@@ -193,7 +208,9 @@ impl Helve {
         project.commands.set(SourceState::Ready(loaded.commands.iter().cloned().collect()));
         project.native.set(SourceState::Ready(loaded.native.iter().cloned().collect()));
         let mut diagnostics = loaded.diagnostics.clone();
-        diagnostics.extend(self.connect_servers(project, loaded, trusted));
+        if project.connects {
+            diagnostics.extend(self.connect_servers(project, loaded, trusted));
+        }
         diagnostics.extend(unknown_sources(loaded));
         self.catalogue.replace_sets(resolve::sets(loaded, &mut diagnostics));
         resolve::check_sets(loaded, &self.catalogue, &mut diagnostics);

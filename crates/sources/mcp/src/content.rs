@@ -67,7 +67,9 @@ pub fn write(result: &Result<Output, ToolError>) -> Value {
         }
         Err(error) => {
             let content = error.details().get(CONTENT).filter(|blocks| blocks.is_array()).cloned();
-            json!({"content": content.unwrap_or_else(|| block(&error.for_model())), "isError": true})
+            // That it failed is said beside; other kinds say what to do about them.
+            let text = if error.kind() == ErrorKind::Failed { error.message().to_owned() } else { error.for_model() };
+            json!({"content": content.unwrap_or_else(|| block(&text)), "isError": true})
         }
     }
 }

@@ -26,7 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let helve = workspace.helve();
     let report = helve.project().unwrap_or_default();
-    show_diagnostics(&report.diagnostics);
+    // What is odd about servers is told when they have had their time.
+    let in_files = report.diagnostics.iter().filter(|diagnostic| diagnostic.file.is_some());
+    show_diagnostics(&in_files.cloned().collect::<Vec<_>>());
     if command.gateway {
         // What a gateway can do is said once, in the greeting, and depends on the servers behind it.
         workspace.settle();
