@@ -187,7 +187,7 @@ fn greeter() -> Arc<dyn DynTool> {
             let Some(given) = cx.given() else {
                 let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
                 let request = InputRequest { key: "who".into(), message: "Who?".into(), schema: Some(schema), url: None };
-                return Err(ToolError::needs_input(InputNeeded { requests: vec![request], state: json!(1) }));
+                return Err(ToolError::needs_input(InputNeeded::new(vec![request], json!(1))));
             };
             let name = given.answers.as_ref().map_or("nobody", |answers| answers["who"]["name"].as_str().expect("a name"));
             Ok(Output::text(format!("hello {name}")))

@@ -73,6 +73,7 @@ pub struct CallContext {
     cancel: CancellationToken,
     brought: Option<Arc<dyn Any + Send + Sync>>,
     given: Option<Arc<InputGiven>>,
+    asks: bool,
 }
 
 impl CallContext {
@@ -101,6 +102,25 @@ impl CallContext {
     pub fn with_brought(mut self, brought: Arc<dyn Any + Send + Sync>) -> Self {
         self.brought = Some(brought);
         self
+    }
+
+    /// Whether what comes of the call depends on more than its arguments: on what the caller brought along, or on what a person answered.
+    #[must_use]
+    pub fn is_particular(&self) -> bool {
+        self.brought.is_some() || self.given.is_some()
+    }
+
+    /// The same context for a call whose tool can ask a person.
+    #[must_use]
+    pub fn asking(mut self) -> Self {
+        self.asks = true;
+        self
+    }
+
+    /// Whether a person can be asked. Otherwise what a tool must know is a failure.
+    #[must_use]
+    pub fn can_ask(&self) -> bool {
+        self.asks
     }
 
     /// What the caller brought along, if it is of this type.

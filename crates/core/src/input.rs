@@ -11,6 +11,9 @@ pub struct InputNeeded {
     /// What the tool needs to go on where it stopped; nobody else looks into it.
     #[serde(default)]
     pub state: Value,
+    /// How often the call has asked by now.
+    #[serde(default)]
+    pub round: u32,
 }
 
 /// One thing that a tool asks.
@@ -36,9 +39,18 @@ pub struct InputGiven {
     pub state: Value,
     /// An answer for each request, by its key; nothing where the person said no, or nobody answered.
     pub answers: Option<Map<String, Value>>,
+    /// How often the call has asked by now.
+    #[serde(default)]
+    pub round: u32,
 }
 
 impl InputNeeded {
+    /// What is asked, and where the tool stopped.
+    #[must_use]
+    pub fn new(requests: Vec<InputRequest>, state: Value) -> Self {
+        Self { requests, state, round: 0 }
+    }
+
     /// What is asked, in one sentence.
     #[must_use]
     pub fn summary(&self) -> String {
@@ -76,13 +88,13 @@ impl InputNeeded {
             let complete = required.into_iter().flatten().filter_map(Value::as_str).all(|name| answer.contains_key(name));
             complete.then(|| (request.key.clone(), Value::Object(answer)))
         };
-        InputGiven { state: self.state.clone(), answers: self.requests.iter().map(answer).collect() }
+        InputGiven { state: self.state.clone(), answers: self.requests.iter().map(answer).collect(), round: self.round }
     }
 
     /// Says that there is no answer.
     #[must_use]
     pub fn decline(&self) -> InputGiven {
-        InputGiven { state: self.state.clone(), answers: None }
+        InputGiven { state: self.state.clone(), answers: None, round: self.round }
     }
 }
 
@@ -98,10 +110,10 @@ mod tests {
     fn what_is_left_out_has_its_default_and_what_is_missing_is_no_answer() {
         let schema = json!({"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer", "default": 7}},
             "required": ["name"]});
-        let needed = InputNeeded { requests: vec![request("who", schema.clone())], state: json!("s") };
+        let needed = InputNeeded::new(vec![request("who", schema.clone())], json!("s"));
         assert_eq!(needed.schema(), schema);
         let given = needed.give(&json!({"name": "Ada"}));
-        assert_eq!(json!(given), json!({"state": "s", "answers": {"who": {"age": 7, "name": "Ada"}}}));
+        assert_eq!(json!(given), json!({"state": "s", "answers": {"who": {"age": 7, "name": "Ada"}}, "round": 0}));
         assert_eq!(needed.give(&json!({})).answers, None);
         assert_eq!(needed.decline().answers, None);
     }
@@ -109,7 +121,7 @@ mod tests {
     #[test]
     fn several_things_are_answered_by_their_keys() {
         let schema = json!({"type": "object", "properties": {"x": {"type": "string"}}});
-        let needed = InputNeeded { requests: vec![request("a", schema.clone()), request("b", schema)], state: Value::Null };
+        let needed = InputNeeded::new(vec![request("a", schema.clone()), request("b", schema)], Value::Null);
         let given = needed.give(&json!({"a": {"x": "1"}}));
         assert_eq!(given.answers.map(Value::Object), Some(json!({"a": {"x": "1"}, "b": {}})));
         assert_eq!(needed.summary(), "the tool asks: a?; b?");

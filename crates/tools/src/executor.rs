@@ -10,8 +10,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use helve_core::{
-    CallContext, DynTool, ErrorKind, EventData, Grant, InputGiven, Layer, Next, Outcome, Output, Permission, Policy, Question, Redactor,
-    Status, ToolCall, ToolError,
+    CallContext, DynTool, ErrorKind, EventData, Grant, InputGiven, InputNeeded, Layer, Next, Outcome, Output, Permission, Policy, Question,
+    Redactor, Status, ToolCall, ToolError,
 };
 
 use crate::catalogue::Entry;
@@ -26,6 +26,9 @@ use crate::layers::trace::Trace;
 use crate::layers::{defer, trace, validate};
 use crate::record::Record;
 use crate::toolkit::{Member, Toolkit};
+
+/// How often one call may ask; a tool that asks for ever does not end.
+const MAX_QUESTIONS: u32 = 10;
 
 /// How an executor is set up.
 #[derive(Clone)]
@@ -178,7 +181,9 @@ impl Executor {
                 return Admission::Waiting(*question);
             }
         }
-        if let Some(output) = self.0.cache.lookup(&member.entry, &call, cx) {
+        // What a person answered is for this call alone, and must reach its tool.
+        let kept = if given.is_some() || cx.is_particular() { None } else { self.0.cache.lookup(&member.entry, &call, cx) };
+        if let Some(output) = kept {
             return answered(&call, Ok(output));
         }
         match defer::defer(self.record(), &member.entry, &call, cx.caller()).await {
@@ -222,11 +227,14 @@ impl Executor {
     /// Runs a call that was admitted, where someone can answer what its tool asks.
     pub async fn attempt_or_ask(&self, prepared: Prepared, cx: &CallContext) -> Attempted {
         let Prepared { call, entry, begun, given } = prepared;
+        let round = given.as_ref().map_or(0, |given| given.round) + 1;
+        let cx = &if round <= MAX_QUESTIONS { cx.clone().asking() } else { cx.clone() };
         let result = self.work(&call, &entry, given, cx).await;
         if let Err(error) = &result
-            && let Some(needed) = error.input()
+            && let Some(needed) = error.input().filter(|_| round <= MAX_QUESTIONS)
         {
-            let question = self.0.permit.ask_input(&call, &entry, cx, needed.clone());
+            let needed = InputNeeded { round, ..needed.clone() };
+            let question = self.0.permit.ask_input(&call, &entry, cx, needed);
             trace::waiting(&question);
             return Attempted::Asks(question);
         }

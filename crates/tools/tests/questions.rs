@@ -3,10 +3,11 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use helve_core::{
-    CallContext, Decision, DynTool, ErrorKind, InputNeeded, InputRequest, Output, Permission, PermissionRule, Policy, Question, Rules,
-    ToolCall, ToolError,
+    CacheRule, CallContext, Decision, DynTool, ErrorKind, InputNeeded, InputRequest, Output, Permission, PermissionRule, Policy, Question,
+    Rules, ToolCall, ToolError,
 };
 use helve_testkit::{fake, spec, toolkit};
 use helve_tools::{Admission, Attempted, Executor, Toolkit};
@@ -19,7 +20,7 @@ fn greeter(rules: Rules) -> Arc<dyn DynTool> {
             let Some(given) = cx.given() else {
                 let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
                 let request = InputRequest { key: "who".into(), message: "Who are you?".into(), schema: Some(schema), url: None };
-                return Err(ToolError::needs_input(InputNeeded { requests: vec![request], state: json!("half way") }));
+                return Err(ToolError::needs_input(InputNeeded::new(vec![request], json!("half way"))));
             };
             let answer = given.answers.as_ref().map_or("nobody", |answers| answers["who"]["name"].as_str().expect("a name"));
             Ok(Output::text(format!("hello {answer}, from {}", given.state)))
@@ -105,4 +106,40 @@ async fn where_nobody_can_be_asked_it_is_a_failure_that_says_what_was_asked() {
         Executor::default().execute(&tools_of(Rules::default()), ToolCall::new("greet", json!({})), &CallContext::default()).await;
     let error = outcome.error().expect("a failure");
     assert_eq!((error.kind(), error.message()), (ErrorKind::Failed, "the tool asks: Who are you?"));
+}
+
+#[tokio::test]
+async fn what_one_person_answered_is_kept_for_nobody_else() {
+    let cache = Some(CacheRule { ttl: Duration::from_mins(1), per_caller: false });
+    let (executor, tools) = (Executor::default(), tools_of(Rules { cache, ..Rules::default() }));
+    for name in ["Ada", "Eve"] {
+        let question = ask(&executor, &tools).await;
+        let outcome = enter(&executor, &tools, &question, question.answer_with(&json!({"name": name}), "x")).await;
+        assert_eq!(outcome["text"], format!("hello {name}, from \"half way\""));
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_asks_for_ever_is_a_tool_that_fails() {
+    let tools = toolkit([fake(spec("greet"), |_, _| {
+        Box::pin(async {
+            let request = InputRequest { key: "k".into(), message: "More?".into(), schema: None, url: None };
+            Err(ToolError::needs_input(InputNeeded::new(vec![request], json!(1))))
+        })
+    })]);
+    let (executor, cx) = (Executor::default(), CallContext::default());
+    let mut question = ask(&executor, &tools).await;
+    let mut asked = 1;
+    let error = loop {
+        let grant = question.answer(Decision::Deny, "ada");
+        let Admission::Ready(prepared) = executor.admit(&tools, question.call.clone(), &cx, Some(grant)).await else {
+            panic!("it goes on")
+        };
+        match executor.attempt_or_ask(prepared, &cx).await {
+            Attempted::Asks(next) => question = next,
+            Attempted::Over(outcome) => break outcome.error().expect("a failure").message().to_owned(),
+        }
+        asked += 1;
+    };
+    assert_eq!((asked, error.as_str()), (10, "the tool asks: More?"));
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use helve_core::store::{Approval, Reply};
+use helve_core::store::{Answering, Approval, Reply};
 use helve_core::{
     CallContext, Caller, Decision, Denial, Digest, ErrorKind, EventData, Observer, Outcome, Output, Question, Status, ToolCall, ToolError,
 };
@@ -52,7 +52,7 @@ impl Helve {
             serving,
             changes: broadcast::Sender::new(CHANGES),
             all: Mutex::default(),
-            followed: Mutex::default(),
+            followed: Arc::default(),
         });
         service.toolkit()?;
         tokio::spawn(follow(Arc::downgrade(&service)));
@@ -67,7 +67,7 @@ struct Service {
     /// All tools, as they were in a snapshot.
     all: Mutex<Option<(Snapshot, Toolkit)>>,
     /// Servers whose changes are passed on.
-    followed: Mutex<HashSet<Digest>>,
+    followed: Arc<Mutex<HashSet<usize>>>,
 }
 
 /// Tells clients when the catalogue changes, and what else changes at the servers behind it.
@@ -112,15 +112,20 @@ impl Service {
         let Some(gateway) = self.gateway() else { return };
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         for (source, mut changes) in gateway.changes() {
-            if followed.insert(source.identity()) {
-                let all = self.changes.clone();
+            // Another file makes another source, also where the server is the same.
+            let place = Arc::as_ptr(source) as usize;
+            if followed.insert(place) {
+                let (all, followed) = (self.changes.clone(), self.followed.clone());
                 tokio::spawn(async move {
                     loop {
                         match changes.recv().await {
                             // The catalogue tells of tools, once it has them.
                             Ok(Change::Tools) | Err(broadcast::error::RecvError::Lagged(_)) => {}
                             Ok(change) => drop(all.send(change)),
-                            Err(broadcast::error::RecvError::Closed) => return,
+                            Err(broadcast::error::RecvError::Closed) => {
+                                followed.lock().unwrap_or_else(PoisonError::into_inner).remove(&place);
+                                return;
+                            }
                         }
                     }
                 });
@@ -228,14 +233,23 @@ impl Service {
     }
 }
 
-/// Nobody waits for the answer any more: what would come of it must not come later.
+/// Nobody waits for the answer any more: what would come of it must not come later, as far as that can be helped.
 async fn withdraw(record: &Record, put_off: &Outcome) {
-    if let Status::Waiting(id) = put_off.status {
+    let asked = if let Status::Waiting(id) = put_off.status {
         let reason = Some("whoever made the call gave it up".to_owned());
         let reply = Reply { decision: Decision::Deny, by: AGENT.into(), reason, always: false, arguments: None };
-        if let Err(error) = record.store().answer(id, reply).await {
-            tracing::warn!(%error, %id, "a question that nobody waits for any more could not be withdrawn");
-        }
+        record.store().answer(id, reply).await.map(|answering| matches!(answering, Answering::Won(_)))
+    } else {
+        Ok(false)
+    };
+    // A call that is in the queue, or was approved meanwhile, is a task.
+    let stopped = match asked {
+        Ok(true) => Ok(()),
+        Ok(false) => record.store().cancel_task(put_off.call_id).await.map(drop),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = stopped {
+        tracing::warn!(%error, call = %put_off.call_id, "a call that nobody waits for any more could not be withdrawn");
     }
 }
 

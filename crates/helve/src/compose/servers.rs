@@ -216,7 +216,9 @@ impl Helve {
         let Some(project) = &self.project else { return Ok(false) };
         let Some(source) = self.mcp_source(&shown.name) else { return Ok(false) };
         let state = project.state.clone().ok_or(StateError::Nowhere)?;
-        let kept = Kept { name: shown.name.clone(), place: shown.place.clone(), pins: shown.pins() };
+        // What the file says may hold a key that the environment gave.
+        let place = self.redactor.clean(&shown.place).unwrap_or_else(|| shown.place.clone());
+        let kept = Kept { name: shown.name.clone(), place, pins: shown.pins() };
         PinFile::of(Some(state)).keep(source.identity(), kept)?;
         source.look_again();
         Ok(true)

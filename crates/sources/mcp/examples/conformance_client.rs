@@ -80,7 +80,7 @@ async fn call(tool: &Arc<dyn DynTool>, arguments: Value) -> Result<(), String> {
     let call = ToolCall::new(tool.spec().name().clone(), arguments);
     let mut given: Option<InputGiven> = None;
     for _ in 0..MAX_ANSWERS {
-        let cx = CallContext::default().with_given(given.take());
+        let cx = CallContext::default().asking().with_given(given.take());
         match tool.call(&call, &cx).await {
             Ok(_) => return Ok(()),
             Err(error) => match error.input() {

@@ -10,7 +10,11 @@ use crate::inspect::strip_words;
 /// How much of a question a person reads.
 const MAX_MESSAGE: usize = 4_000;
 /// How many things a server may ask at once.
-const MAX_REQUESTS: usize = 16;
+pub(crate) const MAX_REQUESTS: usize = 16;
+/// What a server may ask of a client.
+pub(crate) const ASKS: [&str; 3] = ["elicitation/create", "sampling/createMessage", "roots/list"];
+/// The largest state of a request that a server lets Helve keep.
+const MAX_STATE: usize = 64 << 10;
 /// The longest name of a question.
 const MAX_KEY: usize = 256;
 
@@ -40,7 +44,10 @@ pub(crate) fn read(result: &Value) -> Result<Option<InputNeeded>, ToolError> {
         return Ok(None);
     }
     let state = result.get("requestState").map_or(json!({}), |state| json!({"requestState": state}));
-    Ok(Some(InputNeeded { requests: wanted, state }))
+    if state.to_string().len() > MAX_STATE {
+        return Err(ToolError::failed(format!("the server wants more than {MAX_STATE} bytes to be kept for it")));
+    }
+    Ok(Some(InputNeeded::new(wanted, state)))
 }
 
 /// Reads one question.

@@ -2,10 +2,11 @@
 //! of its own; whoever made it is free, and comes back with the answer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use helve_core::Digest;
 use helve_mcp_wire::{CODES, RpcError};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -75,30 +76,48 @@ impl Held {
 
 /// Calls that hold, each with the question that it holds for.
 #[derive(Default)]
-pub(crate) struct Parked(Mutex<HashMap<String, (Held, oneshot::Sender<Value>)>>);
+pub(crate) struct Parked(Mutex<HashMap<String, Kept>>);
+
+struct Kept {
+    held: Held,
+    reply: oneshot::Sender<Value>,
+    /// The request that may go on with it.
+    belongs: Digest,
+}
 
 impl Parked {
     /// Puts a call aside, and gives the name by which it is found again. One that nobody comes back for is ended.
-    pub(crate) fn put(self: &Arc<Self>, held: Held, reply: oneshot::Sender<Value>) -> Option<String> {
+    pub(crate) fn put(self: &Arc<Self>, held: Held, reply: oneshot::Sender<Value>, belongs: Digest) -> Option<String> {
         let name = unguessable()?;
-        let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parked = self.lock();
         if parked.len() >= MAX_PARKED {
             return None;
         }
-        parked.insert(name.clone(), (held, reply));
+        parked.insert(name.clone(), Kept { held, reply, belongs });
         let (all, forgotten): (Weak<Self>, String) = (Arc::downgrade(self), name.clone());
         tokio::spawn(async move {
             tokio::time::sleep(PATIENCE).await;
             if let Some(all) = all.upgrade() {
-                all.take(&forgotten);
+                all.lock().remove(&forgotten);
             }
         });
         Some(name)
     }
 
-    /// Takes a call back.
-    pub(crate) fn take(&self, name: &str) -> Option<(Held, oneshot::Sender<Value>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
+    /// Takes a call back, for the request that it belongs to.
+    pub(crate) fn take(&self, name: &str, belongs: Digest) -> Option<(Held, oneshot::Sender<Value>)> {
+        let mut parked = self.lock();
+        parked.get(name).filter(|kept| kept.belongs == belongs)?;
+        parked.remove(name).map(|kept| (kept.held, kept.reply))
+    }
+
+    /// Ends all of them.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

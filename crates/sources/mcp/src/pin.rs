@@ -43,6 +43,8 @@ pub enum Pinned {
         was: Value,
         /// Whether it is only the instructions of the server that are different.
         only_instructions: bool,
+        /// What the instructions were, where they are different.
+        instructions: Option<Box<str>>,
     },
 }
 
@@ -58,7 +60,12 @@ impl Pinned {
 pub(crate) fn compare(pins: Option<&Pins>, name: &str, definition: &Value, instructions: Option<&str>) -> Pinned {
     let Some((pins, was)) = pins.and_then(|pins| Some((pins, pins.tools.get(name)?))) else { return Pinned::New };
     let same = digest(was, pins.instructions.as_deref()) == digest(definition, instructions);
-    if same { Pinned::Same } else { Pinned::Changed { was: was.clone(), only_instructions: canonical(was) == canonical(definition) } }
+    if same {
+        return Pinned::Same;
+    }
+    let other_instructions = pins.instructions.as_deref() != instructions;
+    let instructions = other_instructions.then(|| pins.instructions.as_deref().unwrap_or_default().into());
+    Pinned::Changed { was: was.clone(), only_instructions: canonical(was) == canonical(definition), instructions }
 }
 
 /// The identity of a definition: all that the server says about the tool, and about itself.
@@ -82,10 +89,14 @@ mod tests {
         let reordered = json!({"inputSchema": {"type": "object"}, "description": "x", "name": "a"});
         assert!(of(&reordered, Some("be kind")).is_same(), "the order of fields says nothing");
         assert!(matches!(of(&tool, Some("be mean")), Pinned::Changed { only_instructions: true, .. }));
+        let mut both = tool.clone();
+        both["description"] = json!("y");
+        let changed = of(&both, Some("be mean"));
+        assert!(matches!(&changed, Pinned::Changed { only_instructions: false, instructions: Some(was), .. } if &**was == "be kind"));
         for field in ["title", "icons", "_meta", "annotations", "outputSchema", "description"] {
             let mut other = tool.clone();
             other[field] = json!({"y": 1});
-            assert!(matches!(of(&other, Some("be kind")), Pinned::Changed { only_instructions: false, .. }), "{field}");
+            assert!(matches!(of(&other, Some("be kind")), Pinned::Changed { only_instructions: false, instructions: None, .. }), "{field}");
         }
         assert_eq!(compare(Some(&pins), "b", &tool, None), Pinned::New);
         assert_eq!(compare(None, "a", &tool, None), Pinned::New);

@@ -221,7 +221,7 @@ impl Drop for McpSource {
     fn drop(&mut self) {
         self.task.abort();
         // Whoever still holds a tool of it finds the server gone.
-        self.live.upstream.set(Err("it is not part of the project any more"));
+        self.live.upstream.close("it is not part of the project any more");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::caller::{BackChannel, Passage};
 use crate::client::{How, Trouble};
 use crate::content;
 use crate::parked::{Ask, Held, Step};
-use crate::upstream::{ONLY, Upstream};
+use crate::upstream::{ONLY, Upstream, bound};
 
 /// Where the words of the protocol are kept beside an error.
 const PROTOCOL: &str = "mcp";
@@ -83,10 +83,10 @@ impl McpTool {
         if let Some(given) = cx.given()
             && let Some(name) = given.state.get("parked").and_then(Value::as_str)
         {
-            return self.go_on(name, given, cx).await;
+            return self.go_on(name, given, call, cx).await;
         }
         let modern = self.upstream.era().await.map_err(|trouble| self.failure(trouble))? == Era::Modern;
-        if modern { self.ask_modern(call, cx).await } else { self.follow(self.start(call, cx), cx).await }
+        if modern { self.ask_modern(call, cx).await } else { self.follow(self.start(call, cx), call, cx).await }
     }
 
     async fn ask_modern(&self, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
@@ -131,31 +131,40 @@ impl McpTool {
     }
 
     /// Waits for the end of such a call, or for its first question.
-    async fn follow(&self, held: Held, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn follow(&self, held: Held, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
         match held.step(cx.cancelled()).await {
             Step::Over(result) => content::read(result.map_err(|trouble| self.failure(trouble))?),
-            Step::Asks(held, ask) => self.park(held, ask),
+            Step::Asks(held, ask) => self.park(held, ask, call, cx),
         }
     }
 
     /// Puts the call aside until a person has answered.
-    fn park(&self, held: Held, ask: Ask) -> Result<Output, ToolError> {
-        let request = asking::form(ONLY, &ask.params)?;
-        let Some(name) = self.upstream.parked().put(held, ask.reply) else {
+    fn park(&self, held: Held, ask: Ask, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
+        let mut needed = InputNeeded::new(vec![asking::form(ONLY, &ask.params)?], Value::Null);
+        if !cx.can_ask() {
+            // Nobody would come back for it; dropped, the call is cancelled at the server.
+            return Err(ToolError::failed(needed.summary()));
+        }
+        let Some(name) = self.upstream.parked().put(held, ask.reply, self.bound(call)) else {
             return Err(ToolError::failed("too many calls of this server wait for a person already"));
         };
-        Err(ToolError::needs_input(InputNeeded { requests: vec![request], state: json!({"parked": name}) }))
+        needed.state = json!({"parked": name});
+        Err(ToolError::needs_input(needed))
     }
 
     /// Goes on with a call that was put aside.
-    async fn go_on(&self, name: &str, given: &InputGiven, cx: &CallContext) -> Result<Output, ToolError> {
-        let Some((held, reply)) = self.upstream.parked().take(name) else {
+    async fn go_on(&self, name: &str, given: &InputGiven, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
+        let Some((held, reply)) = self.upstream.parked().take(name, self.bound(call)) else {
             let message = "the server's question came too late to be answered, or its connection has ended since";
             return Err(ToolError::new(ErrorKind::Interrupted, message));
         };
         // A server that is gone meanwhile shows when its answer is waited for.
         let _ = reply.send(asking::answer(given, ONLY));
-        self.follow(held, cx).await
+        self.follow(held, call, cx).await
+    }
+
+    fn bound(&self, call: &ToolCall) -> Digest {
+        bound("tools/call", &self.params(call))
     }
 
     fn failure(&self, trouble: Trouble) -> ToolError {

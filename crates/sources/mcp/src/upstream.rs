@@ -1,15 +1,18 @@
 //! One server that Helve is a client of: its connections, and which of its tools may be called.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use helve_core::Digest;
+use helve_core::json::canonical;
 use helve_mcp_wire::{CODES, Era, META, RpcError};
 use serde_json::{Map, Value, json};
 use tokio::sync::{OnceCell, broadcast, watch};
 
+use crate::asking::{ASKS, MAX_REQUESTS};
 use crate::caller::{BackChannel, Downstream};
 use crate::client::{Connection, Hello, How, Place, Trouble};
 use crate::definition::McpDefinition;
@@ -45,6 +48,8 @@ pub(crate) struct Upstream {
     changes: broadcast::Sender<Change>,
     parked: Arc<Parked>,
     watching: Watching,
+    /// Whether the server has refused the older era.
+    is_modern_only: AtomicBool,
     eras: Option<Arc<dyn EraStore>>,
 }
 
@@ -68,6 +73,7 @@ impl Upstream {
             changes: broadcast::Sender::new(CHANGES),
             parked: Arc::default(),
             watching: Watching::default(),
+            is_modern_only: AtomicBool::new(false),
             eras,
         }
     }
@@ -118,6 +124,20 @@ impl Upstream {
 
     fn unreachable(&self) -> Trouble {
         Trouble::Unreachable(self.down.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Ends everything: the server is not used any more.
+    pub(crate) fn close(&self, why: &str) {
+        let standing = self.now();
+        self.approve(HashMap::new());
+        self.set(Err(why));
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.parked.clear();
+        self.watching.stop();
+        // Whoever still holds the connection finds it ended, and the last to let go closes it.
+        if let Some(connection) = standing {
+            connection.end(&Trouble::Gone(why.to_owned()));
+        }
     }
 
     /// Which tools, with which definitions, may be called from now on.
@@ -230,6 +250,9 @@ impl Upstream {
 
     /// The connection of one session of a client, in the older era.
     async fn session(&self, session: &Arc<str>, from: &Downstream) -> Result<Arc<Connection>, Trouble> {
+        if self.is_modern_only.load(Ordering::Relaxed) {
+            return Err(Trouble::Protocol("it does not speak the older era".to_owned()));
+        }
         let cell = {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(cell) = sessions.get(session) {
@@ -261,6 +284,12 @@ impl Upstream {
             }
             Err(trouble) => {
                 self.end_session(session);
+                let refused = matches!(trouble, Trouble::Protocol(_) | Trouble::Refused(_) | Trouble::Status { status: 400..=499, .. });
+                // Whatever its words, a server that speaks the newer era and does not know the older greeting is not asked for it again.
+                if refused && self.now().is_some_and(|connection| connection.era == Era::Modern) {
+                    self.is_modern_only.store(true, Ordering::Relaxed);
+                    return Err(Trouble::Protocol(trouble.to_string()));
+                }
                 Err(trouble)
             }
         }
@@ -270,8 +299,11 @@ impl Upstream {
     /// with the answer.
     async fn hold(self: &Arc<Self>, method: &str, mut params: Map<String, Value>, how: How) -> Result<Value, Trouble> {
         let cancel = how.cancel.clone();
+        self.check_agreed(&how)?;
         let (name, answers) = (params.remove("requestState"), params.remove("inputResponses"));
-        let parked = name.as_ref().and_then(Value::as_str).map(|name| self.parked.take(name));
+        params.remove("_meta");
+        let belongs = bound(method, &params);
+        let parked = name.as_ref().map(|name| self.parked.take(name.as_str().unwrap_or_default(), belongs));
         let held = match parked {
             None => Held::start(self, method, params, how),
             Some(Some((held, reply))) => {
@@ -290,7 +322,7 @@ impl Upstream {
             Step::Asks(held, ask) => {
                 let request = json!({"method": "elicitation/create", "params": ask.params});
                 let too_many = || Trouble::Unreachable("too many of its calls wait for an answer already".to_owned());
-                let name = self.parked.put(held, ask.reply).ok_or_else(too_many)?;
+                let name = self.parked.put(held, ask.reply, belongs).ok_or_else(too_many)?;
                 Ok(json!({"resultType": "input_required", "inputRequests": {ONLY: request}, "requestState": name}))
             }
         }
@@ -309,10 +341,16 @@ impl Upstream {
                 return Ok(result);
             }
             let mut answers = Map::new();
-            for (key, request) in result.get("inputRequests").and_then(Value::as_object).into_iter().flatten() {
+            for (key, request) in result.get("inputRequests").and_then(Value::as_object).into_iter().flatten().take(MAX_REQUESTS) {
                 let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
+                if !ASKS.contains(&method) {
+                    return Err(Trouble::Protocol("it asks for something that no client offers".to_owned()));
+                }
                 let params = request.get("params").cloned().unwrap_or_else(|| json!({}));
-                let answer = from.channel.ask(method, params).await.map_err(Trouble::Refused)?;
+                let answer = tokio::select! {
+                    answer = from.channel.ask(method, params) => answer.map_err(Trouble::Refused)?,
+                    () = how.cancel.cancelled() => return Err(Trouble::Cancelled),
+                };
                 answers.insert(key.clone(), answer);
             }
             params.insert("inputResponses".to_owned(), Value::Object(answers));
@@ -323,6 +361,11 @@ impl Upstream {
         }
         Err(Trouble::Protocol(format!("it asked back {MAX_ROUNDS} times")))
     }
+}
+
+/// What a request that was put aside belongs to: only the same one goes on with it.
+pub(crate) fn bound(method: &str, params: &Map<String, Value>) -> Digest {
+    Digest::of([method.as_bytes(), canonical(&Value::Object(params.clone())).as_bytes()])
 }
 
 /// What belongs to one hop of a request does not go along on the next.

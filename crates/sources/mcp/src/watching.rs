@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use helve_mcp_wire::Era;
 use serde_json::{Map, Value, json};
-use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::client::{How, Trouble};
 use crate::limits::GREETING;
@@ -25,15 +25,7 @@ pub(crate) struct Watching(Mutex<State>);
 struct State {
     watched: BTreeMap<String, usize>,
     /// The request that stands for all of them.
-    standing: Option<JoinHandle<()>>,
-}
-
-impl Drop for State {
-    fn drop(&mut self) {
-        if let Some(standing) = &self.standing {
-            standing.abort();
-        }
-    }
+    standing: Option<DropGuard>,
 }
 
 impl Upstream {
@@ -46,7 +38,12 @@ impl Upstream {
             let method = if more { "resources/subscribe" } else { "resources/unsubscribe" };
             let params = Map::from_iter([("uri".to_owned(), json!(uri))]);
             let how = How { time: Some(GREETING), ..How::default() };
-            return self.ask(method, params, how).await.map(drop);
+            let asked = self.ask(method, params, how).await.map(drop);
+            if asked.is_err() && more {
+                // Nobody hears of it, so the next one asks again.
+                self.watching().count(uri, false);
+            }
+            return asked;
         }
         self.watching().stand(self);
         Ok(())
@@ -77,25 +74,36 @@ impl Watching {
     /// Asks the server to tell of what is watched now.
     fn stand(&self, upstream: &Arc<Upstream>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(standing) = state.standing.take() {
-            standing.abort();
-        }
+        // The server is told that the one before is not wanted any more.
+        state.standing = None;
         if state.watched.is_empty() {
             return;
         }
         let uris: Vec<Value> = state.watched.keys().map(|uri| json!(uri)).collect();
         let params = Map::from_iter([("notifications".to_owned(), json!({"resourceSubscriptions": uris}))]);
         let upstream = Arc::downgrade(upstream);
-        state.standing = Some(tokio::spawn(async move {
-            while let Some(upstream) = upstream.upgrade() {
+        let cancel = CancellationToken::new();
+        state.standing = Some(cancel.clone().drop_guard());
+        tokio::spawn(async move {
+            while let Some(upstream) = upstream.upgrade().filter(|_| !cancel.is_cancelled()) {
                 // What it tells goes where all changes go; a server that does not know the method has nothing to tell.
-                if let Err(Trouble::Refused(error)) = upstream.ask("subscriptions/listen", params.clone(), How::default()).await {
+                let how = How { cancel: cancel.clone(), ..How::default() };
+                if let Err(Trouble::Refused(error)) = upstream.ask("subscriptions/listen", params.clone(), how).await {
                     tracing::debug!(%error, "the server does not tell of its resources");
                     return;
                 }
-                tokio::time::sleep(AGAIN).await;
+                drop(upstream);
+                tokio::select! {
+                    () = tokio::time::sleep(AGAIN) => {}
+                    () = cancel.cancelled() => return,
+                }
             }
-        }));
+        });
+    }
+
+    /// Nothing is watched any more.
+    pub(crate) fn stop(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
     }
 }
 

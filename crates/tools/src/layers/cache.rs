@@ -125,8 +125,8 @@ impl Leader {
         if let Ok(output) = result {
             self.cache.kept.insert(self.key.clone(), Kept { output: Arc::new(output.clone()), since: Instant::now(), ttl });
         }
-        // A caller who gave up says nothing about the others.
-        if !matches!(result, Err(error) if error.kind() == ErrorKind::Cancelled) {
+        // A caller who gave up says nothing about the others, and a question is for one of them.
+        if !matches!(result, Err(error) if error.kind() == ErrorKind::Cancelled || error.input().is_some()) {
             self.tell.send_replace(Some(result.clone()));
         }
     }
@@ -148,6 +148,9 @@ struct Fill {
 impl Layer for Fill {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
+            if cx.is_particular() {
+                return next.run(call, cx).await;
+            }
             let caller = self.rule.per_caller.then(|| cx.caller());
             let key = CacheKey::new(&self.source, next.tool().spec().hash(), &call.arguments, caller);
             loop {

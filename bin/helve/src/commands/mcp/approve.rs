@@ -105,12 +105,13 @@ fn changes(server: &ServerReport, workspace: &Workspace) -> Vec<Value> {
     let others = words::tools_of_others(server, workspace);
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
     let change = |offer: &Offer| {
-        let was = match &offer.pinned {
-            Pinned::Changed { was, .. } => was.clone(),
-            Pinned::New | Pinned::Same => Value::Null,
+        let (was, instructions_were) = match &offer.pinned {
+            Pinned::Changed { was, instructions, .. } => (was.clone(), instructions.as_deref()),
+            Pinned::New | Pinned::Same => (Value::Null, None),
         };
         let flags: Vec<String> = inspect(&offer.definition, &others).iter().map(ToString::to_string).collect();
-        json!({"server": server.name, "tool": offer.name, "was": was, "is": offer.definition, "flags": flags})
+        json!({"server": server.name, "tool": offer.name, "was": was, "is": offer.definition, "instructions": server.instructions,
+            "instructions_were": instructions_were, "flags": flags})
     };
     server.withheld().map(change).collect()
 }

@@ -20,10 +20,22 @@ pub fn show(server: &ServerReport, workspace: &Workspace, everything: bool) {
     let others = tools_of_others(server, workspace);
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
     // Instructions that were agreed to before are not shown again.
-    let is_known = |offer: &Offer| matches!(offer.pinned, Pinned::Same | Pinned::Changed { only_instructions: false, .. });
-    if let Some(instructions) = server.instructions.as_ref().filter(|_| everything || !server.offers.iter().any(is_known)) {
-        terminal::note_exactly(&format!("  {} {}", styled(FAINT, "instructions:"), indented(instructions, most)));
-        flags(&json!(instructions), &others);
+    let is_known = |offer: &Offer| matches!(offer.pinned, Pinned::Same | Pinned::Changed { instructions: None, .. });
+    if everything || !server.offers.iter().any(is_known) {
+        let was = server.offers.iter().find_map(|offer| match &offer.pinned {
+            Pinned::Changed { instructions, .. } => instructions.as_deref(),
+            _ => None,
+        });
+        // A change is shown in full: what matters may be small.
+        let most = if was.is_some() { MOST } else { most };
+        if let Some(was) = was {
+            terminal::note_exactly(&format!("  {}", styled(BAD, &format!("- instructions: {}", indented(was, most)))));
+        }
+        if let Some(instructions) = &server.instructions {
+            let title = if was.is_some() { styled(GOOD, "+ instructions:") } else { styled(FAINT, "instructions:") };
+            terminal::note_exactly(&format!("  {title} {}", indented(instructions, most)));
+            flags(&json!(instructions), &others);
+        }
     }
     for offer in server.withheld() {
         let name = styled(STRONG, &printable::escape_line(&offer.name));

@@ -116,10 +116,7 @@ mod tests {
             "name": {"type": "string", "description": "who"}, "age": {"type": "integer"},
             "kind": {"type": "string", "enum": ["a", "b"], "default": "a"}, "sure": {"type": "boolean"},
             "tags": {"type": "array", "items": {"type": "string", "enum": ["x", "y"]}}}});
-        InputNeeded {
-            requests: vec![InputRequest { key: "k".into(), message: "Who?".into(), schema: Some(schema), url: None }],
-            state: json!(1),
-        }
+        InputNeeded::new(vec![InputRequest { key: "k".into(), message: "Who?".into(), schema: Some(schema), url: None }], json!(1))
     }
 
     fn answered(lines: &[&str]) -> Option<Value> {

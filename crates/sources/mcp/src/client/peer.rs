@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::trouble::{Trouble, excerpt};
+use crate::asking::ASKS;
 use crate::caller::BackChannel;
 use crate::serve::Change;
 
@@ -217,7 +218,7 @@ impl Peer {
         if method == "ping" {
             return outbox.put(Message::Answer { id: Some(id), result: Ok(json!({})) });
         }
-        if !["elicitation/create", "sampling/createMessage", "roots/list"].contains(&method.as_str()) {
+        if !ASKS.contains(&method.as_str()) {
             return refuse(CODES.method, "there is no such method here");
         }
         let Some(channel) = self.channel(via) else {
