@@ -38,6 +38,16 @@ fn show_diagnostics(diagnostics: &[Diagnostic]) {
 fn show_errors(workspace: &Workspace) {
     let errors = workspace.diagnostics().into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     show_diagnostics(&errors.collect::<Vec<_>>());
+    // A server whose tools nobody has seen is no mistake, and still something is missing.
+    for server in workspace.helve().mcp_servers().iter().filter(|server| server.withheld().next().is_some()) {
+        let name = printable::escape_line(&server.name);
+        let note = format!("{} tools of the MCP server {name} are new or changed, and not used", server.withheld().count());
+        terminal::note(&format!(
+            "{} {note}\n  {} look at them with `helve mcp approve {name}`",
+            styled(CAREFUL, "note:"),
+            styled(CAREFUL, "hint:")
+        ));
+    }
 }
 
 /// A diagnostic as a person reads it: what, where, the line, what would be right.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve::{Diagnostic, Helve, ProjectReport, Record, Redactor};
+use helve::{Diagnostic, Helve, ProjectReport, Record, Redactor, View};
 use tokio::runtime::Runtime;
 
 use crate::cli::Global;
@@ -57,6 +57,21 @@ impl Workspace {
     pub fn settle(&self) {
         let catalogue = self.helve.catalogue();
         let _ = self.block_on(async { tokio::time::timeout(PATIENCE, catalogue.settled()).await });
+    }
+
+    /// Waits for a tool of a server that is still connecting, for a while. Other servers are not waited for once it is there.
+    pub fn settle_for(&self, tool: &str) {
+        let (catalogue, view) = (self.helve.catalogue(), View::default());
+        let found = async {
+            let mut snapshot = catalogue.snapshot(&view);
+            while snapshot.get(tool).is_none() {
+                tokio::select! {
+                    next = catalogue.next(&view, &snapshot) => snapshot = next,
+                    () = catalogue.settled() => return,
+                }
+            }
+        };
+        let _ = self.block_on(async { tokio::time::timeout(PATIENCE, found).await });
     }
 
     /// The record.

@@ -36,7 +36,7 @@ pub struct Question {
     pub expires_at: Option<Timestamp>,
     /// What the tool wants to know, where the question is not whether the call may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<InputNeeded>,
+    pub input: Option<Box<InputNeeded>>,
 }
 
 impl Question {
@@ -52,7 +52,7 @@ impl Question {
     pub fn about_input(call: ToolCall, source: &SourceId, spec: &ToolSpec, caller: Caller, needed: InputNeeded) -> Self {
         let digest = input_digest(call_digest(&call, source, spec), &needed.state);
         let question = Self::new(call, source, spec, caller, needed.summary());
-        Self { digest, input: Some(needed), ..question }
+        Self { digest, input: Some(Box::new(needed)), ..question }
     }
 
     /// Turns what a person wrote into the grant that re-enters the executor, where the tool wants to know something.

@@ -19,6 +19,8 @@ pub struct Events {
     has_data: bool,
     begun: bool,
     last_id: String,
+    /// The id of an event that is not complete yet.
+    next_id: Option<String>,
     retry: Option<Duration>,
 }
 
@@ -52,6 +54,7 @@ impl Events {
                 {
                     sink(&self.name, data).map_err(EventError::Sink)?;
                     self.name.clear();
+                    self.take_id();
                     bytes = rest;
                     continue;
                 }
@@ -68,7 +71,12 @@ impl Events {
         self.bounded()
     }
 
-    /// The id that came last; empty where none did.
+    /// Another stream goes on where the last one broke off: what was not complete is gone, and the id and the delay stay.
+    pub fn restart(&mut self) {
+        *self = Self { last_id: std::mem::take(&mut self.last_id), retry: self.retry, ..Self::default() };
+    }
+
+    /// The id of the last event that was complete; empty where none had one.
     #[must_use]
     pub fn last_id(&self) -> &str {
         &self.last_id
@@ -99,6 +107,7 @@ impl Events {
             }
             self.data.clear();
             self.name.clear();
+            self.take_id();
         } else if let Some(data) = data_of(line) {
             if std::mem::replace(&mut self.has_data, true) {
                 self.data.push(b'\n');
@@ -107,12 +116,19 @@ impl Events {
         } else if let Some(name) = line.strip_prefix(b"event:") {
             self.name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
         } else if let Some(id) = line.strip_prefix(b"id:").filter(|id| id.len() <= MAX_ID && !id.contains(&0)) {
-            self.last_id = String::from_utf8_lossy(id.trim_ascii()).into_owned();
+            self.next_id = Some(String::from_utf8_lossy(id.trim_ascii()).into_owned());
         } else if let Some(time) = line.strip_prefix(b"retry:") {
             let millis = std::str::from_utf8(time.trim_ascii()).ok().and_then(|time| time.parse().ok());
             self.retry = millis.map(Duration::from_millis).or(self.retry);
         }
         self.bounded()
+    }
+
+    /// Whoever asks for the rest of a stream must not miss an event of which only the beginning came.
+    fn take_id(&mut self) {
+        if let Some(id) = self.next_id.take() {
+            self.last_id = id;
+        }
     }
 
     fn bounded<E>(&self) -> Result<(), EventError<E>> {
@@ -164,6 +180,22 @@ mod tests {
             events.feed(piece.as_bytes(), &mut |_, _| Ok::<_, ()>(())).expect("events");
         }
         assert_eq!((events.last_id(), events.retry()), ("a2", Some(Duration::from_millis(500))));
+    }
+
+    #[test]
+    fn half_an_event_counts_for_nothing_when_the_stream_begins_anew() {
+        let (mut events, mut told) = (Events::default(), Vec::new());
+        let mut sink = |_: &str, data: &[u8]| {
+            told.push(String::from_utf8_lossy(data).into_owned());
+            Ok::<_, ()>(())
+        };
+        events.feed(b"id: 1\ndata: one\n\nid: 2\ndata: tw", &mut sink).expect("events");
+        assert_eq!(events.last_id(), "1");
+        events.restart();
+        assert_eq!(events.last_id(), "1");
+        events.feed(b"id: 2\ndata: two\n\n", &mut sink).expect("events");
+        assert_eq!(events.last_id(), "2");
+        assert_eq!(told, ["one", "two"]);
     }
 
     #[test]

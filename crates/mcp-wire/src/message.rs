@@ -5,6 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+/// How many values a message may have. Each takes far more room in memory than on the wire, so its length alone does not bound it.
+const MAX_VALUES: usize = 100_000;
+
 /// Names a request until it is answered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -72,6 +75,9 @@ pub enum NotAMessage {
     /// It is no JSON.
     #[error("it is no JSON: {0}")]
     Json(String),
+    /// It has too many values.
+    #[error("it has more than {MAX_VALUES} values")]
+    Values,
     /// It is JSON, and something else.
     #[error("it is no message: {0}")]
     Shape(&'static str),
@@ -83,6 +89,7 @@ impl Message {
     /// # Errors
     /// Where it is none.
     pub fn read(text: &[u8]) -> Result<Self, NotAMessage> {
+        check_values(text)?;
         let value: Value = serde_json::from_slice(text).map_err(|error| NotAMessage::Json(error.to_string()))?;
         let Value::Object(mut fields) = value else { return Err(NotAMessage::Shape("not an object")) };
         let id = read_id(fields.remove("id"))?;
@@ -121,6 +128,27 @@ impl Message {
         }
         Value::Object(fields).to_string()
     }
+}
+
+/// Whether a text has so few values that it can be read as JSON. It need not be JSON.
+///
+/// # Errors
+/// Where it has too many.
+pub fn check_values(text: &[u8]) -> Result<(), NotAMessage> {
+    // A value and what separates it from the next take two bytes at least.
+    if text.len() / 2 <= MAX_VALUES {
+        return Ok(());
+    }
+    let (mut count, mut in_string, mut bytes) = (0, false, text.iter());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if in_string => drop(bytes.next()),
+            b'"' => in_string = !in_string,
+            b',' | b'[' | b'{' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    if count > MAX_VALUES { Err(NotAMessage::Values) } else { Ok(()) }
 }
 
 fn read_id(id: Option<Value>) -> Result<Option<RequestId>, NotAMessage> {
@@ -190,6 +218,11 @@ mod tests {
             let error = read(text).expect_err(text).to_string();
             assert!(error.contains(reason), "{text}: {error}");
         }
+        let many = |value: &str| format!(r#"{{"id":1,"result":[0{}]}}"#, format!(",{value}").repeat(MAX_VALUES));
+        assert_eq!(read(&many("1")), Err(NotAMessage::Values));
+        assert_eq!(read(&many("{}")), Err(NotAMessage::Values));
+        let text = serde_json::to_string(&",[{\\\"".repeat(MAX_VALUES)).expect("a text");
+        assert!(read(&format!(r#"{{"id":1,"result":{text}}}"#)).is_ok(), "what stands in a text is one value");
         let deep = "[".repeat(100_000);
         assert!(matches!(read(&format!(r#"{{"id":1,"result":{deep}"#)), Err(NotAMessage::Json(_))), "depth is bounded");
     }

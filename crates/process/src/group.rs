@@ -90,8 +90,7 @@ impl Drop for Group {
             return;
         }
         self.signal(Signal::KILL);
-        // Nobody waits here, and the runtime may be about to end: a thread of its own does the rest.
-        let marker = self.marker.clone();
-        let _ = std::thread::Builder::new().name("helve-sweep".into()).spawn(move || sweep::kill_marked(&marker));
+        // Nobody waits here, and the whole process may be about to end, so the rest is done now: it takes milliseconds, and this is rare.
+        sweep::kill_marked(&self.marker);
     }
 }

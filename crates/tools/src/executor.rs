@@ -109,7 +109,6 @@ pub struct Prepared {
 }
 
 /// What became of a call that ran.
-#[expect(clippy::large_enum_variant, reason = "almost every call is over")]
 pub enum Attempted {
     /// It ended.
     Over(Outcome),

@@ -28,7 +28,7 @@ pub fn run(tools: &Tools, global: &Global, workspace: &Workspace) -> Result<Exit
 }
 
 fn find(name: &str, workspace: &Workspace) -> Result<Arc<Entry>, Failure> {
-    workspace.settle();
+    workspace.settle_for(name);
     let helve = workspace.helve();
     helve.catalogue().get(name).ok_or_else(|| {
         let entries = helve.catalogue().list();

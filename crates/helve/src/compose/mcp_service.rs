@@ -20,6 +20,8 @@ use super::Helve;
 const CHANGES: usize = 64;
 /// Names that MCP clients take.
 const MAX_NAME: usize = 128;
+/// How long a list waits for servers that are just being connected.
+const SETTLE: Duration = Duration::from_secs(5);
 /// How often a client is told that its call still waits.
 const STILL: Duration = Duration::from_secs(10);
 
@@ -124,7 +126,11 @@ impl Service {
 
     async fn answer(&self, request: Incoming) -> Result<Value, RpcError> {
         match request.method.as_str() {
-            "tools/list" => Ok(json!({"tools": self.tools()?})),
+            "tools/list" => {
+                // Many clients ask once; servers that are just being connected get a moment.
+                let _ = tokio::time::timeout(SETTLE, self.helve.catalogue.settled()).await;
+                Ok(json!({"tools": self.tools()?}))
+            }
             "tools/call" => self.call(request).await,
             _ => match self.gateway() {
                 Some(gateway) => gateway.handle(&request).await,

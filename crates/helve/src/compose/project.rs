@@ -12,6 +12,7 @@ use helve_project::{
     AgentFile, Diagnostic, Fingerprint, HelveFile, ModelEntry, Runnable, SetFile, Severity, StateError, StateFolder, Trust, TrustStore,
 };
 use helve_tools::{ExecutorOptions, View};
+use serde_json::{Map, Value, json};
 
 use super::Helve;
 use super::load::{self, Loaded};
@@ -361,8 +362,26 @@ pub fn file_schemas() -> Vec<(&'static str, Schema)> {
         ("command", Schema::of::<helve_command::CommandDefinition>()),
         ("native", Schema::of::<helve_http::HttpDefinition>()),
         ("openapi", Schema::of::<helve_http::OpenApiDefinition>()),
-        ("mcp", Schema::of::<helve_http::RemoteDefinition>()),
+        ("mcp", either(&Schema::of::<helve_mcp::McpDefinition>(), &Schema::of::<helve_http::RemoteDefinition>())),
         ("set", Schema::of::<SetFile>()),
         ("agent", Schema::of::<AgentFile>()),
     ]
+}
+
+/// A file that is one of two kinds.
+fn either(one: &Schema, other: &Schema) -> Schema {
+    let mut definitions = Map::new();
+    let kinds = [one, other].map(|schema| {
+        let mut kind = schema.value().clone();
+        if let Some(fields) = kind.as_object_mut() {
+            // References begin at the root of the document.
+            if let Some(Value::Object(own)) = fields.remove("$defs") {
+                definitions.extend(own);
+            }
+            fields.entry("additionalProperties").or_insert(Value::Bool(false));
+        }
+        kind
+    });
+    let both = json!({"type": "object", "anyOf": kinds, "$defs": definitions, "additionalProperties": true});
+    Schema::new(both).unwrap_or_else(|_| one.clone())
 }

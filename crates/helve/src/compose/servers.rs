@@ -7,11 +7,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::UNIX_EPOCH;
 
 use helve_core::authored::FieldError;
-use helve_core::{Digest, ToolSource};
+use helve_core::{Digest, Timestamp, ToolSource};
 use helve_fetch::Lines;
 use helve_http::RemoteSource;
 use helve_mcp::oauth::Browser;
-use helve_mcp::{McpOptions, McpSource, PinStore, Pins, ServerReport, Trouble};
+use helve_mcp::{EraStore, McpOptions, McpSource, PinStore, Pins, ServerReport, Trouble};
+use helve_mcp_wire::Era;
 use helve_project::{Diagnostic, ProjectFile, Severity, StateError, StateFolder};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,9 @@ use super::logins::logins;
 use super::project::{Project, rank_of};
 
 const PINS: &str = "mcp-pins.json";
+const ERAS: &str = "mcp-eras.json";
+/// How long the era of a server is remembered; it may have been updated since.
+const ERA_DAYS: i64 = 7;
 
 /// The servers that are connected, each with what its file says.
 #[derive(Default)]
@@ -81,6 +85,7 @@ impl Helve {
             lines: project.servers.lines.clone(),
             redactor: self.redactor.clone(),
             pins: Some(Arc::new(PinFile::of(project.state.clone()))),
+            eras: project.state.clone().map(|state| Arc::new(EraFile(state)) as Arc<dyn EraStore>),
             fetch: project.fetch.clone(),
             logins: logins(project.state.as_ref()),
             ..McpOptions::default()
@@ -249,5 +254,36 @@ impl PinStore for PinFile {
             let time = facts.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
             u64::try_from(time.as_nanos() & u128::from(u64::MAX)).unwrap_or_default() ^ facts.len()
         })
+    }
+}
+
+/// Which servers spoke the older era, and when. Those of the newer one are asked in any case.
+struct EraFile(StateFolder);
+
+impl EraFile {
+    fn read(&self) -> BTreeMap<Digest, Timestamp> {
+        self.0.read(ERAS).ok().flatten().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    }
+}
+
+impl EraStore for EraFile {
+    fn era(&self, server: &Digest) -> Option<Era> {
+        let since = Timestamp::now().duration_since(*self.read().get(server)?);
+        (0..ERA_DAYS * 86_400).contains(&since.as_secs()).then_some(Era::Legacy)
+    }
+
+    fn remember(&self, server: &Digest, era: Era) {
+        let keep = || {
+            let _lock = self.0.lock().ok()?;
+            let mut eras = self.read();
+            match era {
+                Era::Legacy => eras.insert(*server, Timestamp::now()),
+                Era::Modern => eras.remove(server),
+            };
+            self.0.write(ERAS, &serde_json::to_string(&eras).ok()?).ok()
+        };
+        if keep().is_none() {
+            tracing::debug!("the era of a server could not be remembered");
+        }
     }
 }

@@ -1,13 +1,18 @@
 //! Questions of a server to the person behind a call: as Helve asks them, and as the server wants them answered.
 
+use helve_core::json::{Limits, measure};
 use helve_core::{InputGiven, InputNeeded, InputRequest, ToolError, printable};
 use helve_fetch::read_url;
 use serde_json::{Map, Value, json};
+
+use crate::inspect::strip_words;
 
 /// How much of a question a person reads.
 const MAX_MESSAGE: usize = 4_000;
 /// How many things a server may ask at once.
 const MAX_REQUESTS: usize = 16;
+/// The longest name of a question.
+const MAX_KEY: usize = 256;
 
 /// Reads what a server of the newer era asks before it goes on. Nothing where it only wants to be asked again.
 ///
@@ -21,9 +26,12 @@ pub(crate) fn read(result: &Value) -> Result<Option<InputNeeded>, ToolError> {
     }
     let mut wanted = Vec::new();
     for (key, request) in &requests {
+        if key.len() > MAX_KEY {
+            return Err(ToolError::failed("the server gives its question a name that is too long"));
+        }
         let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
         if method != "elicitation/create" {
-            let method = printable::shorten(&printable::escape_line(method), 80);
+            let method = printable::escape_line(&printable::shorten(method, 80));
             return Err(ToolError::failed(format!("the server asks for `{method}`, which is not offered here")));
         }
         wanted.push(form(key, request.get("params").unwrap_or(&Value::Null))?);
@@ -41,7 +49,7 @@ pub(crate) fn read(result: &Value) -> Result<Option<InputNeeded>, ToolError> {
 /// Where the address in it may not be shown to anyone.
 pub(crate) fn form(key: &str, params: &Value) -> Result<InputRequest, ToolError> {
     let text = |field: &str| params.get(field).and_then(Value::as_str);
-    let message = printable::shorten(&printable::escape(text("message").unwrap_or("the server wants to know something")), MAX_MESSAGE);
+    let message = printable::escape(&printable::shorten(text("message").unwrap_or("the server wants to know something"), MAX_MESSAGE));
     let url = match text("mode") {
         Some("url") => {
             let url = text("url").and_then(|url| read_url(url).ok());
@@ -49,7 +57,12 @@ pub(crate) fn form(key: &str, params: &Value) -> Result<InputRequest, ToolError>
         }
         _ => None,
     };
-    let schema = params.get("requestedSchema").filter(|schema| schema.is_object() && url.is_none()).cloned();
+    let mut schema = params.get("requestedSchema").filter(|schema| schema.is_object() && url.is_none()).cloned();
+    if let Some(schema) = &mut schema {
+        let too_much = |error| ToolError::failed(format!("the server asks for something that cannot be shown: {error}"));
+        measure(schema, Limits::SCHEMA).map_err(too_much)?;
+        strip_words(schema);
+    }
     Ok(InputRequest { key: key.to_owned(), message, schema, url })
 }
 
@@ -89,6 +102,18 @@ mod tests {
         );
         let declined = answers(&needed.decline(), ["who".to_owned()]);
         assert_eq!(declined["inputResponses"], json!({"who": {"action": "decline"}}));
+    }
+
+    #[test]
+    fn a_form_is_no_place_to_hide() {
+        let form = |schema: Value| form("a", &json!({"message": "Who\u{202e}?", "requestedSchema": schema}));
+        let shown = form(json!({"type": "object", "properties": {"n": {"description": "Na\u{e0041}me"}}})).expect("a question");
+        assert_eq!(shown.message, "Who\\u{202e}?");
+        assert_eq!(shown.schema, Some(json!({"type": "object", "properties": {"n": {"description": "Name"}}})));
+        let huge = json!({"type": "object", "description": "x".repeat(Limits::SCHEMA.bytes)});
+        assert!(form(huge).is_err_and(|error| error.message().contains("cannot be shown")));
+        let named = json!({"inputRequests": {"x".repeat(1000): {"method": "elicitation/create"}}});
+        assert!(read(&named).is_err());
     }
 
     #[test]

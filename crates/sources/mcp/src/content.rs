@@ -1,6 +1,6 @@
 //! What a tool of a server gives back: blocks of content become text for the model and data for programs, and the other way around.
 
-use helve_core::{Output, ToolError, printable};
+use helve_core::{ErrorKind, Output, ToolError, printable};
 use serde_json::{Value, json};
 
 /// Where blocks that are more than text are kept beside a result.
@@ -8,12 +8,17 @@ const CONTENT: &str = "content";
 
 /// The result of `tools/call`.
 pub(crate) fn read(mut result: Value) -> Result<Output, ToolError> {
+    let wrong = |what: &str| Err(ToolError::new(ErrorKind::InvalidOutput, format!("the server's result {what}")));
+    if !result.is_object() {
+        return wrong("is no object");
+    }
     let blocks = match result.get_mut("content").map(Value::take) {
         Some(Value::Array(blocks)) => blocks,
-        _ => Vec::new(),
+        None | Some(Value::Null) => Vec::new(),
+        Some(_) => return wrong("has a `content` that is no list"),
     };
     let text = blocks.iter().map(words).collect::<Vec<_>>().join("\n");
-    let plain = blocks.iter().all(|block| is_plain_text(block)) && blocks.len() < 2;
+    let plain = blocks.iter().all(is_plain_text) && blocks.len() < 2;
     if result.get("isError").and_then(Value::as_bool) == Some(true) {
         let message = if text.trim().is_empty() { "the tool gives no reason".to_owned() } else { text };
         let error = ToolError::failed(message);
@@ -43,7 +48,7 @@ fn words(block: &Value) -> String {
             format!("[resource {}]\n{}", text("/resource/uri"), text("/resource/text"))
         }
         "resource" => format!("[resource {}, {}, {} bytes]", text("/resource/uri"), text("/resource/mimeType"), bytes("/resource/blob")),
-        other => format!("[content of the kind `{}`, which is not known here]", printable::shorten(other, 40)),
+        other => format!("[content of the kind `{}`, which is not known here]", printable::escape_line(&printable::shorten(other, 40))),
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::Downstream;
-use crate::client::Trouble;
+use crate::client::{How, Trouble};
 use crate::serve::{Change, Incoming};
 use crate::source::McpSource;
 use crate::upstream::Upstream;
@@ -64,6 +64,7 @@ impl Gateway {
             "resources/templates/list" => self.list(request, "resources", "resourceTemplates", "uriTemplate").await,
             "prompts/list" => self.list(request, "prompts", "prompts", "name").await,
             "prompts/get" => self.prompt(request).await,
+            "resources/subscribe" | "resources/unsubscribe" if request.from.era == Era::Modern => self.watch(request).await,
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
                 let uri = request.params.get("uri").and_then(Value::as_str).unwrap_or_default();
                 self.resource(request, uri).await
@@ -79,9 +80,10 @@ impl Gateway {
     pub async fn unknown_tool(&self, request: &Incoming) -> Option<Result<Value, RpcError>> {
         let [source] = self.0.as_slice() else { return None };
         let upstream = source.upstream();
-        // A tool that it has, and that nobody agreed to, is not to be reached this way.
+        // A tool that it has, and that nobody agreed to or nobody wants, is not to be reached this way.
         let name = request.params.get("name").and_then(Value::as_str)?;
-        if !upstream.definition.prefix().is_empty() || source.report().offers.iter().any(|offer| offer.name == name) {
+        let definition = &upstream.definition;
+        if !definition.prefix().is_empty() || !definition.wants(name) || source.report().offers.iter().any(|offer| offer.name == name) {
             return None;
         }
         Some(pass(upstream, request, request.params.clone()).await)
@@ -144,6 +146,17 @@ impl Gateway {
         Err(last)
     }
 
+    /// Watches a resource for a client of the newer era, at every server that may have it.
+    async fn watch(&self, request: &Incoming) -> Result<Value, RpcError> {
+        let uri = request.params.get("uri").and_then(Value::as_str).unwrap_or_default();
+        let more = request.method == "resources/subscribe";
+        let watched = self.with("resources").map(|upstream| upstream.watch(uri, more));
+        for trouble in join_all(watched).await.into_iter().filter_map(Result::err) {
+            tracing::debug!(%trouble, "a server does not tell of a resource");
+        }
+        Ok(json!({}))
+    }
+
     async fn complete(&self, request: &Incoming) -> Result<Value, RpcError> {
         let text = |path: &str| request.params.pointer(path).and_then(Value::as_str);
         let mut params = request.params.clone();
@@ -203,26 +216,26 @@ fn unknown(what: &str, name: &str) -> RpcError {
     RpcError { code: CODES.params, message: format!("there is no {what} `{name}`"), data: None }
 }
 
-async fn pass(upstream: &Upstream, request: &Incoming, params: Value) -> Result<Value, RpcError> {
+async fn pass(upstream: &Arc<Upstream>, request: &Incoming, params: Value) -> Result<Value, RpcError> {
     forward(upstream, &request.method, params, &request.from, &request.cancel).await
 }
 
 async fn forward(
-    upstream: &Upstream,
+    upstream: &Arc<Upstream>,
     method: &str,
     params: Value,
     from: &Downstream,
     cancel: &CancellationToken,
 ) -> Result<Value, RpcError> {
     let params = if let Value::Object(params) = params { params } else { Map::new() };
-    upstream.pass(method, params, from, cancel, Vec::new()).await.map_err(|trouble| match trouble {
+    upstream.pass(method, params, from, How { cancel: cancel.clone(), ..How::default() }).await.map_err(|trouble| match trouble {
         Trouble::Refused(error) => error,
         other => RpcError { code: CODES.internal, message: format!("the server `{}`: {other}", upstream.definition.name), data: None },
     })
 }
 
 /// All pages of a list of one server.
-async fn pages(upstream: &Upstream, request: &Incoming, field: &'static str) -> Result<Vec<Value>, RpcError> {
+async fn pages(upstream: &Arc<Upstream>, request: &Incoming, field: &'static str) -> Result<Vec<Value>, RpcError> {
     let mut pages = Pages::new(field, PageLimits::default());
     let mut params = request.params.clone();
     loop {

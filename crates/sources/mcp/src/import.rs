@@ -118,7 +118,7 @@ fn in_our_words(text: &str, notes: &mut Vec<String>) -> String {
             }
             _ => inside.to_owned(),
         };
-        words.push_str(&format!("${{{name}}}"));
+        words.extend(["${", &name, "}"]);
         rest = &after[end + 1..];
     }
     words.push_str(rest);

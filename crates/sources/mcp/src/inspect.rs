@@ -94,6 +94,18 @@ pub(crate) fn without_hidden(text: &str) -> String {
     text.chars().filter(|character| matches!(character, '\n' | '\t') || !printable::is_deceptive(*character)).collect()
 }
 
+/// Takes characters that cannot be seen out of the words of a schema. Names and values stay: they mean what they are.
+pub(crate) fn strip_words(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(strip_words),
+        Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| match value {
+            Value::String(words) if ["description", "title", "$comment"].contains(&key.as_str()) => *words = without_hidden(words),
+            other => strip_words(other),
+        }),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

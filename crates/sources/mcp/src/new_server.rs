@@ -1,8 +1,7 @@
 //! A server that is written down for a person: what they typed becomes a file in `tools/mcp`.
 
-use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::json;
@@ -31,8 +30,7 @@ impl NewServer {
     #[must_use]
     pub fn yaml(&self) -> String {
         let mut text = format!("name: {}\n", json!(self.name));
-        // Writing to a string cannot fail.
-        let mut field = |name: &str, value: serde_json::Value| drop(writeln!(text, "{name}: {value}"));
+        let mut field = |name: &str, value: serde_json::Value| text.extend([name, ": ", &value.to_string(), "\n"]);
         if let Some(url) = &self.url {
             field("url", json!(url));
         } else {

@@ -1,6 +1,8 @@
 //! The tools that a server offers. They are a stranger's: entries that cannot be used are left out, and named.
 
 use std::collections::HashSet;
+use std::io;
+use std::time::Instant;
 
 use helve_core::authored::read_parameters;
 use helve_core::json::{Limits, canonical};
@@ -10,14 +12,14 @@ use serde_json::{Map, Value, json};
 
 use crate::client::{Connection, How, Trouble};
 use crate::definition::{McpDefinition, ToolFields};
-use crate::inspect::without_hidden;
+use crate::inspect::{strip_words, without_hidden};
 use crate::limits::GREETING;
 use crate::pin::{Pinned, digest};
 
 /// The largest definition of one tool.
 const MAX_DEFINITION: usize = 512 << 10;
-/// All definitions of a server together.
-const MAX_LIST: usize = 32 << 20;
+/// All definitions of a server together; each is kept several times.
+const MAX_LIST: usize = 4 << 20;
 
 /// One tool, as the server describes it.
 #[derive(Debug, Clone)]
@@ -39,7 +41,7 @@ pub(crate) struct Offers {
     pub(crate) notes: Vec<String>,
 }
 
-/// Asks a server for all pages of a list.
+/// Asks a server for all pages of a list. The time for an answer is that for all of them.
 pub(crate) async fn list(
     connection: &Connection,
     method: &str,
@@ -49,11 +51,19 @@ pub(crate) async fn list(
     let mut pages = Pages::new(field, PageLimits::default());
     let mut cursor = None;
     let mut bytes = 0;
+    let begun = Instant::now();
     loop {
         let params: Map<String, Value> = cursor.iter().map(|cursor: &String| ("cursor".to_owned(), json!(cursor))).collect();
-        let how = How { time: Some(GREETING), ..How::default() };
-        let answer = connection.request(method, params, how).await?;
-        bytes += answer.to_string().len();
+        let left = if cursor.is_none() { GREETING } else { GREETING.saturating_sub(begun.elapsed()) };
+        let how = How { time: Some(left), ..How::default() };
+        let answer = match connection.request(method, params, how).await {
+            Err(Trouble::Late(_)) if cursor.is_some() => {
+                notes.push(format!("the list has not come to its end within {} s; the rest is left out", GREETING.as_secs()));
+                return Ok(pages.items());
+            }
+            answer => answer?,
+        };
+        bytes += size(&answer);
         match pages.take(answer) {
             Ok(Some(next)) if bytes < MAX_LIST => cursor = Some(next),
             Ok(Some(_)) => {
@@ -75,29 +85,74 @@ impl Offers {
     pub(crate) fn read(entries: Vec<Value>, instructions: Option<&str>, mut notes: Vec<String>, over_http: bool) -> Self {
         let mut names = HashSet::new();
         let mut tools = Vec::new();
+        let mut bytes = 0;
         for (index, definition) in entries.into_iter().enumerate() {
-            match check(&definition, over_http) {
+            let checked = check(&definition, over_http);
+            bytes += if checked.is_ok() { size(&definition) } else { 0 };
+            if bytes > MAX_LIST {
+                notes.push(format!("the definitions of the tools have more than {MAX_LIST} bytes; the rest is left out"));
+                break;
+            }
+            match checked {
                 Ok(name) if names.insert(name.clone()) => {
                     let digest = digest(&definition, instructions);
                     tools.push(Offer { name, definition, digest, pinned: Pinned::New });
                 }
                 Ok(name) => notes.push(format!("the tool `{name}` is there twice; the first one stays")),
                 Err(why) => {
-                    let name =
-                        definition.get("name").and_then(Value::as_str).map(|name| printable::shorten(&printable::escape_line(name), 80));
+                    let name = definition.get("name").and_then(Value::as_str).map(|name| shown(name, 80));
                     let name = name.unwrap_or_else(|| format!("number {}", index + 1));
-                    notes.push(format!("the tool {name} is left out: {}", printable::shorten(&printable::escape_line(&why), 300)));
+                    notes.push(format!("the tool {name} is left out: {}", shown(&why, 300)));
                 }
             }
         }
         Self { tools, notes }
     }
+
+    /// Leaves out what a file does not want, and names that are too long once they have the prefix of the file.
+    pub(crate) fn retain_wanted(&mut self, server: &McpDefinition) {
+        let longest = ToolSpec::MAX_NAME.saturating_sub(server.prefix().len() + 1);
+        let is_renamed = |name: &str| server.tools.get(name).is_some_and(|fields| fields.name.is_some());
+        let notes = &mut self.notes;
+        self.tools.retain(|offer| {
+            let wanted = server.wants(&offer.name);
+            let too_long = wanted && offer.name.len() > longest && !is_renamed(&offer.name);
+            if too_long {
+                notes.push(format!("the tool {} is left out: its name is too long to have a prefix", shown(&offer.name, 80)));
+            }
+            wanted && !too_long
+        });
+    }
+}
+
+/// A stranger's words, in a note.
+fn shown(words: &str, length: usize) -> String {
+    printable::escape_line(&printable::shorten(words, length))
+}
+
+/// How long a value is as JSON.
+fn size(value: &Value) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
 }
 
 /// Whether a definition can be used at all; gives its name.
 fn check(definition: &Value, over_http: bool) -> Result<String, String> {
     let name = definition.get("name").and_then(Value::as_str).ok_or("it has no name")?;
-    let size = canonical(definition).len();
+    let size = size(definition);
     if size > MAX_DEFINITION {
         return Err(format!("its definition has {size} bytes, and {MAX_DEFINITION} are allowed"));
     }
@@ -115,7 +170,8 @@ fn check(definition: &Value, over_http: bool) -> Result<String, String> {
 pub(crate) fn spec(definition: &Value, server: &McpDefinition, fields: &ToolFields) -> Result<ToolSpec, helve_core::authored::FieldError> {
     let text = |field: &str| definition.get(field).and_then(Value::as_str);
     let name = text("name").unwrap_or_default();
-    let input = with_defaults(definition.get("inputSchema"), &fields.arguments);
+    let mut input = with_defaults(definition.get("inputSchema"), &fields.arguments);
+    strip_words(&mut input);
     let input = read_parameters(Some(&input), "/inputSchema")?;
     let description =
         fields.description.clone().unwrap_or_else(|| without_hidden(text("description").or(text("title")).unwrap_or_default()));

@@ -5,13 +5,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use helve_core::CallId;
-use serde_json::Value;
+use futures_util::future::BoxFuture;
+use helve_mcp_wire::{CODES, RpcError};
+use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::client::Trouble;
+use crate::caller::BackChannel;
+use crate::client::{How, Trouble};
+use crate::upstream::Upstream;
 
 /// How long a server is kept waiting for a person.
 const PATIENCE: Duration = Duration::from_mins(15);
@@ -27,11 +30,47 @@ pub(crate) struct Ask {
 
 /// A call that goes on in a task of its own. Dropped, it is cancelled.
 pub(crate) struct Held {
-    pub(crate) work: JoinHandle<Result<Value, Trouble>>,
-    pub(crate) asks: mpsc::Receiver<Ask>,
-    pub(crate) cancel: CancellationToken,
+    work: JoinHandle<Result<Value, Trouble>>,
+    asks: mpsc::Receiver<Ask>,
+    cancel: CancellationToken,
     /// Cancels the call when nobody holds it any more.
-    pub(crate) guard: DropGuard,
+    _guard: DropGuard,
+}
+
+/// How far such a call has come.
+pub(crate) enum Step {
+    /// It is over.
+    Over(Result<Value, Trouble>),
+    /// It holds until its question is answered.
+    Asks(Held, Ask),
+}
+
+impl Held {
+    /// Starts a call. What is told meanwhile goes to the channel.
+    pub(crate) fn start(upstream: &Arc<Upstream>, method: &str, params: Map<String, Value>, how: How) -> Self {
+        let (sender, asks) = mpsc::channel(1);
+        let cancel = CancellationToken::new();
+        let channel: Arc<dyn BackChannel> = Arc::new(Asking { told: how.channel.clone(), asks: sender });
+        let how = How { cancel: cancel.clone(), channel: Some(channel), ..how };
+        let (upstream, method) = (upstream.clone(), method.to_owned());
+        let work = tokio::spawn(async move { upstream.ask(&method, params, how).await });
+        Self { work, asks, _guard: cancel.clone().drop_guard(), cancel }
+    }
+
+    /// Waits for its end, or for its next question.
+    pub(crate) async fn step(mut self, cancel: &CancellationToken) -> Step {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {
+                self.cancel.cancel();
+                // The server is told before the call is over.
+                let _ = (&mut self.work).await;
+                Step::Over(Err(Trouble::Cancelled))
+            }
+            done = &mut self.work => Step::Over(done.unwrap_or_else(|error| Err(Trouble::Protocol(error.to_string())))),
+            Some(ask) = self.asks.recv() => Step::Asks(self, ask),
+        }
+    }
 }
 
 /// Calls that hold, each with the question that it holds for.
@@ -41,7 +80,7 @@ pub(crate) struct Parked(Mutex<HashMap<String, (Held, oneshot::Sender<Value>)>>)
 impl Parked {
     /// Puts a call aside, and gives the name by which it is found again. One that nobody comes back for is ended.
     pub(crate) fn put(self: &Arc<Self>, held: Held, reply: oneshot::Sender<Value>) -> Option<String> {
-        let name = CallId::mint().to_string();
+        let name = unguessable()?;
         let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if parked.len() >= MAX_PARKED {
             return None;
@@ -60,5 +99,42 @@ impl Parked {
     /// Takes a call back.
     pub(crate) fn take(&self, name: &str) -> Option<(Held, oneshot::Sender<Value>)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
+    }
+}
+
+/// Whoever knows the name of a call may answer it.
+fn unguessable() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes.iter().fold("helve-".to_owned(), |name, byte| format!("{name}{byte:02x}")))
+}
+
+/// Tells what is to be told, and puts questions where they are answered from.
+struct Asking {
+    told: Option<Arc<dyn BackChannel>>,
+    asks: mpsc::Sender<Ask>,
+}
+
+impl BackChannel for Asking {
+    fn notify(&self, method: &str, params: Value) {
+        if let Some(told) = &self.told {
+            told.notify(method, params);
+        }
+    }
+
+    fn ask(&self, method: &str, params: Value) -> BoxFuture<'_, Result<Value, RpcError>> {
+        let is_form = method == "elicitation/create";
+        Box::pin(async move {
+            if !is_form {
+                return Err(RpcError { code: CODES.method, message: "this is not offered here".to_owned(), data: None });
+            }
+            let (reply, answer) = oneshot::channel();
+            // Nobody is there to be asked any more, which is not the same as a no.
+            let gone = || json!({"action": "cancel"});
+            if self.asks.send(Ask { params, reply }).await.is_err() {
+                return Ok(gone());
+            }
+            Ok(answer.await.unwrap_or_else(|_| gone()))
+        })
     }
 }

@@ -9,12 +9,14 @@ use helve_core::authored::FieldError;
 use helve_core::{Digest, DynTool, Redactor, SourceId, SourceState, ToolList, ToolSource};
 use helve_fetch::{Fetch, Lines, read_url};
 use helve_mcp_wire::{Era, HeaderParam};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinHandle;
 
-use crate::client::{Connection, Hello, How, Place, Trouble};
+use crate::client::{Connection, Hello, Place, Trouble};
 use crate::definition::McpDefinition;
+use crate::era_store::EraStore;
+use crate::listen::Listening;
 use crate::oauth::{Browser, MemoryStore, TokenStore};
 use crate::offer::{self, Offer, Offers};
 use crate::pin::{PinStore, Pinned, Pins, compare};
@@ -40,6 +42,8 @@ pub struct McpOptions {
     pub redactor: Redactor,
     /// What people agreed to; nothing where every definition is used as it comes.
     pub pins: Option<Arc<dyn PinStore>>,
+    /// What is known of the eras of servers; nothing where each is asked every time.
+    pub eras: Option<Arc<dyn EraStore>>,
     /// Single requests, for logins.
     pub fetch: Fetch,
     /// Who keeps logins.
@@ -56,6 +60,7 @@ impl Default for McpOptions {
             lines: Lines::default(),
             redactor: Redactor::default(),
             pins: None,
+            eras: None,
             fetch: Fetch::default(),
             logins: Arc::new(MemoryStore::default()),
             browser: None,
@@ -133,7 +138,8 @@ impl McpSource {
         options.redactor.add_written(definition.secrets());
         let place = definition.read_place(project, options)?;
         let identity = definition.identity(project);
-        let upstream = Arc::new(Upstream::new(definition.clone(), identity, place, json!({"elicitation": {"form": {}, "url": {}}})));
+        let capabilities = json!({"elicitation": {"form": {}, "url": {}}});
+        let upstream = Arc::new(Upstream::new(definition.clone(), identity, place, capabilities, options.eras.clone()));
         let report = ServerReport { name: definition.name.clone(), place: definition.place(), ..ServerReport::default() };
         let state = watch::Sender::new(SourceState::Connecting);
         let live = Arc::new(Live { upstream, state, pins: options.pins.clone(), report: RwLock::new(report), again: Notify::new() });
@@ -237,7 +243,8 @@ impl Live {
                 Ok(connection) => self.follow(Arc::new(connection)).await,
                 Err(trouble) => trouble,
             };
-            if begun.elapsed() >= STEADY {
+            // Whatever took so long was no connection where none was ever used.
+            if begun.elapsed() >= STEADY && self.upstream.now().is_some() {
                 delay = Duration::ZERO;
             }
             let why = trouble.to_string();
@@ -268,18 +275,18 @@ impl Live {
     async fn follow(&self, connection: Arc<Connection>) -> Trouble {
         let mut changes = connection.changes();
         let mut stamp = self.stamp();
-        let mut listening = Box::pin(listen(connection.clone()));
-        let mut listens = true;
+        let mut listening = Listening::begin(&connection).await;
         if let Err(trouble) = self.list(&connection).await {
             return trouble;
         }
-        self.upstream.set(Ok(connection.clone()));
+        // What may be called is settled before anyone can call it.
         self.publish();
+        self.upstream.set(Ok(connection.clone()));
         loop {
             tokio::select! {
                 trouble = connection.wait_for_end() => return trouble,
-                changed = changes.recv() => {
-                    let change = match changed {
+                told = changes.recv() => {
+                    let change = match told {
                         Ok(change) => change,
                         Err(broadcast::error::RecvError::Lagged(_)) => Change::Tools,
                         Err(broadcast::error::RecvError::Closed) => return Trouble::Gone("the connection was closed".to_owned()),
@@ -293,19 +300,23 @@ impl Live {
                             if trouble.ends_connection() {
                                 return trouble;
                             }
-                            tracing::warn!(server = self.upstream.definition.name, %trouble, "the list of tools has changed and cannot be read");
+                            let note = format!("the list of tools has changed and cannot be read: {trouble}");
+                            tracing::warn!(server = self.upstream.definition.name, note);
+                            self.report.write().unwrap_or_else(PoisonError::into_inner).notes = vec![note];
                         }
                         self.publish();
                     }
                 }
-                again = &mut listening, if listens => {
-                    // Whoever listens again may have missed something.
-                    listens = again;
+                again = end_of(&mut listening) => {
+                    listening = None;
                     if again {
                         tokio::time::sleep(FIRST_DELAY).await;
-                        listening = Box::pin(listen(connection.clone()));
-                        let _ = self.list(&connection).await;
-                        self.publish();
+                        listening = Listening::begin(&connection).await;
+                        // Something may have been missed, or the server may be gone.
+                        match self.list(&connection).await {
+                            Err(trouble) if trouble.ends_connection() => return trouble,
+                            _ => self.publish(),
+                        }
                     }
                 }
                 () = tokio::time::sleep(LOOK_EVERY) => {
@@ -326,10 +337,15 @@ impl Live {
     /// Asks for the list of tools.
     async fn list(&self, connection: &Connection) -> Result<(), Trouble> {
         let mut notes = Vec::new();
-        let entries = if connection.can("tools") { offer::list(connection, "tools/list", "tools", &mut notes).await? } else { Vec::new() };
+        let mut entries = Vec::new();
+        if connection.can("tools") {
+            entries = offer::list(connection, "tools/list", "tools", &mut notes).await?;
+        } else {
+            notes.push("the server does not say that it has tools".to_owned());
+        }
         let facts = &connection.facts;
         let mut offers = Offers::read(entries, facts.instructions.as_deref(), notes, connection.is_http() && connection.era == Era::Modern);
-        offers.tools.retain(|offer| self.upstream.definition.wants(&offer.name));
+        offers.retain_wanted(&self.upstream.definition);
         for note in &offers.notes {
             tracing::info!(server = self.upstream.definition.name, note, "the server's list of tools");
         }
@@ -401,25 +417,10 @@ impl Live {
     }
 }
 
-/// Listens to changes, as servers of the newer era want to be asked to tell them. Says whether to listen again.
-async fn listen(connection: Arc<Connection>) -> bool {
-    let tells = |list: &str| connection.facts.capabilities.pointer(&format!("/{list}/listChanged")).and_then(Value::as_bool) == Some(true);
-    if connection.era == Era::Legacy || !["tools", "prompts", "resources"].iter().any(|list| tells(list)) {
-        return false;
-    }
-    let mut wanted = Map::new();
-    for (list, name) in [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")] {
-        if tells(list) {
-            wanted.insert(name.to_owned(), json!(true));
-        }
-    }
-    let params = Map::from_iter([("notifications".to_owned(), Value::Object(wanted))]);
-    let ended = connection.request("subscriptions/listen", params, How::default()).await;
-    match ended {
-        Ok(_) | Err(Trouble::Gone(_) | Trouble::Late(_)) => true,
-        Err(trouble) => {
-            tracing::debug!(%trouble, "the server does not tell of changes");
-            false
-        }
+/// Waits for the end of a request that stands; for ever where there is none.
+async fn end_of(listening: &mut Option<Listening>) -> bool {
+    match listening {
+        Some(listening) => listening.end().await,
+        None => std::future::pending().await,
     }
 }

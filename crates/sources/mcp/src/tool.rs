@@ -9,20 +9,16 @@ use helve_core::{
 };
 use helve_mcp_wire::{CODES, Era, HeaderParam, RpcError};
 use serde_json::{Map, Value, json};
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
 
 use crate::asking;
 use crate::caller::{BackChannel, Passage};
 use crate::client::{How, Trouble};
 use crate::content;
-use crate::parked::{Ask, Held};
-use crate::upstream::Upstream;
+use crate::parked::{Ask, Held, Step};
+use crate::upstream::{ONLY, Upstream};
 
 /// Where the words of the protocol are kept beside an error.
 const PROTOCOL: &str = "mcp";
-/// Under which name the only question of a server of the older era is asked.
-const ONLY: &str = "input";
 /// How often a server may want to be asked again without a question.
 const MAX_ROUNDS: u32 = 10;
 
@@ -30,7 +26,7 @@ const MAX_ROUNDS: u32 = 10;
 pub(crate) struct McpTool {
     pub(crate) spec: Arc<ToolSpec>,
     /// What the server calls it.
-    pub(crate) name: Box<str>,
+    pub(crate) name: Arc<str>,
     /// The definition that was agreed to.
     pub(crate) definition: Digest,
     /// Arguments that also stand in headers.
@@ -46,9 +42,7 @@ impl DynTool for McpTool {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             if !self.upstream.is_approved(&self.name, self.definition) {
-                let name = &self.upstream.definition.name;
-                let message = format!("the server `{name}` has changed this tool, and nobody has agreed to it yet");
-                return Err(ToolError::denied(Denial::Unpinned, message));
+                return Err(self.failure(Trouble::Unpinned));
             }
             match cx.brought::<Passage>() {
                 Some(passage) => self.pass(call, cx, passage).await,
@@ -63,6 +57,10 @@ impl McpTool {
         Map::from_iter([("name".to_owned(), json!(self.name)), ("arguments".to_owned(), call.arguments.clone())])
     }
 
+    fn agreed(&self) -> (Arc<str>, Digest) {
+        (self.name.clone(), self.definition)
+    }
+
     fn param_headers(&self, call: &ToolCall) -> Vec<(String, String)> {
         self.headers.iter().filter_map(|param| Some((param.header.clone(), param.value(&call.arguments)?))).collect()
     }
@@ -71,7 +69,8 @@ impl McpTool {
     async fn pass(&self, call: &ToolCall, cx: &CallContext, passage: &Passage) -> Result<Output, ToolError> {
         let mut params = self.params(call);
         params.extend(passage.extra.clone());
-        let passed = self.upstream.pass("tools/call", params, &passage.from, cx.cancelled(), self.param_headers(call)).await;
+        let how = How { cancel: cx.cancelled().clone(), headers: self.param_headers(call), agreed: Some(self.agreed()), ..How::default() };
+        let passed = self.upstream.pass("tools/call", params, &passage.from, how).await;
         let result = passed.map_err(|trouble| self.failure(trouble))?;
         if is_question(&result) {
             return Err(ToolError::failed("the server needs to know more before it can go on").with(PROTOCOL, json!({"result": result})));
@@ -96,12 +95,13 @@ impl McpTool {
             let keys = given.state.get("keys").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
             params.extend(asking::answers(given, keys.map(str::to_owned)));
         }
-        let channel: Arc<dyn BackChannel> = Arc::new(Told { cx: cx.clone(), asks: None });
+        let channel: Arc<dyn BackChannel> = Arc::new(Told(cx.clone()));
         let how = How {
             cancel: cx.cancelled().clone(),
             channel: Some(channel),
             progress: true,
             headers: self.param_headers(call),
+            agreed: Some(self.agreed()),
             ..How::default()
         };
         for round in 0..MAX_ROUNDS {
@@ -124,32 +124,17 @@ impl McpTool {
         Err(ToolError::failed(format!("the server wanted to be asked again {MAX_ROUNDS} times")))
     }
 
-    /// Starts a call at a server of the older era, in a task of its own.
+    /// Starts a call at a server of the older era.
     fn start(&self, call: &ToolCall, cx: &CallContext) -> Held {
-        let (sender, asks) = mpsc::channel(1);
-        let cancel = CancellationToken::new();
-        let channel: Arc<dyn BackChannel> = Arc::new(Told { cx: cx.clone(), asks: Some(sender) });
-        let how = How { cancel: cancel.clone(), channel: Some(channel), progress: true, ..How::default() };
-        let (upstream, params) = (self.upstream.clone(), self.params(call));
-        let work = tokio::spawn(async move { upstream.ask("tools/call", params, how).await });
-        Held { work, asks, guard: cancel.clone().drop_guard(), cancel }
+        let how = How { channel: Some(Arc::new(Told(cx.clone()))), progress: true, agreed: Some(self.agreed()), ..How::default() };
+        Held::start(&self.upstream, "tools/call", self.params(call), how)
     }
 
     /// Waits for the end of such a call, or for its first question.
-    async fn follow(&self, mut held: Held, cx: &CallContext) -> Result<Output, ToolError> {
-        tokio::select! {
-            biased;
-            () = cx.cancelled().cancelled() => {
-                held.cancel.cancel();
-                // The server is told before the call is over.
-                let _ = (&mut held.work).await;
-                Err(ToolError::cancelled())
-            }
-            done = &mut held.work => {
-                let result = done.unwrap_or_else(|error| Err(Trouble::Protocol(error.to_string())));
-                content::read(result.map_err(|trouble| self.failure(trouble))?)
-            }
-            Some(ask) = held.asks.recv() => self.park(held, ask),
+    async fn follow(&self, held: Held, cx: &CallContext) -> Result<Output, ToolError> {
+        match held.step(cx.cancelled()).await {
+            Step::Over(result) => content::read(result.map_err(|trouble| self.failure(trouble))?),
+            Step::Asks(held, ask) => self.park(held, ask),
         }
     }
 
@@ -182,11 +167,8 @@ fn is_question(result: &Value) -> bool {
     result.get("resultType").and_then(Value::as_str) == Some("input_required")
 }
 
-/// Who is told of the progress of a call of Helve's own, and is asked by its server.
-struct Told {
-    cx: CallContext,
-    asks: Option<mpsc::Sender<Ask>>,
-}
+/// Who is told of the progress of a call of Helve's own.
+struct Told(CallContext);
 
 impl BackChannel for Told {
     fn notify(&self, method: &str, params: Value) {
@@ -197,22 +179,12 @@ impl BackChannel for Told {
         let of_total = number("progress").zip(number("total")).filter(|(_, total)| *total > 0.0);
         let fraction = of_total.map(|(done, total)| (done / total).clamp(0.0, 1.0));
         let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
-        self.cx.progress(fraction, printable::shorten(message, 500));
+        self.0.progress(fraction, printable::shorten(message, 500));
     }
 
-    fn ask(&self, method: &str, params: Value) -> BoxFuture<'_, Result<Value, RpcError>> {
-        let is_form = method == "elicitation/create";
-        Box::pin(async move {
-            let refused = || RpcError { code: CODES.method, message: "this is not offered here".to_owned(), data: None };
-            let asks = self.asks.as_ref().filter(|_| is_form).ok_or_else(refused)?;
-            let (reply, answer) = oneshot::channel();
-            // Nobody is there to be asked any more, which is not the same as a no.
-            let gone = || json!({"action": "cancel"});
-            if asks.send(Ask { params, reply }).await.is_err() {
-                return Ok(gone());
-            }
-            Ok(answer.await.unwrap_or_else(|_| gone()))
-        })
+    fn ask(&self, _: &str, _: Value) -> BoxFuture<'_, Result<Value, RpcError>> {
+        let refused = RpcError { code: CODES.method, message: "this is not offered here".to_owned(), data: None };
+        Box::pin(std::future::ready(Err(refused)))
     }
 }
 
@@ -222,15 +194,20 @@ fn failure(server: &str, trouble: Trouble) -> ToolError {
     match trouble {
         Trouble::Refused(error) => {
             let kind = if error.code == CODES.params { ErrorKind::InvalidParameters } else { ErrorKind::Failed };
-            says(kind, &printable::shorten(&error.message, 2000)).with(PROTOCOL, json!({"error": error}))
+            says(kind, &printable::escape(&printable::shorten(&error.message, 2000))).with(PROTOCOL, json!({"error": error}))
         }
         Trouble::Cancelled => ToolError::cancelled(),
-        Trouble::Unreachable(_) | Trouble::Forgotten | Trouble::NotStarted(_) => says(ErrorKind::Unreachable, &trouble),
+        Trouble::Unpinned => {
+            let message = format!("the server `{server}` has changed this tool, and nobody has agreed to it yet");
+            ToolError::denied(Denial::Unpinned, message)
+        }
+        Trouble::Unreachable(_) | Trouble::Forgotten | Trouble::NotStarted(_) | Trouble::Status { status: 502..=504, .. } => {
+            says(ErrorKind::Unreachable, &trouble)
+        }
         // Only what may be done twice is tried again, and that is for its rules to say.
         Trouble::Gone(_) => says(ErrorKind::Interrupted, &trouble).transient(true),
         Trouble::Late(_) => says(ErrorKind::Timeout, &trouble),
         Trouble::TooLarge(_) => says(ErrorKind::InvalidOutput, &trouble),
-        Trouble::Status { status: 502..=504, .. } => says(ErrorKind::Unreachable, &trouble),
         Trouble::Status { status: 429, .. } => says(ErrorKind::RateLimited, &trouble),
         Trouble::Protocol(_) | Trouble::Status { .. } | Trouble::Unauthorised(_) => says(ErrorKind::Failed, &trouble),
     }

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use helve_core::Digest;
-use helve_mcp_wire::{Era, META, RpcError};
+use helve_mcp_wire::{CODES, Era, META, RpcError};
 use serde_json::{Map, Value, json};
 use tokio::sync::{OnceCell, broadcast, watch};
-use tokio_util::sync::CancellationToken;
 
 use crate::caller::{BackChannel, Downstream};
 use crate::client::{Connection, Hello, How, Place, Trouble};
 use crate::definition::McpDefinition;
-use crate::parked::Parked;
+use crate::era_store::EraStore;
+use crate::parked::{Held, Parked, Step};
 use crate::serve::Change;
+use crate::watching::Watching;
 
 /// How long a call waits for a server that is just being connected.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,6 +26,11 @@ const MAX_SESSIONS: usize = 64;
 const MAX_ROUNDS: usize = 10;
 /// How many changes wait for someone who looks after them.
 const CHANGES: usize = 64;
+/// Under which name the only question of a server of the older era is asked.
+pub(crate) const ONLY: &str = "input";
+
+/// The connection of one session of a client, made when it is first needed.
+type Session = Arc<OnceCell<Arc<Connection>>>;
 
 /// One server.
 pub(crate) struct Upstream {
@@ -34,14 +40,22 @@ pub(crate) struct Upstream {
     hello: Hello,
     main: watch::Sender<Option<Arc<Connection>>>,
     down: Mutex<String>,
-    sessions: Mutex<HashMap<Arc<str>, Arc<OnceCell<Arc<Connection>>>>>,
+    sessions: Mutex<HashMap<Arc<str>, Session>>,
     approved: RwLock<HashMap<String, Digest>>,
     changes: broadcast::Sender<Change>,
     parked: Arc<Parked>,
+    watching: Watching,
+    eras: Option<Arc<dyn EraStore>>,
 }
 
 impl Upstream {
-    pub(crate) fn new(definition: McpDefinition, identity: Digest, place: Place, capabilities: Value) -> Self {
+    pub(crate) fn new(
+        definition: McpDefinition,
+        identity: Digest,
+        place: Place,
+        capabilities: Value,
+        eras: Option<Arc<dyn EraStore>>,
+    ) -> Self {
         Self {
             definition,
             identity,
@@ -53,12 +67,27 @@ impl Upstream {
             approved: RwLock::default(),
             changes: broadcast::Sender::new(CHANGES),
             parked: Arc::default(),
+            watching: Watching::default(),
+            eras,
         }
     }
 
     /// Connects anew.
     pub(crate) async fn open(&self) -> Result<Connection, Trouble> {
-        Connection::open(&self.place, &self.hello, None).await
+        let known = self.eras.as_ref().and_then(|eras| eras.era(&self.identity)).filter(|era| *era == Era::Legacy);
+        // One that did not know the question before is spared it, as some take it badly.
+        let opened = match Connection::open(&self.place, &self.hello, known).await {
+            Err(Trouble::Protocol(_) | Trouble::Refused(_) | Trouble::Late(_)) if known.is_some() => {
+                Connection::open(&self.place, &self.hello, None).await
+            }
+            opened => opened,
+        };
+        if let (Ok(connection), Some(eras)) = (&opened, &self.eras)
+            && Some(connection.era) != known
+        {
+            eras.remember(&self.identity, connection.era);
+        }
+        opened
     }
 
     /// Lets calls use a connection, or none for a reason.
@@ -111,6 +140,11 @@ impl Upstream {
         &self.parked
     }
 
+    /// Resources that clients want to hear of.
+    pub(crate) fn watching(&self) -> &Watching {
+        &self.watching
+    }
+
     /// How the server speaks; waits a little for one that is just being connected.
     pub(crate) async fn era(&self) -> Result<Era, Trouble> {
         self.main().await.map(|connection| connection.era)
@@ -120,9 +154,20 @@ impl Upstream {
     pub(crate) async fn ask(&self, method: &str, params: Map<String, Value>, how: How) -> Result<Value, Trouble> {
         self.repeat_if_forgotten(|connection| {
             let (params, how) = (params.clone(), how.clone());
-            async move { connection.request(method, params, how).await }
+            async move {
+                self.check_agreed(&how)?;
+                connection.request(method, params, how).await
+            }
         })
         .await
+    }
+
+    /// A call may have waited for a server that came back with other tools than those it left with.
+    fn check_agreed(&self, how: &How) -> Result<(), Trouble> {
+        match &how.agreed {
+            Some((tool, definition)) if !self.is_approved(tool, *definition) => Err(Trouble::Unpinned),
+            _ => Ok(()),
+        }
     }
 
     /// A server that has forgotten the session did not look at the request, so it is sent once more.
@@ -147,29 +192,28 @@ impl Upstream {
 
     /// Passes a request of a client on, in the era of the client where the server speaks it.
     pub(crate) async fn pass(
-        &self,
+        self: &Arc<Self>,
         method: &str,
         mut params: Map<String, Value>,
         from: &Downstream,
-        cancel: &CancellationToken,
-        headers: Vec<(String, String)>,
+        how: How,
     ) -> Result<Value, Trouble> {
         clear_meta(&mut params);
         let client = from.client.clone().unwrap_or_else(|| self.hello.client.clone());
         let how = How {
-            time: None,
-            cancel: cancel.clone(),
             channel: Some(Arc::new(Passing(from.clone()))),
             progress: from.progress_token.is_some(),
             hello: Some(Hello { client, capabilities: from.capabilities.clone() }),
             log_level: from.log_level.clone(),
-            headers,
+            ..how
         };
         let Some(session) = from.session.as_ref().filter(|_| from.era == Era::Legacy) else {
-            return self.ask(method, params, how).await;
+            let holds = self.era().await? == Era::Legacy && from.capabilities.get("elicitation").is_some();
+            return if holds { self.hold(method, params, how).await } else { self.ask(method, params, how).await };
         };
         match self.session(session, from).await {
             Ok(connection) => {
+                self.check_agreed(&how)?;
                 let result = connection.request(method, params, how).await;
                 if let Err(trouble) = &result
                     && trouble.ends_connection()
@@ -218,6 +262,36 @@ impl Upstream {
             Err(trouble) => {
                 self.end_session(session);
                 Err(trouble)
+            }
+        }
+    }
+
+    /// Asks a server of the older era for a client of the newer one: a question ends the request for now, and the client makes it again
+    /// with the answer.
+    async fn hold(self: &Arc<Self>, method: &str, mut params: Map<String, Value>, how: How) -> Result<Value, Trouble> {
+        let cancel = how.cancel.clone();
+        let (name, answers) = (params.remove("requestState"), params.remove("inputResponses"));
+        let parked = name.as_ref().and_then(Value::as_str).map(|name| self.parked.take(name));
+        let held = match parked {
+            None => Held::start(self, method, params, how),
+            Some(Some((held, reply))) => {
+                let answer = answers.as_ref().and_then(|answers| answers.get(ONLY)).cloned();
+                // A client that left its answer out does not want to give one.
+                let _ = reply.send(answer.unwrap_or_else(|| json!({"action": "cancel"})));
+                held
+            }
+            Some(None) => {
+                let message = "the request that this goes on with is over".to_owned();
+                return Err(Trouble::Refused(RpcError { code: CODES.params, message, data: None }));
+            }
+        };
+        match held.step(&cancel).await {
+            Step::Over(result) => result,
+            Step::Asks(held, ask) => {
+                let request = json!({"method": "elicitation/create", "params": ask.params});
+                let too_many = || Trouble::Unreachable("too many of its calls wait for an answer already".to_owned());
+                let name = self.parked.put(held, ask.reply).ok_or_else(too_many)?;
+                Ok(json!({"resultType": "input_required", "inputRequests": {ONLY: request}, "requestState": name}))
             }
         }
     }

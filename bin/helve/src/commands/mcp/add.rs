@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use helve::Trust;
 use helve::mcp::NewServer;
+use helve::{Trust, printable, secret};
 use serde_json::json;
 
 use super::approve;
@@ -24,6 +24,7 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
             Failure::usage("a server is a program or an address").hint("helve mcp add NAME -- COMMAND…, or helve mcp add NAME --url URL")
         );
     }
+    no_secrets(command)?;
     let server = NewServer {
         name: command.name.clone(),
         command: command.program.clone(),
@@ -80,6 +81,25 @@ fn done(global: &Global, file: &str, tools: usize, approved: bool) -> ExitCode {
         terminal::print(&format!("{} {file}{used}", styled(GOOD, "written:")));
     }
     ExitCode::SUCCESS
+}
+
+/// Files of a project are shared; what is secret comes from the environment of whoever runs it.
+fn no_secrets(command: &Add) -> Result<(), Failure> {
+    let is_secret =
+        |name: &str| secret::is_secret_variable(&name.replace('-', "_").to_ascii_uppercase()) || name.eq_ignore_ascii_case("authorization");
+    for (written, at) in command.header.iter().map(|header| (header, ':')).chain(command.env.iter().map(|variable| (variable, '='))) {
+        if let Some((name, value)) = written.split_once(at)
+            && is_secret(name.trim())
+            && !value.contains("${")
+        {
+            let name = printable::escape_line(name.trim());
+            return Err(Failure::usage(format_args!(
+                "the value of `{name}` looks like a secret, and would be written to a file of the project"
+            ))
+            .hint("write `${NAME}` instead, and set NAME in the environment"));
+        }
+    }
+    Ok(())
 }
 
 fn read_headers(written: &[String]) -> Result<Vec<(String, String)>, Failure> {

@@ -86,7 +86,9 @@ pub fn show(server: &ServerReport, workspace: &Workspace) {
         styled(STRONG, &printable::escape_line(&server.name)),
         styled(FAINT, &printable::escape_line(&server.place))
     ));
-    if let Some(instructions) = &server.instructions {
+    // Instructions that were agreed to before are not shown again.
+    let is_known = |offer: &Offer| matches!(offer.pinned, Pinned::Same | Pinned::Changed { only_instructions: false, .. });
+    if let Some(instructions) = server.instructions.as_ref().filter(|_| !server.offers.iter().any(is_known)) {
         terminal::note_exactly(&format!("  {} {}", styled(FAINT, "instructions:"), indented(instructions)));
         flags(&json!(instructions), &[]);
     }

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::cli::Global;
 use crate::cli::mcp::Serve;
-use crate::commands::show_errors;
+use crate::commands::show_diagnostics;
 use crate::failure::Failure;
 use crate::terminal::{self, FAINT, styled};
 use crate::workspace::Workspace;
@@ -21,8 +21,12 @@ const WORKERS: usize = 4;
 
 /// Serves until it is stopped, or its client goes away.
 pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    show_errors(workspace);
     let helve = workspace.helve();
+    show_diagnostics(&helve.project().unwrap_or_default().diagnostics);
+    if command.gateway {
+        // What a gateway can do is said once, in the greeting, and depends on the servers behind it.
+        workspace.settle();
+    }
     // Without a record calls that wait for a person are refused, and all others work.
     let record = match workspace.record(global) {
         Ok(record) => Some(record),
@@ -51,22 +55,8 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
             }
             std::future::pending::<()>().await;
         };
-        let served = async {
-            match &command.http {
-                Some(address) => {
-                    let listener = listen(address, token.is_some()).await?;
-                    let bound = listener.local_addr().map_err(|error| Failure::new("unreachable", error))?;
-                    terminal::note(&styled(FAINT, &format!("serving MCP at http://{bound}/mcp; Ctrl-C ends it")));
-                    server.listen(listener, stop.clone()).await.map_err(|error| Failure::new("unreachable", error))
-                }
-                None => {
-                    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-                    server.stdio(input, output, stop.clone()).await.map_err(|error| Failure::new("failed", error))
-                }
-            }
-        };
         let ended = tokio::select! {
-            served = served => served,
+            ended = speak(&server, command, token.is_some(), &stop) => ended,
             () = work => Ok(()),
             () = helve.follow() => Ok(()),
         };
@@ -76,6 +66,18 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
         }
         ended.map(|()| ExitCode::SUCCESS)
     })
+}
+
+/// Speaks with whoever is there, until they go or it is stopped.
+async fn speak(server: &Server, command: &Serve, has_token: bool, stop: &CancellationToken) -> Result<(), Failure> {
+    let Some(address) = &command.http else {
+        let spoken = server.stdio(tokio::io::stdin(), tokio::io::stdout(), stop.clone()).await;
+        return spoken.map_err(|error| Failure::new("failed", error));
+    };
+    let listener = listen(address, has_token).await?;
+    let bound = listener.local_addr().map_err(|error| Failure::new("unreachable", error))?;
+    terminal::note(&styled(FAINT, &format!("serving MCP at http://{bound}/mcp; Ctrl-C ends it")));
+    server.listen(listener, stop.clone()).await.map_err(|error| Failure::new("unreachable", error))
 }
 
 /// Listens on an address. One that others can reach needs a token.

@@ -23,9 +23,7 @@ const WAITING: u8 = 3;
 pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let call = ToolCall::new(command.name.as_str(), arguments::read(&command.arguments)?);
     // Servers that are slow matter only to calls of their tools.
-    if workspace.helve().catalogue().get(&command.name).is_none() {
-        workspace.settle();
-    }
+    workspace.settle_for(&command.name);
     // Rules that cannot be read matter to every call; the mistakes of other tools do not matter to this one.
     let settings = |diagnostic: &Diagnostic| diagnostic.file.as_deref().is_some_and(|file| file.starts_with("helve.y"));
     show_diagnostics(

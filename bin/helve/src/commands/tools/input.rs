@@ -17,7 +17,9 @@ pub fn ask(tool: &str, needed: &InputNeeded, read: &mut dyn FnMut(&str) -> Optio
     for request in &needed.requests {
         let title = words("The tool asks:", "工具询问：");
         terminal::note_exactly(&format!("{} {}", styled(CAREFUL, title), styled(STRONG, &printable::escape_line(tool))));
-        printable::escape(&request.message).lines().for_each(|line| terminal::note_exactly(&format!("  {line}")));
+        for line in printable::escape(&request.message).lines() {
+            terminal::note_exactly(&format!("  {line}"));
+        }
         if let Some(url) = &request.url {
             terminal::note_exactly(&format!("  {}", styled(STRONG, &printable::escape_line(url))));
         }
@@ -51,7 +53,9 @@ fn fields(request: &InputRequest, read: &mut dyn FnMut(&str) -> Option<String>) 
         if problems.is_empty() {
             return Some(answer);
         }
-        problems.iter().for_each(|problem| terminal::note(&format!("  {}", printable::escape_line(&problem.to_string()))));
+        for problem in &problems {
+            terminal::note(&format!("  {}", printable::escape_line(&problem.to_string())));
+        }
     }
     None
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use helve_core::Digest;
 use helve_mcp_wire::{CODES, Era, Heard, META, Message, Probe, RequestId, Verdict};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
@@ -69,6 +70,8 @@ pub(crate) struct How {
     pub(crate) hello: Option<Hello>,
     /// From which level on logs are wanted.
     pub(crate) log_level: Option<Arc<str>>,
+    /// The tool that is called, and the definition that was agreed to. Where that is another by now, nothing is sent.
+    pub(crate) agreed: Option<(Arc<str>, Digest)>,
     /// Headers that repeat arguments, for servers over HTTP.
     pub(crate) headers: Vec<(String, String)>,
 }
@@ -108,7 +111,7 @@ impl Connection {
                         return Err(Trouble::Protocol("it does not speak the newer era".to_owned()));
                     }
                     Verdict::Authorise => return Err(Trouble::Unauthorised("no credentials are known for it".to_owned())),
-                    Verdict::Fail(why) => return Err(Trouble::Protocol(why)),
+                    Verdict::Fail(why) => return Err(Trouble::Protocol(super::trouble::excerpt(&why))),
                 }
             }
         }
@@ -116,7 +119,7 @@ impl Connection {
             // A server of the oldest transport knows nothing of what is posted there.
             (Err(Trouble::Status { status: status @ (400 | 404 | 405), said }), Place::Url(site)) => {
                 let refused = Trouble::Status { status, said };
-                let old = Begun::old(site, hello).await.map_err(|_| refused)?;
+                let old = Box::pin(Begun::old(site, hello)).await.map_err(|_| refused)?;
                 old.initialize().await
             }
             (opened, _) => opened,
@@ -149,11 +152,6 @@ impl Connection {
             _ => {}
         }
         result
-    }
-
-    /// Tells the server something.
-    pub(crate) async fn notify(&self, method: &str, params: Value) -> Result<(), Trouble> {
-        send(&self.transport, &Message::Notification { method: method.to_owned(), params: Some(params) }).await
     }
 
     /// What changes on the server, from now on.
@@ -193,10 +191,10 @@ impl Connection {
                 waiting.answer().await
             }
             Transport::Old(endpoint) => {
-                endpoint.send(request).await?;
+                Box::pin(endpoint.send(request)).await?;
                 waiting.answer().await
             }
-            Transport::Http(endpoint) => endpoint.request(request, waiting, &how.headers, how.time).await,
+            Transport::Http(endpoint) => Box::pin(endpoint.request(request, waiting, &how.headers, how.time)).await,
         }
     }
 
@@ -258,8 +256,8 @@ fn check_type(result: &Value) -> Result<(), Trouble> {
 async fn send(transport: &Transport, message: &Message) -> Result<(), Trouble> {
     match transport {
         Transport::Pipe(pipe) => pipe.send(message).await,
-        Transport::Old(endpoint) => endpoint.send(message).await,
-        Transport::Http(endpoint) => endpoint.send(message).await,
+        Transport::Old(endpoint) => Box::pin(endpoint.send(message)).await,
+        Transport::Http(endpoint) => Box::pin(endpoint.send(message)).await,
     }
 }
 
@@ -300,10 +298,10 @@ impl Begun {
                     waiting.answer().await
                 }
                 Transport::Old(endpoint) => {
-                    endpoint.send(&request).await?;
+                    Box::pin(endpoint.send(&request)).await?;
                     waiting.answer().await
                 }
-                Transport::Http(endpoint) => endpoint.request(&request, &mut waiting, &[], Some(time)).await,
+                Transport::Http(endpoint) => Box::pin(endpoint.request(&request, &mut waiting, &[], Some(time))).await,
             }
         };
         within(Some(time + self.slack), exchange).await
@@ -346,8 +344,8 @@ impl Begun {
             "clientInfo": self.hello.client,
         });
         let found = self.ask("initialize", params, GREETING).await.map_err(|trouble| match trouble {
-            Trouble::Refused(error) if error.code == CODES.version => {
-                Trouble::Protocol(format!("it does not speak the older era: {error}"))
+            Trouble::Refused(ref error) if error.code == CODES.version => {
+                Trouble::Protocol(format!("it does not speak the older era: {trouble}"))
             }
             other => other,
         })?;

@@ -75,8 +75,14 @@ impl Site {
     }
 
     /// Sends a request, on someone's behalf where the server wants to know on whose.
-    pub(super) async fn send(&self, mut exchange: Exchange, patience: Patience) -> Result<Answer, Trouble> {
-        let Some(authorizer) = &self.authorizer else { return Ok(self.lines.send(&self.target, &exchange, patience).await?) };
+    pub(super) async fn send(&self, exchange: Exchange, patience: Patience) -> Result<Answer, Trouble> {
+        match &self.authorizer {
+            Some(authorizer) => Box::pin(self.send_for(authorizer, exchange, patience)).await,
+            None => Ok(Box::pin(self.lines.send(&self.target, &exchange, patience)).await?),
+        }
+    }
+
+    async fn send_for(&self, authorizer: &Authorizer, mut exchange: Exchange, patience: Patience) -> Result<Answer, Trouble> {
         let mut sent = authorizer.header().await;
         for _ in 0..MAX_CHALLENGES {
             if let Some(header) = &sent {
@@ -278,7 +284,7 @@ impl Endpoint {
             if resumes > MAX_RESUMES {
                 return Err(Trouble::Gone("the stream broke off again and again before the answer".to_owned()));
             }
-            tokio::time::sleep(stream.events.retry().unwrap_or(RESUME).min(LONGEST_RESUME)).await;
+            tokio::time::sleep(pause(&stream.events, RESUME)).await;
             answer = match self.stream(stream.events.last_id()).await {
                 Ok(answer) if answer.status.is_success() && is_stream(&answer) => Some(answer),
                 Ok(answer) if answer.status.is_client_error() => return Err(self.refusal(answer).await),
@@ -331,7 +337,7 @@ impl Endpoint {
                     Ok(_) | Err(_) => {}
                 }
                 tokio::select! {
-                    () = tokio::time::sleep(stream.events.retry().unwrap_or(delay).min(LONGEST_RESUME)) => {}
+                    () = tokio::time::sleep(pause(&stream.events, delay)) => {}
                     () = stop.cancelled() => return,
                 }
                 delay = (delay * 2).min(LONGEST_RESUME);
@@ -356,6 +362,7 @@ impl Stream {
         outbox: &Arc<dyn Outbox>,
     ) -> Result<usize, Trouble> {
         let via = waiting.as_ref().map(|waiting| waiting.id);
+        self.events.restart();
         let mut count = 0;
         let mut sink = |_: &str, data: &[u8]| {
             // Servers send events without data to give the stream an id.
@@ -377,6 +384,11 @@ impl Stream {
     }
 }
 
+/// How long a server is left alone before the rest of a stream is asked for. It may say so itself, but not that it wants no rest at all.
+fn pause(events: &Events, usual: Duration) -> Duration {
+    events.retry().unwrap_or(usual).clamp(usual / 8, LONGEST_RESUME)
+}
+
 pub(super) fn of_events(error: EventError<Trouble>) -> Trouble {
     match error {
         EventError::TooLarge => Trouble::TooLarge(MAX_MESSAGE),
@@ -390,6 +402,7 @@ pub(super) fn read_messages(text: &[u8]) -> Result<Vec<Message>, Trouble> {
     if text.trim_ascii_start().first() != Some(&b'[') {
         return Ok(vec![Message::read(text).map_err(wrong)?]);
     }
+    helve_mcp_wire::check_values(text).map_err(wrong)?;
     let several: Vec<&serde_json::value::RawValue> =
         serde_json::from_slice(text).map_err(|error| Trouble::Protocol(format!("it is no JSON: {error}")))?;
     several.iter().map(|one| Message::read(one.get().as_bytes()).map_err(wrong)).collect()

@@ -7,6 +7,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 const KEPT: usize = 4 << 10;
 const CHUNK: usize = 64 << 10;
 
+/// A line that is so many times longer than it may be has no end.
+const ENDLESS: usize = 16;
+
 /// A line of output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
@@ -14,6 +17,8 @@ pub(crate) enum Line {
     Whole(Vec<u8>),
     /// One that was longer than it may be: its beginning and its end.
     TooLong(Vec<u8>, Vec<u8>),
+    /// One that does not end.
+    Endless,
 }
 
 /// Reads lines.
@@ -21,35 +26,49 @@ pub(crate) struct Reader<R> {
     input: R,
     limit: usize,
     buffer: Vec<u8>,
+    /// Where the line begins in the buffer.
+    start: usize,
     /// How much of the buffer was looked through already.
     seen: usize,
-    /// The beginning of a line that is too long.
-    dropped: Option<Vec<u8>>,
+    dropped: Option<Dropped>,
+    is_over: bool,
+}
+
+/// A line that is too long.
+struct Dropped {
+    beginning: Vec<u8>,
+    /// How much of it came and went.
+    length: usize,
 }
 
 impl<R: AsyncRead + Unpin> Reader<R> {
     pub(crate) fn new(input: R, limit: usize) -> Self {
-        Self { input, limit, buffer: Vec::new(), seen: 0, dropped: None }
+        Self { input, limit, buffer: Vec::new(), start: 0, seen: 0, dropped: None, is_over: false }
     }
 
     /// The next line; nothing at the end. A last line without an end counts.
     pub(crate) async fn next(&mut self) -> Option<Line> {
         loop {
             if let Some(at) = memchr(b'\n', &self.buffer[self.seen..]) {
-                let end = self.seen + at;
-                let rest = self.buffer.split_off(end + 1);
-                let mut line = std::mem::replace(&mut self.buffer, rest);
-                line.truncate(end);
-                self.seen = 0;
+                let line = self.take(self.seen + at);
                 return Some(self.finish(line));
             }
-            self.seen = self.buffer.len();
+            // Once for all lines that came together.
+            self.buffer.drain(..self.start);
+            self.start = 0;
             if self.dropped.is_some() || self.buffer.len() > self.limit {
-                self.dropped.get_or_insert_with(|| self.buffer[..KEPT.min(self.buffer.len())].to_vec());
+                let dropped = self
+                    .dropped
+                    .get_or_insert_with(|| Dropped { beginning: self.buffer[..KEPT.min(self.buffer.len())].to_vec(), length: 0 });
                 let cut = self.buffer.len().saturating_sub(KEPT);
+                dropped.length += cut;
+                if dropped.length / ENDLESS > self.limit {
+                    return Some(Line::Endless);
+                }
                 self.buffer.drain(..cut);
-                self.seen = self.buffer.len();
+                self.buffer.shrink_to(KEPT + CHUNK);
             }
+            self.seen = self.buffer.len();
             self.buffer.reserve(CHUNK);
             match self.input.read_buf(&mut self.buffer).await {
                 Ok(1..) => {}
@@ -57,10 +76,33 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 _ => {
                     let line = std::mem::take(&mut self.buffer);
                     self.seen = 0;
+                    self.is_over = true;
                     return Some(self.finish(line));
                 }
             }
         }
+    }
+
+    /// Whether nothing comes after the line that came last, not even its end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Takes the line that ends here out of the buffer. Short ones are copied, long ones keep their room.
+    fn take(&mut self, end: usize) -> Vec<u8> {
+        if end - self.start <= CHUNK {
+            let line = self.buffer[self.start..end].to_vec();
+            self.start = end + 1;
+            self.seen = self.start;
+            return line;
+        }
+        let rest = self.buffer.split_off(end + 1);
+        let mut line = std::mem::replace(&mut self.buffer, rest);
+        line.truncate(end);
+        line.drain(..self.start);
+        self.start = 0;
+        self.seen = 0;
+        line
     }
 
     fn finish(&mut self, mut line: Vec<u8>) -> Line {
@@ -74,12 +116,18 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 line.truncate(KEPT);
                 Line::TooLong(line, end)
             }
-            Some(beginning) => {
+            Some(dropped) => {
                 line.drain(..line.len().saturating_sub(KEPT));
-                Line::TooLong(beginning, line)
+                Line::TooLong(dropped.beginning, line)
             }
         }
     }
+}
+
+/// Whether a line that cannot be read was meant as an answer, and not as words about one.
+pub(crate) fn is_answer(beginning: &[u8]) -> bool {
+    let has = |name: &[u8]| beginning.windows(name.len()).any(|window| window == name);
+    beginning.trim_ascii_start().starts_with(b"{") && !has(b"\"method\":") && (has(b"\"result\":") || has(b"\"error\":"))
 }
 
 /// The id that an answer names near one of its ends, where most servers write it.
@@ -128,9 +176,29 @@ mod tests {
         let found = lines(long.as_bytes(), 1 << 20).await;
         assert_eq!(found[0], Line::TooLong("a".repeat(KEPT).into_bytes(), "z".repeat(KEPT).into_bytes()));
         assert_eq!(found[1], Line::Whole(b"short".to_vec()));
-        let mut reader = Reader::new(tokio::io::repeat(b'x').take(64 << 20), 1 << 20);
+        let mut reader = Reader::new(tokio::io::repeat(b'x').take(8 << 20), 1 << 20);
         assert!(matches!(reader.next().await, Some(Line::TooLong(..))));
-        assert!(reader.buffer.capacity() < 4 << 20, "{}", reader.buffer.capacity());
+        assert!(reader.buffer.capacity() < 1 << 20, "{}", reader.buffer.capacity());
+    }
+
+    #[tokio::test]
+    async fn a_line_without_an_end_is_given_up() {
+        assert_eq!(Reader::new(tokio::io::repeat(b'x'), 1 << 20).next().await, Some(Line::Endless));
+    }
+
+    #[tokio::test]
+    async fn lines_that_come_together_are_all_there() {
+        let long = "y".repeat(2 * CHUNK);
+        let text = format!("{}{long}\n{}{long}\nend", "a\n".repeat(100_000), "bc\n".repeat(100_000));
+        let whole: Vec<Line> = text.split('\n').map(|line| Line::Whole(line.as_bytes().to_vec())).collect();
+        assert!(lines(text.as_bytes(), 1 << 20).await == whole);
+    }
+
+    #[test]
+    fn only_an_answer_is_taken_for_one() {
+        assert!(is_answer(br#" {"jsonrpc":"2.0","id":17,"result":["#));
+        assert!(!is_answer(br#"got {"jsonrpc":"2.0","id":17,"result":["#));
+        assert!(!is_answer(br#"{"id":17,"method":"x","params":{"result":["#));
     }
 
     #[test]

@@ -14,6 +14,10 @@ use crate::serve::Change;
 
 /// How many questions of a server are open at once; more are refused.
 const MAX_ASKS: usize = 16;
+/// The longest name of a question; it is kept until the answer to it is written.
+const MAX_ID: usize = 1 << 10;
+/// The longest address of a resource.
+const MAX_ADDRESS: usize = 8 << 10;
 /// How many changes wait for someone who looks after them.
 const CHANGES: usize = 64;
 
@@ -141,23 +145,24 @@ impl Peer {
     /// Takes what the other side says. `via` is the request on whose stream it came, where each has its own.
     pub(crate) fn deliver(self: &Arc<Self>, message: Message, via: Option<i64>, outbox: &Arc<dyn Outbox>) {
         match message {
-            Message::Answer { id, result } => self.answered(id, result, via),
+            Message::Answer { id, result } => self.answered(id.as_ref(), result, via),
             Message::Notification { method, params } => self.notified(&method, params.unwrap_or_default(), via),
             Message::Request { id, method, params } => self.asked(id, method, params.unwrap_or_else(|| json!({})), via, outbox),
         }
     }
 
-    fn answered(&self, id: Option<RequestId>, result: Result<Value, RpcError>, via: Option<i64>) {
+    fn answered(&self, id: Option<&RequestId>, result: Result<Value, RpcError>, via: Option<i64>) {
         let id = match id {
-            Some(RequestId::Number(id)) => Some(id),
+            Some(RequestId::Number(id)) => Some(*id),
             // An error without an id can only be about the request on whose stream it came.
             None if result.is_err() => via,
             _ => None,
         };
-        match id.and_then(|id| self.open().remove(&id)) {
-            Some(open) => drop(open.answer.send(result.map_err(Trouble::Refused))),
-            None => tracing::debug!(?id, "an answer that nobody waits for was dropped"),
-        }
+        let Some(open) = id.and_then(|id| self.open().remove(&id)) else {
+            return tracing::debug!(?id, "an answer that nobody waits for was dropped");
+        };
+        // Whoever asked may have gone meanwhile.
+        let _ = open.answer.send(result.map_err(Trouble::Refused));
     }
 
     fn notified(&self, method: &str, params: Value, via: Option<i64>) {
@@ -165,7 +170,10 @@ impl Peer {
             "notifications/tools/list_changed" => Some(Change::Tools),
             "notifications/prompts/list_changed" => Some(Change::Prompts),
             "notifications/resources/list_changed" => Some(Change::Resources),
-            "notifications/resources/updated" => params.get("uri").and_then(Value::as_str).map(|uri| Change::Resource(uri.to_owned())),
+            "notifications/resources/updated" => match params.get("uri").and_then(Value::as_str) {
+                Some(address) if address.len() <= MAX_ADDRESS => Some(Change::Resource(address.to_owned())),
+                _ => return,
+            },
             _ => None,
         };
         if let Some(change) = change {
@@ -177,10 +185,10 @@ impl Peer {
             "notifications/progress" => params.get(META.progress).and_then(Value::as_i64).and_then(|id| self.channel_of(id)),
             _ => self.channel(via),
         };
-        match channel {
-            Some(channel) => channel.notify(method, params),
-            None => tracing::debug!(method = excerpt(method), "a notification that concerns nobody was dropped"),
-        }
+        let Some(channel) = channel else {
+            return tracing::debug!(method = excerpt(method), "a notification that concerns nobody was dropped");
+        };
+        channel.notify(method, params);
     }
 
     fn channel_of(&self, id: i64) -> Option<Arc<dyn BackChannel>> {
@@ -203,6 +211,9 @@ impl Peer {
             let error = RpcError { code, message: message.to_owned(), data: None };
             outbox.put(Message::Answer { id: Some(id.clone()), result: Err(error) });
         };
+        if matches!(&id, RequestId::Text(text) if text.len() > MAX_ID) {
+            return tracing::debug!("a question with a very long name was dropped");
+        }
         if method == "ping" {
             return outbox.put(Message::Answer { id: Some(id), result: Ok(json!({})) });
         }

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::launch::{Launch, Start};
-use super::line::{Line, Reader, find_id};
+use super::line::{Line, Reader, find_id, is_answer};
 use super::peer::{Outbox, Peer};
 use super::trouble::{Trouble, excerpt};
 use crate::limits::MAX_MESSAGE;
@@ -77,10 +77,10 @@ impl Pipe {
         let stop = CancellationToken::new();
         let (over, is_over) = oneshot::channel();
         tokio::spawn(write(stdin, receiver, stop.clone()));
-        tokio::spawn(read(stdout, peer.clone(), outbox.clone(), over));
+        let stdout = tokio::spawn(read(stdout, peer.clone(), outbox.clone(), over));
         let stderr = tokio::spawn(listen(stderr, Tail::new(&launch.redactor)));
         let keeper = Keeper { group, child, status: None };
-        tokio::spawn(keeper.keep(stop.clone(), is_over, stderr, peer.clone()));
+        tokio::spawn(keeper.keep(stop.clone(), is_over, (stdout, stderr), peer.clone()));
         Ok(Self { outbox, stop })
     }
 
@@ -124,15 +124,23 @@ async fn read(stdout: ChildStdout, peer: Arc<Peer>, outbox: Arc<Lines>, over: on
     let why = loop {
         let trouble = match reader.next().await {
             None => break None,
-            Some(Line::Whole(line)) if line.trim_ascii().is_empty() => continue,
             Some(Line::Whole(line)) => match Message::read(&line) {
                 Ok(message) => {
                     garbage = 0;
                     peer.deliver(message, None, &outbox);
                     continue;
                 }
-                Err(error) => format!("{error}: {}", excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]))),
+                Err(error) => {
+                    let beginning = &line[..line.len().min(400)];
+                    let id = find_id(beginning, &line[line.len().saturating_sub(400)..]);
+                    // An answer that breaks off says nothing but that the program is gone.
+                    if let Some(id) = id.filter(|_| is_answer(beginning) && !reader.is_over()) {
+                        peer.fail(id, Trouble::Protocol(error.to_string()));
+                    }
+                    format!("{error}: {}", excerpt(&String::from_utf8_lossy(beginning)))
+                }
             },
+            Some(Line::Endless) => break Some("it wrote a line without an end".to_owned()),
             Some(Line::TooLong(beginning, end)) => {
                 if let Some(id) = find_id(&beginning, &end) {
                     peer.fail(id, Trouble::TooLarge(MAX_MESSAGE));
@@ -168,7 +176,7 @@ impl Keeper {
         mut self,
         stop: CancellationToken,
         mut is_over: oneshot::Receiver<Option<String>>,
-        stderr: JoinHandle<String>,
+        (stdout, mut stderr): (JoinHandle<()>, JoinHandle<String>),
         peer: Arc<Peer>,
     ) {
         let mut why = None;
@@ -179,12 +187,20 @@ impl Keeper {
                     why = reason;
                 }
             }
-            reason = &mut is_over => why = reason.ok().flatten(),
+            reason = &mut is_over => {
+                why = reason.ok().flatten();
+                if why.is_none() && timeout(GRACE, self.wait()).await.is_err() {
+                    why = Some("it closed its output".to_owned());
+                }
+            }
             () = stop.cancelled() => {}
         }
         stop.cancel();
         self.end().await;
-        let said = timeout(GRACE, stderr).await.ok().and_then(Result::ok).unwrap_or_default();
+        let said = timeout(GRACE, &mut stderr).await.ok().and_then(Result::ok).unwrap_or_default();
+        // A process that hid from the end may hold the pipes open for ever.
+        stdout.abort();
+        stderr.abort();
         let why = why.unwrap_or_else(|| match self.status {
             Some(status) if !status.success() => format!("its program ended with {status}"),
             _ => "its program has ended".to_owned(),

@@ -14,7 +14,7 @@ const SAID: usize = 500;
 #[non_exhaustive]
 pub enum Trouble {
     /// The server says no, in the words of the protocol.
-    #[error("{0}")]
+    #[error("{} ({})", excerpt(&.0.message), .0.code)]
     Refused(RpcError),
     /// Nothing was sent, because there is no connection.
     #[error("the server cannot be reached: {0}")]
@@ -48,6 +48,9 @@ pub enum Trouble {
     /// The program of the server could not be started.
     #[error("{0}")]
     NotStarted(String),
+    /// The tool is not the one that someone agreed to; nothing was sent.
+    #[error("the server has changed this tool, and nobody has agreed to it yet")]
+    Unpinned,
     /// Whoever asked does not want to know any more.
     #[error("the request was cancelled")]
     Cancelled,
@@ -84,5 +87,5 @@ impl From<FetchError> for Trouble {
 
 /// A stranger's text on one line, not too long.
 pub(crate) fn excerpt(text: &str) -> String {
-    printable::shorten(&printable::escape_line(text.trim()), SAID)
+    printable::escape_line(&printable::shorten(text.trim(), SAID))
 }

@@ -158,12 +158,12 @@ fn is_same(one: &str, other: &str) -> bool {
 fn page(status: &str, title: &str, english: &str, chinese: &str) -> String {
     let body = format!(
         "<!doctype html><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
-         <body style=\"font:1.2em sans-serif;margin:4em auto;max-width:30em;text-align:center\">\
+         <body>\
          <p lang=\"en\">{english}</p><p lang=\"zh\">{chinese}</p>\n"
     );
     format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\ncache-control: no-store\r\n\
-         referrer-policy: no-referrer\r\ncontent-security-policy: default-src 'none'; style-src 'unsafe-inline'\r\n\
+         referrer-policy: no-referrer\r\ncontent-security-policy: default-src 'none'\r\n\
          connection: close\r\n\r\n{body}",
         body.len()
     )

@@ -269,7 +269,7 @@ fn no_message(problem: &NotAMessage, body: &[u8]) -> Refused {
 /// What somebody is told who sent something that is no message, and the id where it has one.
 pub(super) fn misread(problem: &NotAMessage, body: &[u8]) -> (Option<RequestId>, RpcError) {
     let value = match problem {
-        NotAMessage::Json(_) => return (None, error(CODES.parse, problem.to_string())),
+        NotAMessage::Json(_) | NotAMessage::Values => return (None, error(CODES.parse, problem.to_string())),
         NotAMessage::Shape(_) => serde_json::from_slice::<Value>(body).unwrap_or_default(),
     };
     if value.is_array() {
