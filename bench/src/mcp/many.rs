@@ -44,7 +44,7 @@ pub async fn catalogue(report: &mut Report) {
         let toolkit = Toolkit::everything(&catalogue.snapshot(&View::default()));
         black_box(toolkit.model_list().json());
     });
-    let what = "10 servers with 20 tools each, nothing changed: snapshot and model list (wall clock, median)";
+    let what = "10 servers with 20 tools each, nothing changed: snapshot and model list (wall clock, the median)";
     report.row(what, cached, "µs", ("serialising the list with serde_json", bare), Some(100.0));
 }
 
@@ -63,7 +63,7 @@ pub async fn start(report: &mut Report) {
     }
     let (alone, all) = (median(&mut alone).as_secs_f64() * 1e3, median(&mut all).as_secs_f64() * 1e3);
     report.row(
-        "start with 10 servers, beyond the slowest (wall clock, median)",
+        "start with 10 servers, beyond the slowest (wall clock, the median)",
         all - alone,
         "ms",
         ("the slowest alone", alone),
