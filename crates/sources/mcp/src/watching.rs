@@ -46,7 +46,7 @@ impl Upstream {
             let method = if more { "resources/subscribe" } else { "resources/unsubscribe" };
             let params = Map::from_iter([("uri".to_owned(), json!(uri))]);
             let how = How { time: Some(GREETING), ..How::default() };
-            return self.ask(method, params, how).await.map(drop);
+            return self.ask(method, &params, &how).await.map(drop);
         }
         self.watching().stand(self);
         Ok(())
@@ -89,7 +89,7 @@ impl Watching {
         state.standing = Some(tokio::spawn(async move {
             while let Some(upstream) = upstream.upgrade() {
                 // What it tells goes where all changes go; a server that does not know the method has nothing to tell.
-                if let Err(Trouble::Refused(error)) = upstream.ask("subscriptions/listen", params.clone(), How::default()).await {
+                if let Err(Trouble::Refused(error)) = upstream.ask("subscriptions/listen", &params, &How::default()).await {
                     tracing::debug!(%error, "the server does not tell of its resources");
                     return;
                 }
