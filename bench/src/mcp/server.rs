@@ -13,8 +13,8 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::transport::io::stdio_pipes;
-use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -71,7 +71,8 @@ pub fn run(transport: &str, arguments: impl Iterator<Item = String>) {
 async fn serve_http(server: Echo) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     println!("http://{}/mcp", listener.local_addr().expect("an address"));
-    let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), Default::default());
+    let (sessions, config) = (Arc::new(LocalSessionManager::default()), StreamableHttpServerConfig::default());
+    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     loop {
         let (socket, _) = listener.accept().await.expect("a connection");
         socket.set_nodelay(true).expect("a socket");
