@@ -9,6 +9,7 @@ mod calls;
 mod catalogue;
 mod cpu;
 mod dialect;
+mod mcp;
 mod postgres;
 mod project;
 mod queue;
@@ -27,6 +28,13 @@ fn main() {
             dialect::measure(&mut report);
             println!("{report}");
         }
+        (Some("mcp"), None) => {
+            let mut report = Report::default();
+            mcp::measure(&mut report);
+            println!("{report}");
+        }
+        // What is measured calls this.
+        (Some("mcp-server"), Some(transport)) => mcp::server::run(&transport, arguments),
         (Some("queue"), None) => {
             let mut report = Report::default();
             queue::measure(&mut report);
@@ -42,8 +50,11 @@ fn main() {
             dialect::measure(&mut report);
             queue::measure(&mut report);
             postgres::measure(&mut report);
+            mcp::measure(&mut report);
             println!("{report}");
         }
-        _ => panic!("usage: helve-bench PATH-OF-HELVE | helve-bench dialect | helve-bench queue | helve-bench count-calls N"),
+        _ => panic!(
+            "usage: helve-bench PATH-OF-HELVE | helve-bench dialect | helve-bench mcp | helve-bench queue | helve-bench count-calls N"
+        ),
     }
 }

@@ -37,6 +37,8 @@ const IDLE_LINES: usize = 32;
 const BUFFER: usize = 64 << 10;
 /// Servers hang up on idle connections after a minute or so.
 const IDLE_FOR: Duration = Duration::from_secs(45);
+/// Some servers do so after five seconds. What must not be sent twice is not risked on a connection that lay idle so long.
+const IDLE_BRIEFLY: Duration = Duration::from_secs(4);
 
 /// Keeps connections for exchanges whose answers are read as they come. Cheap to clone; clones share them.
 #[derive(Clone, Default)]
@@ -171,7 +173,8 @@ impl Lines {
         let Target { origin, reach, .. } = target;
         let of_hyper = |error: hyper::Error| FetchError::of_hyper(&error, origin.clone());
         let sent = async {
-            if let Some(mut line) = self.take(origin, *reach) {
+            let idle = if exchange.may_repeat { IDLE_FOR } else { IDLE_BRIEFLY };
+            if let Some(mut line) = self.take(origin, *reach, idle) {
                 // The other side may have hung up on an idle line at any moment.
                 match line.exchange(exchange.request(target)).await {
                     Ok(answer) => return Ok::<_, FetchError>((line, answer)),
@@ -236,11 +239,13 @@ impl Lines {
         Ok(Line { origin, reach, send, driven: Driven(Some(connection)) })
     }
 
-    fn take(&self, origin: &str, reach: Reach) -> Option<Line> {
+    /// The line that lay idle least, if that was not too long.
+    fn take(&self, origin: &str, reach: Reach, idle_for: Duration) -> Option<Line> {
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|(since, _)| since.elapsed() < IDLE_FOR);
-        let place = idle.iter().rposition(|(_, line)| line.origin == origin && line.reach == reach)?;
-        Some(idle.swap_remove(place).1)
+        let fits = |(since, line): &(Instant, Line)| line.origin == origin && line.reach == reach && since.elapsed() < idle_for;
+        let place = idle.iter().rposition(fits)?;
+        Some(idle.remove(place).1)
     }
 
     fn put_back(&self, line: Line) {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// How many values a message may have. Each takes far more room in memory than on the wire, so its length alone does not bound it.
 const MAX_VALUES: usize = 100_000;
@@ -104,30 +104,32 @@ impl Message {
     /// The message as it is sent: one line without an end.
     #[must_use]
     pub fn write(&self) -> String {
-        let mut fields = Map::new();
-        fields.insert("jsonrpc".to_owned(), "2.0".into());
-        let mut put = |name: &str, value: Option<Value>| value.map(|value| fields.insert(name.to_owned(), value));
-        match self {
-            Self::Request { id, method, params } => {
-                put("id", Some(json!(id)));
-                put("method", Some(method.as_str().into()));
-                put("params", params.clone());
-            }
-            Self::Notification { method, params } => {
-                put("method", Some(method.as_str().into()));
-                put("params", params.clone());
-            }
-            // An unknown id is left out: `null` is no id in any version.
-            Self::Answer { id, result } => {
-                put("id", id.as_ref().map(|id| json!(id)));
-                match result {
-                    Ok(result) => put("result", Some(result.clone())),
-                    Err(error) => put("error", Some(json!(error))),
-                };
-            }
-        }
-        Value::Object(fields).to_string()
+        let none = Written { jsonrpc: "2.0", id: None, method: None, params: None, result: None, error: None };
+        let written = match self {
+            Self::Request { id, method, params } => Written { id: Some(id), method: Some(method), params: params.as_ref(), ..none },
+            Self::Notification { method, params } => Written { method: Some(method), params: params.as_ref(), ..none },
+            Self::Answer { id, result: Ok(result) } => Written { id: id.as_ref(), result: Some(result), ..none },
+            Self::Answer { id, result: Err(error) } => Written { id: id.as_ref(), error: Some(error), ..none },
+        };
+        // Nothing in it can fail to be written: all names are texts.
+        serde_json::to_string(&written).unwrap_or_default()
     }
+}
+
+/// A message's fields, in the order in which they are written. An unknown id is left out: `null` is no id in any version.
+#[derive(Serialize)]
+struct Written<'a> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RequestId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a RpcError>,
 }
 
 /// Whether a text has so few values that it can be read as JSON. It need not be JSON.
@@ -168,6 +170,8 @@ fn read_result(fields: &mut Map<String, Value>) -> Result<Result<Value, RpcError
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn read(text: &str) -> Result<Message, NotAMessage> {

@@ -1,5 +1,7 @@
 //! What a tool of a server gives back: blocks of content become text for the model and data for programs, and the other way around.
 
+use std::borrow::Cow;
+
 use helve_core::{ErrorKind, Output, ToolError, printable};
 use serde_json::{Value, json};
 
@@ -37,19 +39,22 @@ fn is_plain_text(block: &Value) -> bool {
 }
 
 /// What a model reads of a block.
-fn words(block: &Value) -> String {
-    let text = |path: &str| block.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let bytes = |path: &str| text(path).len() / 4 * 3;
-    match text("/type") {
-        "text" => text("/text").to_owned(),
-        kind @ ("image" | "audio") => format!("[{kind} {}, {} bytes]", text("/mimeType"), bytes("/data")),
-        "resource_link" => format!("[resource {}: {}]", text("/name"), text("/uri")),
-        "resource" if block.pointer("/resource/text").is_some() => {
-            format!("[resource {}]\n{}", text("/resource/uri"), text("/resource/text"))
-        }
-        "resource" => format!("[resource {}, {}, {} bytes]", text("/resource/uri"), text("/resource/mimeType"), bytes("/resource/blob")),
+fn words(block: &Value) -> Cow<'_, str> {
+    let text = |name: &str| text_of(block.get(name));
+    let inside = |name: &str| text_of(block.get("resource").and_then(|resource| resource.get(name)));
+    let bytes = |data: &str| data.len() / 4 * 3;
+    Cow::Owned(match text("type") {
+        "text" => return Cow::Borrowed(text("text")),
+        kind @ ("image" | "audio") => format!("[{kind} {}, {} bytes]", text("mimeType"), bytes(text("data"))),
+        "resource_link" => format!("[resource {}: {}]", text("name"), text("uri")),
+        "resource" if block["resource"].get("text").is_some() => format!("[resource {}]\n{}", inside("uri"), inside("text")),
+        "resource" => format!("[resource {}, {}, {} bytes]", inside("uri"), inside("mimeType"), bytes(inside("blob"))),
         other => format!("[content of the kind `{}`, which is not known here]", printable::escape_line(&printable::shorten(other, 40))),
-    }
+    })
+}
+
+fn text_of(value: Option<&Value>) -> &str {
+    value.and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A result as `tools/call` gives it.

@@ -34,7 +34,7 @@ impl Listening {
         let connection = connection.clone();
         let standing = Self(tokio::spawn(async move {
             let how = How { channel: Some(channel), ..How::default() };
-            match connection.request("subscriptions/listen", params, how).await {
+            match connection.request("subscriptions/listen", &params, &how).await {
                 Ok(_) | Err(Trouble::Gone(_) | Trouble::Late(_)) => true,
                 Err(trouble) => {
                     tracing::debug!(%trouble, "the server does not tell of changes");

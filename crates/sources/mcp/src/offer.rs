@@ -56,7 +56,7 @@ pub(crate) async fn list(
         let params: Map<String, Value> = cursor.iter().map(|cursor: &String| ("cursor".to_owned(), json!(cursor))).collect();
         let left = if cursor.is_none() { GREETING } else { GREETING.saturating_sub(begun.elapsed()) };
         let how = How { time: Some(left), ..How::default() };
-        let answer = match connection.request(method, params, how).await {
+        let answer = match connection.request(method, &params, &how).await {
             Err(Trouble::Late(_)) if cursor.is_some() => {
                 notes.push(format!("the list has not come to its end within {} s; the rest is left out", GREETING.as_secs()));
                 return Ok(pages.items());

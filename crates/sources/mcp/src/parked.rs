@@ -54,7 +54,7 @@ impl Held {
         let channel: Arc<dyn BackChannel> = Arc::new(Asking { told: how.channel.clone(), asks: sender });
         let how = How { cancel: cancel.clone(), channel: Some(channel), ..how };
         let (upstream, method) = (upstream.clone(), method.to_owned());
-        let work = tokio::spawn(async move { upstream.ask(&method, params, how).await });
+        let work = tokio::spawn(async move { upstream.ask(&method, &params, &how).await });
         Self { work, asks, _guard: cancel.clone().drop_guard(), cancel }
     }
 

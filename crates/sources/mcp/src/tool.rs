@@ -105,7 +105,7 @@ impl McpTool {
             ..How::default()
         };
         for round in 0..MAX_ROUNDS {
-            let asked = self.upstream.ask("tools/call", params.clone(), how.clone()).await;
+            let asked = self.upstream.ask("tools/call", &params, &how).await;
             let result = asked.map_err(|trouble| self.failure(trouble))?;
             if !is_question(&result) {
                 return content::read(result);

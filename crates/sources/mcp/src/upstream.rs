@@ -114,6 +114,9 @@ impl Upstream {
 
     /// The connection that everyone shares; waits a little for one that is just being made.
     async fn main(&self) -> Result<Arc<Connection>, Trouble> {
+        if let Some(connection) = self.now().filter(|connection| connection.ended().is_none()) {
+            return Ok(connection);
+        }
         let mut main = self.main.subscribe();
         let standing = |connection: &Option<Arc<Connection>>| connection.as_ref().is_some_and(|connection| connection.ended().is_none());
         match tokio::time::timeout(PATIENCE, main.wait_for(standing)).await {
@@ -171,13 +174,10 @@ impl Upstream {
     }
 
     /// Asks for Helve itself.
-    pub(crate) async fn ask(&self, method: &str, params: Map<String, Value>, how: How) -> Result<Value, Trouble> {
-        self.repeat_if_forgotten(|connection| {
-            let (params, how) = (params.clone(), how.clone());
-            async move {
-                self.check_agreed(&how)?;
-                connection.request(method, params, how).await
-            }
+    pub(crate) async fn ask(&self, method: &str, params: &Map<String, Value>, how: &How) -> Result<Value, Trouble> {
+        self.repeat_if_forgotten(|connection| async move {
+            self.check_agreed(how)?;
+            connection.request(method, params, how).await
         })
         .await
     }
@@ -229,12 +229,12 @@ impl Upstream {
         };
         let Some(session) = from.session.as_ref().filter(|_| from.era == Era::Legacy) else {
             let holds = self.era().await? == Era::Legacy && from.capabilities.get("elicitation").is_some();
-            return if holds { self.hold(method, params, how).await } else { self.ask(method, params, how).await };
+            return if holds { self.hold(method, params, how).await } else { self.ask(method, &params, &how).await };
         };
         match self.session(session, from).await {
             Ok(connection) => {
                 self.check_agreed(&how)?;
-                let result = connection.request(method, params, how).await;
+                let result = connection.request(method, &params, &how).await;
                 if let Err(trouble) = &result
                     && trouble.ends_connection()
                 {
@@ -336,7 +336,7 @@ impl Upstream {
     /// Asks a server of the newer era for a client of the older one: each question goes to the client as a request.
     async fn ask_around(&self, method: &str, mut params: Map<String, Value>, how: How, from: &Downstream) -> Result<Value, Trouble> {
         for _ in 0..MAX_ROUNDS {
-            let result = self.ask(method, params.clone(), how.clone()).await?;
+            let result = self.ask(method, &params, &how).await?;
             if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
                 return Ok(result);
             }

@@ -38,7 +38,7 @@ impl Upstream {
             let method = if more { "resources/subscribe" } else { "resources/unsubscribe" };
             let params = Map::from_iter([("uri".to_owned(), json!(uri))]);
             let how = How { time: Some(GREETING), ..How::default() };
-            let asked = self.ask(method, params, how).await.map(drop);
+            let asked = self.ask(method, &params, &how).await.map(drop);
             if asked.is_err() && more {
                 // Nobody hears of it, so the next one asks again.
                 self.watching().count(uri, false);
@@ -88,7 +88,7 @@ impl Watching {
             while let Some(upstream) = upstream.upgrade().filter(|_| !cancel.is_cancelled()) {
                 // What it tells goes where all changes go; a server that does not know the method has nothing to tell.
                 let how = How { cancel: cancel.clone(), ..How::default() };
-                if let Err(Trouble::Refused(error)) = upstream.ask("subscriptions/listen", params.clone(), how).await {
+                if let Err(Trouble::Refused(error)) = upstream.ask("subscriptions/listen", &params, &how).await {
                     tracing::debug!(%error, "the server does not tell of its resources");
                     return;
                 }

@@ -127,13 +127,13 @@ impl Connection {
     }
 
     /// Asks, and waits for the answer.
-    pub(crate) async fn request(&self, method: &str, params: Map<String, Value>, how: How) -> Result<Value, Trouble> {
+    pub(crate) async fn request(&self, method: &str, params: &Map<String, Value>, how: &How) -> Result<Value, Trouble> {
         if let Some(ended) = self.peer.ended() {
             return Err(Trouble::Unreachable(ended.to_string()));
         }
-        let mut params = params;
+        let mut params = params.clone();
         let mut waiting = self.peer.begin(how.channel.clone());
-        self.sign(&mut params, waiting.id, &how);
+        self.sign(&mut params, waiting.id, how);
         let request = Message::Request {
             id: RequestId::Number(waiting.id),
             method: method.to_owned(),
@@ -142,7 +142,7 @@ impl Connection {
         let result = tokio::select! {
             biased;
             () = how.cancel.cancelled() => Err(Trouble::Cancelled),
-            result = within(how.time, self.exchange(&request, &mut waiting, &how)) => result,
+            result = within(how.time, self.exchange(&request, &mut waiting, how)) => result,
         };
         if matches!(result, Err(Trouble::Cancelled | Trouble::Late(_))) && waiting.is_open() {
             self.cancel(waiting.id);

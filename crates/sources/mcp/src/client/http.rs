@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use helve_fetch::{
     Answer, Bytes, EventError, Events, Exchange, FetchError, HeaderMap, HeaderName, HeaderValue, Lines, Method, Patience, Reach, Target,
     Url, header,
@@ -10,6 +11,7 @@ use helve_fetch::{
 use helve_mcp_wire::{Era, HEADERS, Message, encode_header, name_of};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::peer::{Outbox, Peer, Waiting};
@@ -20,6 +22,8 @@ use crate::oauth::Authorizer;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const METHOD: HeaderName = HeaderName::from_static(HEADERS.method);
+const NAME: HeaderName = HeaderName::from_static(HEADERS.name);
 /// Of an answer that is an error, only this much is read.
 pub(super) const MAX_ERROR: u64 = 64 << 10;
 /// How long a stream may be silent that is only there in case something happens.
@@ -28,6 +32,8 @@ pub(super) const QUIET: Duration = Duration::from_hours(24);
 const MAX_RESUMES: u32 = 5;
 /// How long is waited before that, where the server does not say.
 const RESUME: Duration = Duration::from_secs(1);
+/// How long is waited for the end of an answer that has said what there is to say.
+const REST: Duration = Duration::from_secs(1);
 const LONGEST_RESUME: Duration = Duration::from_mins(1);
 /// How long is waited for the stream of what a server says by itself; some open it only when they have something to say.
 const OPENS: Duration = Duration::from_millis(500);
@@ -201,7 +207,11 @@ impl Endpoint {
     /// Posts something that has no answer.
     pub(crate) async fn send(&self, message: &Message) -> Result<(), Trouble> {
         let answer = self.post(message, &[], Some(GREETING)).await?;
-        if answer.status.is_success() { Ok(()) } else { Err(self.refusal(answer).await) }
+        if !answer.status.is_success() {
+            return Err(self.refusal(answer).await);
+        }
+        leave(answer);
+        Ok(())
     }
 
     /// Posts a request and reads what comes until it is answered.
@@ -231,7 +241,8 @@ impl Endpoint {
         let spoken = self.spoken();
         let mut headers = spoken.headers();
         if spoken.era == Era::Modern {
-            for (name, value) in standard_headers(message).into_iter().chain(extra.iter().cloned()) {
+            put_standard(&mut headers, message);
+            for (name, value) in extra {
                 if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
                     headers.insert(name, value);
                 }
@@ -350,7 +361,7 @@ impl Endpoint {
                 delay = (delay * 2).min(LONGEST_RESUME);
             }
         });
-        let _ = tokio::time::timeout(OPENS, is_open).await;
+        let _ = timeout(OPENS, is_open).await;
     }
 }
 
@@ -385,6 +396,7 @@ impl Stream {
         while let Some(chunk) = answer.chunk().await? {
             self.events.feed(&chunk, &mut sink).map_err(of_events)?;
             if waiting.as_mut().is_some_and(|waiting| !waiting.is_open()) {
+                leave(answer);
                 break;
             }
         }
@@ -431,6 +443,14 @@ pub(super) async fn read_all(mut answer: Answer, limit: u64) -> Result<Vec<u8>, 
     Ok(body)
 }
 
+/// Nothing more is wanted of an answer. Its end is read all the same if it comes soon, so that the connection can be used again.
+fn leave(mut answer: Answer) {
+    if matches!(answer.chunk().now_or_never(), Some(Ok(None) | Err(_))) {
+        return;
+    }
+    tokio::spawn(timeout(REST, read_all(answer, MAX_ERROR)));
+}
+
 /// Whoever asks says how long they wait; without that, a day is for ever.
 pub(super) fn patience(time: Option<Duration>) -> Patience {
     let time = time.unwrap_or(QUIET);
@@ -438,12 +458,16 @@ pub(super) fn patience(time: Option<Duration>) -> Patience {
     Patience { first_byte: time, idle: time, total: time, bytes: u64::MAX }
 }
 
-/// What the headers of the newer era repeat of a message.
-fn standard_headers(message: &Message) -> Vec<(String, String)> {
+/// Repeats in headers what those of the newer era repeat of a message.
+fn put_standard(headers: &mut HeaderMap, message: &Message) {
     let (method, params) = match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => (method, params.as_ref()),
-        Message::Answer { .. } => return Vec::new(),
+        Message::Answer { .. } => return,
     };
-    let name = name_of(method, params).map(|name| (HEADERS.name.to_owned(), encode_header(name).into_owned()));
-    [Some((HEADERS.method.to_owned(), method.clone())), name].into_iter().flatten().collect()
+    if let Ok(value) = HeaderValue::from_str(method) {
+        headers.insert(METHOD, value);
+    }
+    if let Some(Ok(value)) = name_of(method, params).map(|name| HeaderValue::from_str(&encode_header(name))) {
+        headers.insert(NAME, value);
+    }
 }

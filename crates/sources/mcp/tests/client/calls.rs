@@ -1,5 +1,6 @@
 //! Calls: what they give, how they fail, and that they can be stopped and followed.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use helve_core::{CallContext, CallId, EventData, Observer, Redactor, ToolCall};
@@ -55,6 +56,19 @@ async fn progress_of_a_call_is_told() {
     let cx = CallContext::default().with_observer(heard.clone()).for_call(CallId::mint(), &Redactor::default());
     find(&source, "progress").call(&ToolCall::new("progress", json!({})), &cx).await.unwrap();
     assert_eq!(*heard.0.lock().unwrap(), [(Some(0.25), "a quarter".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_stream_that_said_all_leaves_its_connection_to_the_next_call() {
+    let mut server = serve(&["progress"]).await;
+    let connections = server.count_connections().await;
+    let source = server.source(json!({}), McpOptions::default()).await;
+    let (tool, before) = (find(&source, "progress"), connections.load(Ordering::Relaxed));
+    for _ in 0..20 {
+        tool.call(&ToolCall::new("progress", json!({})), &CallContext::default()).await.unwrap();
+    }
+    let more = connections.load(Ordering::Relaxed) - before;
+    assert!(more <= 3, "{more} connections for 20 calls, one after the other");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! A server for tests, and a source that is connected to it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
@@ -8,7 +9,7 @@ use helve_mcp::serve::{About, Backend, Change, Incoming, Options, Server};
 use helve_mcp::{McpDefinition, McpOptions, McpSource};
 use helve_mcp_wire::{CODES, Era, RpcError};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 
@@ -140,6 +141,23 @@ pub async fn serve_at(address: &str, tools: &[&str]) -> Running {
 }
 
 impl Running {
+    /// Puts something between that counts the connections.
+    pub async fn count_connections(&mut self) -> Arc<AtomicUsize> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let behind = self.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+        self.url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let counted = Arc::new(AtomicUsize::new(0));
+        let count = counted.clone();
+        tokio::spawn(async move {
+            while let Ok((mut front, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
+                let mut back = TcpStream::connect(&behind).await.unwrap();
+                tokio::spawn(async move { tokio::io::copy_bidirectional(&mut front, &mut back).await });
+            }
+        });
+        counted
+    }
+
     /// A source of this server, connected. `fields` are those of its file.
     pub async fn source(&self, fields: Value, options: McpOptions) -> Arc<McpSource> {
         let mut definition = json!({"name": "stage", "url": self.url, "prefix": "", "trusted": true});
