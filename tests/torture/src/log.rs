@@ -79,16 +79,20 @@ impl Log {
 
     /// Adds a line.
     pub fn add(&self, line: &impl Serialize) {
-        let mut text = serde_json::to_string(line).expect("JSON");
-        text.push('\n');
+        // Who is killed in the middle of a line, where it goes over the end of a page, leaves a piece of it. The next line begins anew.
+        let text = format!("\n{}\n", serde_json::to_string(line).expect("JSON"));
         let written = (&self.0).write(text.as_bytes()).expect("a log that can be written");
         assert_eq!(written, text.len(), "a line is written at once");
     }
 
-    /// All lines of a file; none where it is missing.
+    /// All lines of a file; none where it is missing. A piece of a line was said by nobody who lived to say it.
     #[must_use]
     pub fn read<T: DeserializeOwned>(path: &Path) -> Vec<T> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect()
+        let whole = |line: &str| match serde_json::from_str(line) {
+            Err(error) if error.is_eof() => None,
+            read => Some(read.expect("a line")),
+        };
+        text.lines().filter_map(whole).collect()
     }
 }
