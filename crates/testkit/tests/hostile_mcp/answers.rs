@@ -42,7 +42,14 @@ async fn a_thousand_questions_are_refused_or_dropped() {
             let outcome = stage.call("bad_asks-people", json!({})).await;
             // Its answer, which does not wait for theirs, may be there first.
             assert!(["failed: the tool asks: ?", "done"].contains(&&*outcome.text()), "{outcome:?}");
-            assert!(stage.call("bad_echo", json!({})).await.success());
+            // The rest of them name no call, and may come while the next one is the only one; when they are over, it goes well.
+            for left in (0..1000).rev() {
+                let outcome = stage.call("bad_echo", json!({})).await;
+                if outcome.success() {
+                    break;
+                }
+                assert!(left > 0 && outcome.text() == "failed: the tool asks: ?", "{outcome:?}");
+            }
         })
         .await;
 }
