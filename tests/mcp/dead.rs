@@ -1,9 +1,14 @@
 //! Servers that do not work: what they cost, and who hears of it.
 
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use serde_json::{Value, json};
 
-use crate::folder::stderr;
+use crate::folder::{Project, stderr};
 use crate::pins::second;
+use crate::running::until;
 use crate::scene::Scene;
 
 /// Three that do not work: a program that is not there, one that never answers, and an address where nobody listens.
@@ -51,4 +56,22 @@ fn a_server_that_cannot_be_added_says_why() {
     assert_eq!(added.status.code(), Some(1));
     assert!(stderr(&added).contains("`no-such-program-anywhere` is not installed"), "{}", stderr(&added));
     assert_eq!(scene.server("absent")["connected"], json!(false));
+}
+
+/// A server that neither answers nor ends, and a Helve that is told to end while it waits for it.
+#[test]
+fn a_helve_that_is_told_to_end_leaves_no_server_behind() {
+    let project = Project::new(&[("tools/mcp/deaf.yaml", "name: deaf\ncommand: [sh, -c, 'echo $$ > pid; exec sleep 1000']\n")]);
+    assert!(project.run(&["trust", "--yes"]).status.success());
+    for (signal, status) in [("TERM", 143), ("HUP", 129), ("INT", 130)] {
+        let pid = project.folder.path().join("pid");
+        let _ = fs::remove_file(&pid);
+        let mut helve = project.command(&["mcp", "list"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("helve runs");
+        let deaf = until("the server has begun", || fs::read_to_string(&pid).ok().filter(|pid| pid.ends_with('\n')));
+        let told = Command::new("kill").args([format!("-{signal}"), helve.id().to_string()]).status().expect("kill");
+        assert!(told.success());
+        assert_eq!(helve.wait().expect("an end").code(), Some(status), "{signal}");
+        let gone = || (!Path::new(&format!("/proc/{}", deaf.trim())).exists()).then_some(());
+        until("the server is gone", gone);
+    }
 }

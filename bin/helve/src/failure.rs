@@ -10,6 +10,9 @@ use crate::terminal;
 
 /// What the shell says of a program that was interrupted.
 pub const INTERRUPTED: u8 = 130;
+/// The same of one that was told to end, and of one whose terminal is gone.
+pub const TERMINATED: u8 = 143;
+pub const HUNG_UP: u8 = 129;
 
 /// What clap has to say: help and version on stdout, mistakes on stderr and, for programs, as JSON.
 pub fn usage(error: &clap::Error) -> ExitCode {

@@ -8,7 +8,7 @@ use helve::{Diagnostic, Helve, ProjectReport, Record, Redactor, View};
 use tokio::runtime::Runtime;
 
 use crate::cli::Global;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 
 /// How long a listing waits for servers that are slow to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -47,6 +47,7 @@ impl Workspace {
                     .hint("give a project's folder with -C, or make one with `helve init DIR`")
             })?
         };
+        runtime.spawn(end_with_programs());
         Ok(Self { helve, runtime: Some(runtime) })
     }
 
@@ -69,7 +70,7 @@ impl Workspace {
     /// Waits for servers that are still connecting, for a while.
     pub fn settle(&self) {
         let catalogue = self.helve.catalogue();
-        let _ = self.block_on(async { tokio::time::timeout(PATIENCE, catalogue.settled()).await });
+        let _ = self.block_on(unless_interrupted(async { tokio::time::timeout(PATIENCE, catalogue.settled()).await }));
     }
 
     /// Waits for a tool of a server that is still connecting, for a while. Other servers are not waited for once it is there.
@@ -85,7 +86,7 @@ impl Workspace {
                 }
             }
         };
-        let _ = self.block_on(async { tokio::time::timeout(patience, found).await });
+        let _ = self.block_on(unless_interrupted(async { tokio::time::timeout(patience, found).await }));
     }
 
     /// The record.
@@ -110,4 +111,32 @@ impl Drop for Workspace {
             runtime.shutdown_background();
         }
     }
+}
+
+/// Leaves no program behind when this process is told to end by someone who does not wait for it to tidy up.
+#[cfg(unix)]
+async fn end_with_programs() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut terminated), Ok(mut hung_up)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) else { return };
+    let status = tokio::select! {
+        _ = terminated.recv() => failure::TERMINATED,
+        _ = hung_up.recv() => failure::HUNG_UP,
+    };
+    end(status);
+}
+
+#[cfg(not(unix))]
+async fn end_with_programs() {}
+
+/// Waits for something, unless somebody presses Ctrl-C meanwhile.
+pub async fn unless_interrupted<T>(work: impl Future<Output = T>) -> T {
+    tokio::select! {
+        done = work => done,
+        _ = tokio::signal::ctrl_c() => end(failure::INTERRUPTED),
+    }
+}
+
+fn end(status: u8) -> ! {
+    helve::end_programs();
+    std::process::exit(status.into())
 }

@@ -31,6 +31,9 @@ pub use helve_mcp as mcp;
 /// Language models over HTTP.
 #[cfg(feature = "models")]
 pub use helve_models as models;
+/// Kills all programs that were started here, for a process that is told to end and cannot tidy up.
+#[cfg(feature = "project")]
+pub use helve_process::end_all as end_programs;
 #[cfg(feature = "project")]
 pub use helve_project::{Diagnostic, OnResult, Runnable, Severity, StateError, StateFolder, Trust, read_yaml};
 

@@ -27,8 +27,6 @@ mod compose;
 pub use compose::Helve;
 #[cfg(feature = "store")]
 pub use compose::NoRecord;
-#[cfg(feature = "project")]
-pub use compose::mcp;
 #[cfg(feature = "models")]
 pub use compose::models;
 #[cfg(all(feature = "project", feature = "models"))]
@@ -38,6 +36,8 @@ pub use compose::{
     Diagnostic, McpServing, OnResult, ProjectAgent, ProjectReport, Runnable, Severity, StateError, StateFolder, Trust, file_schemas,
     read_yaml,
 };
+#[cfg(feature = "project")]
+pub use compose::{end_programs, mcp};
 pub use helve_agent::*;
 pub use helve_core::*;
 /// How models speak of calls: finding them in text, and teaching models to write them.

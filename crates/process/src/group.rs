@@ -1,6 +1,8 @@
 //! The process group of a program, of which nothing is left whichever way its work ends.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -12,6 +14,25 @@ use crate::sweep;
 
 /// How often is looked whether a group that was asked to end has done so.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// The groups of this process that nobody has ended yet, by their markers.
+static LIVE: Mutex<BTreeMap<String, Pid>> = Mutex::new(BTreeMap::new());
+
+fn live() -> MutexGuard<'static, BTreeMap<String, Pid>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills everything that this process has started, for one that is told to end and cannot tidy up. Blocks for some milliseconds.
+pub fn end_all() {
+    let all = std::mem::take(&mut *live());
+    for leader in all.values() {
+        // Whoever is gone already needs no signal.
+        let _ = kill_process_group(*leader, Signal::KILL);
+    }
+    for marker in all.keys() {
+        sweep::kill_marked(marker);
+    }
+}
 
 /// A program and everything that it started. Dropped before it was ended, it is killed.
 #[derive(Debug)]
@@ -32,6 +53,7 @@ impl Group {
     pub fn of(child: &Child, marker: String) -> io::Result<Self> {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let leader = leader.ok_or_else(|| io::Error::other("the process has no number"))?;
+        live().insert(marker.clone(), leader);
         Ok(Self { leader, marker, leader_was_reaped: false, is_ended: false })
     }
 
@@ -74,6 +96,7 @@ impl Group {
         if swept > 0 {
             tracing::debug!(marker = self.marker, swept, "killed what a program left behind");
         }
+        live().remove(&self.marker);
         self.is_ended = true;
     }
 
@@ -89,6 +112,7 @@ impl Drop for Group {
         if self.is_ended {
             return;
         }
+        live().remove(&self.marker);
         self.signal(Signal::KILL);
         // Nobody waits here, and the whole process may be about to end, so the rest is done now: it takes milliseconds, and this is rare.
         sweep::kill_marked(&self.marker);

@@ -9,5 +9,5 @@ mod tail;
 
 pub use command_line::{CommandLine, script_digest};
 pub use environment::Environment;
-pub use group::Group;
+pub use group::{Group, end_all};
 pub use tail::{Tail, keep_end, read_tail};

@@ -12,7 +12,7 @@ use crate::cli::Global;
 use crate::cli::mcp::Add;
 use crate::failure::Failure;
 use crate::terminal::{self, GOOD, styled};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, unless_interrupted};
 
 /// How long a new server may take to be connected: package managers fetch it first.
 pub const PATIENCE: Duration = Duration::from_mins(2);
@@ -49,7 +49,8 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
         return Err(Failure::new("permission_denied", format_args!("the server `{}` is not connected", command.name))
             .hint("look at what the folder would run with `helve trust`, then `helve mcp approve`"));
     }
-    let connected = workspace.block_on(async { tokio::time::timeout(PATIENCE, helve.mcp_settled(&command.name)).await });
+    let connected =
+        workspace.block_on(unless_interrupted(async { tokio::time::timeout(PATIENCE, helve.mcp_settled(&command.name)).await }));
     let found = helve.mcp_servers().into_iter().find(|server| server.name == command.name);
     let Some(server) = found.filter(|_| connected.is_ok()) else {
         super::super::show_diagnostics(&workspace.diagnostics());

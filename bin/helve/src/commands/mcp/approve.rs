@@ -12,14 +12,14 @@ use crate::cli::Global;
 use crate::cli::mcp::Approve;
 use crate::failure::Failure;
 use crate::terminal::{self, CAREFUL, FAINT, GOOD, styled};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, unless_interrupted};
 
 /// Shows what is new or has changed, and asks.
 pub fn run(command: &Approve, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     workspace.settle();
     if let Some(name) = &command.name {
         // Whoever names one wants to see its tools, however long it takes to start.
-        let _ = workspace.block_on(async { tokio::time::timeout(PATIENCE, workspace.helve().mcp_settled(name)).await });
+        let _ = workspace.block_on(unless_interrupted(async { tokio::time::timeout(PATIENCE, workspace.helve().mcp_settled(name)).await }));
     }
     let servers = workspace.helve().mcp_servers();
     let chosen = match &command.name {

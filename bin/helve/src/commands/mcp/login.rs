@@ -13,7 +13,7 @@ use crate::cli::Global;
 use crate::cli::mcp::Login;
 use crate::failure::Failure;
 use crate::terminal::{self, GOOD, STRONG, styled};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, unless_interrupted};
 
 /// Logs in, or forgets a login.
 pub fn run(command: &Login, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
@@ -27,7 +27,7 @@ pub fn run(command: &Login, global: &Global, workspace: &Workspace) -> Result<Ex
         workspace.block_on(helve.mcp_logout(&server.name)).map_err(|error| Failure::new("storage", error))?;
         "the login is forgotten"
     } else {
-        workspace.block_on(helve.mcp_login(&server.name, Arc::new(Shown))).map_err(|trouble| {
+        workspace.block_on(unless_interrupted(helve.mcp_login(&server.name, Arc::new(Shown)))).map_err(|trouble| {
             let kind = if matches!(trouble, Trouble::Unauthorised(_)) { "permission_denied" } else { "unreachable" };
             Failure::new(kind, trouble)
         })?;

@@ -51,7 +51,7 @@ pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<Exi
         workspace.block_on(record.close())?;
         outcome = waited?;
     }
-    Ok(show(&outcome, global))
+    Ok(show(&outcome, global, workspace.helve()))
 }
 
 /// Runs the call, or gives the question back that nobody is here to answer.
@@ -169,11 +169,11 @@ async fn attempt(prepared: Prepared, cx: &CallContext, helve: &Helve) -> Attempt
     }
 }
 
-fn show(outcome: &Outcome, global: &Global) -> ExitCode {
+fn show(outcome: &Outcome, global: &Global, helve: &Helve) -> ExitCode {
     if global.json {
         terminal::json(serde_json::json!(outcome));
     } else {
-        show_to_person(outcome);
+        show_to_person(outcome, helve);
     }
     match outcome.status {
         Status::Done(Ok(_)) | Status::Accepted => ExitCode::SUCCESS,
@@ -182,7 +182,7 @@ fn show(outcome: &Outcome, global: &Global) -> ExitCode {
     }
 }
 
-fn show_to_person(outcome: &Outcome) {
+fn show_to_person(outcome: &Outcome, helve: &Helve) {
     match &outcome.status {
         Status::Done(Ok(output)) => {
             terminal::print(&printable::escape(&output.text));
@@ -196,7 +196,7 @@ fn show_to_person(outcome: &Outcome) {
             // Further lines are set in, so that no tool can write a line that looks like one of Helve's.
             let message = printable::escape(error.message()).replace('\n', "\n  ");
             terminal::note(&format!("{} {message}", styled(BAD, &format!("{}:", error.kind()))));
-            if let Some(hint) = hint(error.kind(), &outcome.tool) {
+            if let Some(hint) = hint(error.kind(), &outcome.tool, helve) {
                 terminal::note(&format!("{} {}", styled(CAREFUL, "hint:"), printable::escape(&hint)));
             }
         }
@@ -206,9 +206,12 @@ fn show_to_person(outcome: &Outcome) {
 }
 
 /// What a person can do about an error that the tool itself cannot explain.
-fn hint(kind: ErrorKind, tool: &str) -> Option<String> {
+fn hint(kind: ErrorKind, tool: &str, helve: &Helve) -> Option<String> {
     match kind {
-        ErrorKind::UnknownTool => Some("`helve tools` lists all tools".to_owned()),
+        ErrorKind::UnknownTool => {
+            let missing = helve.why_missing(tool).map(|(why, next)| format!("{why}; {next}"));
+            Some(missing.unwrap_or_else(|| "`helve tools` lists all tools".to_owned()))
+        }
         ErrorKind::InvalidParameters => Some(format!("`helve tools show {tool}` describes the arguments")),
         ErrorKind::InvalidOutput => Some("the tool breaks its own promise; tell its author".to_owned()),
         _ => None,

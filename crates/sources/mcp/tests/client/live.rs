@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use helve_core::{CallContext, Digest, Permission, SourceState, ToolCall, ToolSource};
-use helve_mcp::{McpOptions, PinStore, Pinned, Pins};
+use helve_mcp::{EraStore, McpOptions, PinStore, Pinned, Pins};
+use helve_mcp_wire::Era;
 use serde_json::json;
 
 use super::upstream::{find, names, serve, serve_at, tool, tools, wait_for};
@@ -126,4 +127,28 @@ async fn another_address_is_another_server() {
     assert_eq!(tools(&source).len(), 1);
     let elsewhere = other.source(json!({}), options()).await;
     assert!(tools(&elsewhere).is_empty(), "the same name, and another server");
+}
+
+/// Remembers one era for all servers.
+struct Remembered(Mutex<Option<Era>>);
+
+impl EraStore for Remembered {
+    fn era(&self, _: &Digest) -> Option<Era> {
+        *self.0.lock().unwrap()
+    }
+
+    fn remember(&self, _: &Digest, era: Era) {
+        *self.0.lock().unwrap() = Some(era);
+    }
+}
+
+#[tokio::test]
+async fn an_era_that_is_remembered_is_not_found_out_again() {
+    let server = serve(&["a"]).await;
+    for (known, version) in [(None, "2026-07-28"), (Some(Era::Modern), "2026-07-28"), (Some(Era::Legacy), "2025-11-25")] {
+        let eras = Arc::new(Remembered(Mutex::new(known)));
+        let source = server.source(json!({}), McpOptions { eras: Some(eras.clone()), ..McpOptions::default() }).await;
+        assert_eq!((names(&source), source.report().version.as_deref()), (vec!["a".to_owned()], Some(version)), "{known:?}");
+        assert_eq!(*eras.0.lock().unwrap(), Some(known.unwrap_or(Era::Modern)));
+    }
 }
