@@ -4,6 +4,8 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped should say so")]
 
+mod asking;
+mod client;
 mod clients;
 mod conformance;
 mod dead;

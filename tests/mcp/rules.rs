@@ -1,67 +1,10 @@
 //! What holds for clients of Helve's MCP server: rules for agents, approvals, and that nothing runs which nobody waits for.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-
 use serde_json::{Value, json};
 
+use crate::client::Client;
 use crate::folder::{Project, echo};
 use crate::running::until;
-
-/// A client that speaks over stdio, line by line.
-struct Client {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    next: u64,
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Client {
-    fn of(project: &Project, options: &[&str]) -> Self {
-        let mut command = project.command(&[&["mcp", "serve", "--stdio"], options].concat());
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("helve runs");
-        let (input, output) = (child.stdin.take().expect("a pipe"), BufReader::new(child.stdout.take().expect("a pipe")));
-        let mut client = Self { child, input, output, next: 0 };
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "assistant", "version": "1"}});
-        client.ask("initialize", &hello);
-        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        client
-    }
-
-    fn say(&mut self, message: &Value) {
-        writeln!(self.input, "{message}").expect("helve reads");
-    }
-
-    fn begin(&mut self, method: &str, params: &Value) -> u64 {
-        self.next += 1;
-        let id = self.next;
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        id
-    }
-
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
-        let id = self.begin(method, params);
-        loop {
-            let mut line = String::new();
-            assert!(self.output.read_line(&mut line).expect("a line") > 0, "helve went away");
-            let message: Value = serde_json::from_str(&line).expect("JSON");
-            if message["id"] == id {
-                return message;
-            }
-        }
-    }
-
-    fn call(&mut self, tool: &str) -> Value {
-        self.ask("tools/call", &json!({"name": tool, "arguments": {"text": "hi"}}))
-    }
-}
 
 fn questions(project: &Project, state: &str) -> Vec<Value> {
     let all = project.json(&["approvals", "list", "--all", "--json"]);

@@ -11,6 +11,7 @@ mod names;
 mod record;
 mod set;
 mod toolkit;
+mod waited;
 mod worker;
 
 pub use batch::Settled;
@@ -21,4 +22,5 @@ pub use names::{MAX_MODEL_NAME, model_name};
 pub use record::{Hold, Record};
 pub use set::ToolSet;
 pub use toolkit::{ModelList, Selection, Toolkit, ToolkitError};
+pub use waited::Approved;
 pub use worker::Worker;

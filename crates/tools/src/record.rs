@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use helve_core::store::{Approval, ApprovalState, MemoryStore, Progress};
-use helve_core::{CallId, Denial, HolderId, Outcome, RunId, Status, Store, StoreError, ToolError};
-use tokio::sync::OnceCell;
+use helve_core::{ApprovalId, CallId, HolderId, Outcome, RunId, Status, Store, StoreError};
+use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
 /// How long a process that says nothing is thought to live, where nobody says otherwise.
@@ -165,17 +165,23 @@ impl Record {
                 return Ok(outcome);
             }
             if let Status::Waiting(id) = put_off.status
-                && let Some(approval) = self.0.store.approval(id).await?
-                && matches!(approval.state, ApprovalState::Denied | ApprovalState::Expired)
+                && let Some(error) = self.0.store.approval(id).await?.and_then(|approval| approval.refusal())
             {
-                let reason = if approval.state == ApprovalState::Denied { Denial::Denied } else { Denial::Expired };
-                let error = ToolError::denied(reason, format!("the call was {}", approval.state.name()));
                 return Ok(Outcome::failed(put_off.call_id, put_off.tool.clone(), error));
             }
-            tokio::select! {
-                _ = changes.changed() => {}
-                () = tokio::time::sleep(LOOK) => {}
+            next(&mut changes).await;
+        }
+    }
+
+    /// Waits for the answer to a question, or that nobody needs it any more.
+    pub(crate) async fn answer_to(&self, question: ApprovalId) -> Result<Approval, StoreError> {
+        let mut changes = self.0.store.changes();
+        loop {
+            let approval = self.0.store.approval(question).await?;
+            if let Some(approval) = approval.filter(|approval| approval.state != ApprovalState::Pending) {
+                return Ok(approval);
             }
+            next(&mut changes).await;
         }
     }
 
@@ -199,6 +205,14 @@ impl Record {
     /// Remembers how far a task is, for the next heartbeat.
     pub(crate) fn progress(&self, task: CallId, progress: Progress) {
         self.0.held.progress.lock().unwrap_or_else(PoisonError::into_inner).insert(task, progress);
+    }
+}
+
+/// Waits until something may have changed.
+async fn next(changes: &mut watch::Receiver<u64>) {
+    tokio::select! {
+        _ = changes.changed() => {}
+        () = tokio::time::sleep(LOOK) => {}
     }
 }
 

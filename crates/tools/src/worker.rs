@@ -143,24 +143,28 @@ async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task,
         (false, true) if may_pass(&outcome) => TaskEnd::Again(outcome),
         _ => TaskEnd::Over(outcome),
     };
-    let finish = Finish { task: task.id, epoch: task.epoch, end };
+    keep(&record, &task.tool, &Finish { task: task.id, epoch: task.epoch, end }, &stop).await;
+}
+
+/// Records what came of a task, however long that takes.
+pub(crate) async fn keep(record: &Record, tool: &str, finish: &Finish, stop: &CancellationToken) {
     let mut end = None;
     let mut pause = Duration::from_millis(100);
     loop {
         match record.store().finish(vec![finish.clone()]).await {
             Ok(said) if said == [Finished::Recorded] => return,
             Ok(_) => {
-                tracing::warn!(task = %task.id, tool = %task.tool, "the result came too late: somebody else has the task by now");
+                tracing::warn!(task = %finish.task, tool, "the result came too late: somebody else has the task by now");
                 return;
             }
             // As long as the process lives nobody else may take the task, so only it can bring it to an end.
             Err(error) if !stop.is_cancelled() || end.get_or_insert_with(Instant::now).elapsed() < PATIENCE => {
-                tracing::warn!(task = %task.id, %error, "the result is not recorded yet");
+                tracing::warn!(task = %finish.task, %error, "the result is not recorded yet");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(10));
             }
             Err(error) => {
-                tracing::error!(task = %task.id, %error, "the result could not be recorded");
+                tracing::error!(task = %finish.task, %error, "the result could not be recorded");
                 return;
             }
         }

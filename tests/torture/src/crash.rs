@@ -18,7 +18,7 @@ use crate::log::{Log, Paths};
 use crate::place::Place;
 
 /// Every step, and the transaction that it is.
-pub const STEPS: [(&str, &str); 22] = [
+pub const STEPS: [(&str, &str); 23] = [
     ("accept", "accept"),
     ("claim", "claim"),
     ("finish", "finish"),
@@ -33,6 +33,7 @@ pub const STEPS: [(&str, &str); 22] = [
     ("ask", "ask"),
     ("answer", "answer"),
     ("answer-without-run", "answer"),
+    ("answer-waited-for", "answer"),
     ("take_run", "take_run"),
     ("commit_run", "commit_run"),
     ("commit_run-begin", "commit_run"),
@@ -56,6 +57,8 @@ pub struct Names {
     failed: CallId,
     asked: ApprovalId,
     asked_alone: ApprovalId,
+    /// A process waits for the answer.
+    waited_for: ApprovalId,
     /// What steps make.
     new_call: CallId,
     new_run: RunId,
@@ -111,6 +114,7 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
     store.commit_run(first).await?;
     let asked = question(of(waiting, other), None);
     let asked_alone = question(Caller::default(), None);
+    let waited_for = question(Caller::default(), None).asked_by(holder);
     let names = Names {
         holder,
         conversation,
@@ -121,6 +125,7 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
         failed: CallId::mint(),
         asked: asked.question.id,
         asked_alone: asked_alone.question.id,
+        waited_for: waited_for.question.id,
         new_call: CallId::mint(),
         new_run: RunId::mint(),
     };
@@ -133,6 +138,7 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
     };
     store.commit_run(second).await?;
     store.ask(asked_alone).await?;
+    store.ask(waited_for).await?;
     for call in [names.failed, names.held] {
         store.accept(task("tool", call, Some(running), conversation)).await?;
         store.claim(Claim { holder, limit: 1, tools: None }).await?;
@@ -142,6 +148,8 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
         }
     }
     store.accept(task("tool", names.queued, Some(running), conversation)).await?;
+    // One that a process waited for which is gone.
+    store.ask(question(Caller::default(), None).asked_by(HolderId::mint())).await?;
     Log::open(&paths.names()).add(&names);
     Ok(())
 }
@@ -174,6 +182,7 @@ async fn one(store: &dyn Store, names: &Names, name: &str) -> Result<(), StoreEr
         "ask" => store.ask(question(Caller::default(), None)).await,
         "answer" => store.answer(names.asked, reply()).await.map(drop),
         "answer-without-run" => store.answer(names.asked_alone, reply()).await.map(drop),
+        "answer-waited-for" => store.answer(names.waited_for, reply()).await.map(drop),
         "take_run" => store.take_run(names.waiting, holder).await.map(drop),
         "commit_run" => {
             let caller = Caller { run: Some(running), conversation: Some(conversation), ..Caller::default() };

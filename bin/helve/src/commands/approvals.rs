@@ -65,6 +65,7 @@ fn answer(id: ApprovalId, reply: Reply, global: &Global, workspace: &Workspace) 
             terminal::print(&format!("{} {}", approval.question.tool, approval.state.name()));
             let next = match (approval.question.caller.run, approval.state.name()) {
                 (Some(run), _) => Some(format!("go on with the run: helve runs resume {run}")),
+                (None, "approved") if approval.asker.is_some() => Some("whoever made the call waits for it, and it is made now".to_owned()),
                 (None, "approved") => Some("a server runs it now, or: helve worker --until-empty".to_owned()),
                 _ => None,
             };

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::approval::{Decision, Grant, Question};
 use crate::digest::Digest;
-use crate::ids::RunId;
+use crate::error::{Denial, ToolError};
+use crate::ids::{HolderId, RunId};
 use crate::rules::Rules;
 
 /// How far a question is.
@@ -50,6 +51,10 @@ pub struct Approval {
     /// The run that started the run which asks, for sub-agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run: Option<RunId>,
+    /// The process in which whoever made the call waits for it: it makes the call once it is approved, and nobody does where it is gone.
+    /// Nothing where an approved call goes into the queue, or its run goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<HolderId>,
     /// How the tool is defined, so that a worker can run the call.
     pub definition: Digest,
     /// Whether the call may run more than once.
@@ -107,6 +112,7 @@ impl Approval {
         Self {
             question,
             parent_run: None,
+            asker: None,
             definition,
             idempotent: rules.idempotent,
             priority: rules.priority,
@@ -152,6 +158,18 @@ impl Approval {
         true
     }
 
+    /// The same, where whoever made the call waits for it in this process.
+    #[must_use]
+    pub fn asked_by(mut self, process: HolderId) -> Self {
+        self.asker = Some(process);
+        self
+    }
+
+    /// Nobody waits for the answer any more.
+    pub fn give_up(&mut self, now: Timestamp) {
+        (self.state, self.answered_at) = (ApprovalState::Cancelled, Some(now));
+    }
+
     /// Ends its time, where that is over. Says whether it did.
     pub fn expire(&mut self, now: Timestamp) -> bool {
         let over = self.state == ApprovalState::Pending && self.question.expires_at.is_some_and(|end| end <= now);
@@ -160,6 +178,18 @@ impl Approval {
             self.answered_at = Some(now);
         }
         over
+    }
+
+    /// Why the call will not be made; nothing where it may be, or nobody knows yet.
+    #[must_use]
+    pub fn refusal(&self) -> Option<ToolError> {
+        let said = self.reply.as_ref().and_then(|reply| reply.reason.as_ref()).map(|reason| format!(": {reason}")).unwrap_or_default();
+        match self.state {
+            ApprovalState::Approved | ApprovalState::Pending => None,
+            ApprovalState::Denied => Some(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
+            ApprovalState::Expired => Some(ToolError::denied(Denial::Expired, "nobody approved the call in time")),
+            ApprovalState::Cancelled => Some(ToolError::cancelled()),
+        }
     }
 
     /// The answer as it re-enters the executor; nothing while there is none.

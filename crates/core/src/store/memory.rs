@@ -296,7 +296,7 @@ impl Rows for Tables {
     fn open_approvals(&mut self, run: Option<RunId>) -> Result<Vec<Approval>, StoreError> {
         let wanted = |approval: &&Approval| match run {
             Some(run) => approval.question.caller.run == Some(run),
-            None => approval.question.expires_at.is_some(),
+            None => approval.question.expires_at.is_some() || approval.asker.is_some(),
         };
         Ok(self.approvals.values().filter(|approval| approval.state == ApprovalState::Pending).filter(wanted).cloned().collect())
     }

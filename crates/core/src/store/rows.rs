@@ -32,7 +32,7 @@ pub trait Rows {
     fn approval(&mut self, approval: ApprovalId) -> Row<Option<Approval>>;
     /// Keeps a question, new or not.
     fn put_approval(&mut self, approval: &Approval) -> Row<()>;
-    /// Open questions: those of a run, or all that have an end.
+    /// Open questions: those of a run, or all that may be over by themselves, and perhaps others that do not.
     fn open_approvals(&mut self, run: Option<RunId>) -> Row<Vec<Approval>>;
 
     /// One run.

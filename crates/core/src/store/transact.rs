@@ -97,6 +97,10 @@ pub fn recover(rows: &mut dyn Rows, asking: HolderId) -> Done<Recovered> {
             rows.put_approval(&approval)?;
             answered(rows, &approval, Decision::Expired, "nobody")?;
             recovered.approvals += 1;
+        } else if approval.asker.is_some() && is_gone(rows, approval.asker)? {
+            approval.give_up(now);
+            rows.put_approval(&approval)?;
+            recovered.approvals += 1;
         }
     }
     Ok(recovered)
@@ -169,6 +173,13 @@ pub fn ask(rows: &mut dyn Rows, approval: &Approval) -> Done<()> {
 pub fn answer(rows: &mut dyn Rows, approval: ApprovalId, reply: Reply) -> Done<Answering> {
     let Some(mut approval) = rows.approval(approval)? else { return Ok(Answering::Unknown) };
     let was_open = approval.state == ApprovalState::Pending;
+    if let Some(asker) = approval.asker.filter(|_| was_open)
+        && rows.is_gone(asker)?
+    {
+        approval.give_up(rows.now());
+        rows.put_approval(&approval)?;
+        return Ok(Answering::TooLate(Box::new(approval)));
+    }
     let won = approval.answer(reply, rows.now());
     if !was_open {
         return Ok(Answering::TooLate(Box::new(approval)));
@@ -181,7 +192,7 @@ pub fn answer(rows: &mut dyn Rows, approval: ApprovalId, reply: Reply) -> Done<A
     Ok(if won { Answering::Won(Box::new(approval)) } else { Answering::TooLate(Box::new(approval)) })
 }
 
-/// What an answer sets in motion: its run can go on, or its call goes into the queue.
+/// What an answer sets in motion: its run can go on, or its call goes into the queue, or to the process that waits for it.
 fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &str) -> Done<()> {
     let question = &approval.question;
     let reply = approval.reply.as_ref();
@@ -205,6 +216,12 @@ fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &s
                 ..NewTask::new(call, approval.definition)
             };
             accept(rows, task)?;
+            if let Some(asker) = approval.asker
+                && let Some(mut task) = rows.task(question.call.id)?
+            {
+                task.claim(asker, rows.now());
+                rows.put_task(&task)?;
+            }
         }
         return Ok(());
     };
@@ -272,7 +289,7 @@ pub fn commit_run(rows: &mut dyn Rows, commit: RunCommit) -> Done<u64> {
     }
     if commit.state.is_over() {
         for mut open in rows.open_approvals(Some(record.id))? {
-            (open.state, open.answered_at) = (ApprovalState::Cancelled, Some(now));
+            open.give_up(now);
             rows.put_approval(&open)?;
         }
     }

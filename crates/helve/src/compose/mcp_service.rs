@@ -1,33 +1,33 @@
 //! The catalogue as an MCP server: calls go the same way as everyone's, with the same rules.
 
+mod asking;
+mod calls;
+mod kept;
+mod words;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use helve_core::store::{Answering, Approval, Reply};
-use helve_core::{
-    CallContext, Caller, Decision, Denial, Digest, ErrorKind, EventData, Observer, Outcome, Output, Question, Status, ToolCall, ToolError,
-};
+use helve_core::Digest;
+use helve_mcp::Gateway;
 use helve_mcp::serve::{About, Backend, Change, Incoming};
-use helve_mcp::{BackChannel, Gateway, Passage, content};
-use helve_mcp_wire::{CODES, Era, META, RpcError};
-use helve_tools::{Admission, Entry, Record, Selection, Snapshot, Toolkit, ToolkitError, View};
+use helve_mcp_wire::{CODES, Era, RpcError};
+use helve_tools::{Selection, Snapshot, Toolkit, ToolkitError, View};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 
+use self::kept::AllKept;
+use self::words::{describe, internal, refusal};
 use super::Helve;
 
 /// As which agent clients count in permission rules.
 const AGENT: &str = "mcp";
 /// How many changes wait for a client.
 const CHANGES: usize = 64;
-/// Names that MCP clients take.
-const MAX_NAME: usize = 128;
 /// How long a list waits for servers that are just being connected.
 const SETTLE: Duration = Duration::from_secs(5);
-/// How often a client is told that its call still waits.
-const STILL: Duration = Duration::from_secs(10);
 
 /// What is served to MCP clients.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +53,7 @@ impl Helve {
             changes: broadcast::Sender::new(CHANGES),
             all: Mutex::default(),
             followed: Arc::default(),
+            kept: AllKept::default(),
         });
         service.toolkit()?;
         tokio::spawn(follow(Arc::downgrade(&service)));
@@ -68,6 +69,8 @@ struct Service {
     all: Mutex<Option<(Snapshot, Toolkit)>>,
     /// Servers whose changes are passed on.
     followed: Arc<Mutex<HashSet<usize>>>,
+    /// Calls that go on with another request.
+    kept: AllKept,
 }
 
 /// Tells clients when the catalogue changes, and what else changes at the servers behind it.
@@ -136,8 +139,8 @@ impl Service {
     async fn answer(&self, request: Incoming) -> Result<Value, RpcError> {
         match request.method.as_str() {
             "tools/list" => {
-                // Many clients ask once; servers that are just being connected get a moment.
-                let _ = tokio::time::timeout(SETTLE, self.helve.catalogue.settled()).await;
+                // Many clients ask once.
+                self.settled().await;
                 Ok(json!({"tools": self.tools()?}))
             }
             "tools/call" => self.call(request).await,
@@ -149,119 +152,15 @@ impl Service {
         }
     }
 
+    /// Servers that are just being connected get a moment.
+    async fn settled(&self) {
+        let _ = tokio::time::timeout(SETTLE, self.helve.catalogue.settled()).await;
+    }
+
     fn tools(&self) -> Result<Vec<Value>, RpcError> {
         let servers = self.helve.project.as_ref().map(|project| project.servers.mcp()).unwrap_or_default();
         let said: HashMap<Digest, Map<String, Value>> = servers.iter().flat_map(|source| source.said()).collect();
         Ok(self.toolkit().map_err(internal)?.list().map(|entry| describe(entry, &said)).collect())
-    }
-
-    async fn call(&self, request: Incoming) -> Result<Value, RpcError> {
-        let Some(name) = request.params.get("name").and_then(Value::as_str) else {
-            return Err(refusal(CODES.params, "a call names its tool in `name`".to_owned()));
-        };
-        let arguments = match request.params.get("arguments") {
-            None | Some(Value::Null) => json!({}),
-            Some(arguments @ Value::Object(_)) => arguments.clone(),
-            Some(_) => return Err(refusal(CODES.params, "`arguments` are an object".to_owned())),
-        };
-        let toolkit = self.toolkit().map_err(internal)?;
-        let Some(entry) = toolkit.get(name).filter(|entry| **served_name(entry) == *name).cloned() else {
-            let message = format!("unknown tool: {}", helve_core::printable::shorten(name, 200));
-            // Servers that are passed on would mostly answer with a result, and clients of theirs expect that.
-            let answer = || content::write(&Err(ToolError::new(ErrorKind::UnknownTool, message.clone())));
-            return if self.serving.gateway { Ok(answer()) } else { Err(refusal(CODES.params, message.clone())) };
-        };
-        let call = ToolCall::new(entry.name().clone(), arguments);
-        // Whoever speaks MCP is a model's program: rules for agents hold for it. What it calls itself is its own word.
-        let caller = Caller { agent: Some(AGENT.into()), ..Caller::default() };
-        let mut cx = CallContext::new(caller).with_cancel(request.cancel.clone());
-        if self.serving.gateway {
-            let extra = ["inputResponses", "requestState", "_meta"];
-            let extra = extra.iter().filter_map(|field| Some(((*field).to_owned(), request.params.get(*field)?.clone()))).collect();
-            cx = cx.with_brought(Arc::new(Passage { from: request.from.clone(), extra }));
-        }
-        if let Some(token) = &request.from.progress_token {
-            cx = cx.with_observer(Arc::new(Told { token: token.clone(), channel: request.from.channel.clone() }));
-        }
-        present(self.settle(&toolkit, call, &cx, &request).await?)
-    }
-
-    /// Runs a call to its end, also one that waits for a person or runs in the background.
-    async fn settle(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext, request: &Incoming) -> Result<Outcome, RpcError> {
-        let executor = &self.helve.executor;
-        let put_off = match executor.admit(toolkit, call, cx, None).await {
-            Admission::Ready(prepared) => return Ok(executor.attempt(prepared, cx).await),
-            Admission::Answered(outcome) => return Ok(outcome),
-            Admission::Accepted(outcome) => outcome,
-            Admission::Waiting(question) => match self.ask(question).await {
-                Ok(outcome) => outcome,
-                Err(outcome) => return Ok(*outcome),
-            },
-        };
-        let Some(record) = executor.record() else { return Ok(put_off) };
-        let mut ended = std::pin::pin!(record.end_of(&put_off));
-        let mut told = 0;
-        loop {
-            tokio::select! {
-                ended = &mut ended => return ended.map_err(internal),
-                () = request.cancel.cancelled() => {
-                    withdraw(record, &put_off).await;
-                    return Ok(Outcome::failed(put_off.call_id, put_off.tool.clone(), ToolError::cancelled()));
-                }
-                () = tokio::time::sleep(STILL) => {
-                    told += 1;
-                    tell_still(request, &put_off, told);
-                }
-            }
-        }
-    }
-
-    /// Keeps a question for a person. Without a record nobody could answer it.
-    async fn ask(&self, question: Question) -> Result<Outcome, Box<Outcome>> {
-        let (call_id, tool, id) = (question.call.id, question.tool.clone(), question.id);
-        let refused = |why: String| Box::new(Outcome::failed(call_id, tool.clone(), ToolError::denied(Denial::Policy, why)));
-        let Some(record) = self.helve.executor.record() else {
-            return Err(refused("a person must approve this call, and there is no record in which they could be asked".to_owned()));
-        };
-        let Some(entry) = self.helve.catalogue.get(&tool) else { return Err(refused("the tool is gone".to_owned())) };
-        let approval = Approval::new(question, entry.digest(), entry.spec().rules());
-        if let Err(error) = record.store().ask(approval.clone()).await {
-            return Err(Box::new(Outcome::failed(call_id, tool.clone(), ToolError::new(ErrorKind::Storage, error.to_string()))));
-        }
-        record.asked(&approval);
-        Ok(Outcome { call_id, tool, status: Status::Waiting(id), duration: Duration::ZERO })
-    }
-}
-
-/// Nobody waits for the answer any more: what would come of it must not come later, as far as that can be helped.
-async fn withdraw(record: &Record, put_off: &Outcome) {
-    let asked = if let Status::Waiting(id) = put_off.status {
-        let reason = Some("whoever made the call gave it up".to_owned());
-        let reply = Reply { decision: Decision::Deny, by: AGENT.into(), reason, always: false, arguments: None };
-        record.store().answer(id, reply).await.map(|answering| matches!(answering, Answering::Won(_)))
-    } else {
-        Ok(false)
-    };
-    // A call that is in the queue, or was approved meanwhile, is a task.
-    let stopped = match asked {
-        Ok(true) => Ok(()),
-        Ok(false) => record.store().cancel_task(put_off.call_id).await.map(drop),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = stopped {
-        tracing::warn!(%error, call = %put_off.call_id, "a call that nobody waits for any more could not be withdrawn");
-    }
-}
-
-/// Lets a client know that its call was not forgotten.
-fn tell_still(request: &Incoming, put_off: &Outcome, told: u32) {
-    if let Some(token) = &request.from.progress_token {
-        let message = match put_off.status {
-            Status::Waiting(id) => format!("waits until a person has answered {id}"),
-            _ => format!("runs in the background as task {}", put_off.call_id),
-        };
-        let params = json!({META.progress: token, "progress": told, "message": message});
-        request.from.channel.notify("notifications/progress", params);
     }
 }
 
@@ -289,83 +188,4 @@ impl Backend for Service {
             gateway.session_ended(session);
         }
     }
-}
-
-/// Progress of a call, told by the name that the client gave it.
-struct Told {
-    token: Value,
-    channel: Arc<dyn BackChannel>,
-}
-
-impl Observer for Told {
-    fn observe(&self, event: EventData) {
-        if let EventData::ToolProgress { fraction, message, .. } = event {
-            let mut params = Map::new();
-            params.insert(META.progress.to_owned(), self.token.clone());
-            params.insert("progress".to_owned(), json!(fraction.unwrap_or_default()));
-            if fraction.is_some() {
-                params.insert("total".to_owned(), json!(1.0));
-            }
-            if !message.is_empty() {
-                params.insert("message".to_owned(), message.into());
-            }
-            self.channel.notify("notifications/progress", Value::Object(params));
-        }
-    }
-}
-
-/// The name by which clients call a tool: the catalogue's, where all clients take it.
-fn served_name(entry: &Entry) -> &Arc<str> {
-    let fits = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
-    let name = entry.name();
-    if name.len() <= MAX_NAME && name.chars().all(fits) { name } else { entry.model_name() }
-}
-
-/// What clients are told about a tool. What a server that is trusted says besides goes along.
-fn describe(entry: &Arc<Entry>, said: &HashMap<Digest, Map<String, Value>>) -> Value {
-    let spec = entry.spec();
-    let description = if spec.description().trim().is_empty() { spec.title().unwrap_or(spec.name()) } else { spec.description() };
-    let mut tool = json!({"name": served_name(entry), "description": description, "inputSchema": spec.input().value()});
-    if let Some(title) = spec.title() {
-        tool["title"] = json!(title);
-    }
-    if let Some(output) = spec.output() {
-        tool["outputSchema"] = output.value().clone();
-    }
-    if let Some(said) = spec.implementation().and_then(|behind| said.get(&behind)) {
-        for (field, value) in said {
-            tool[field] = value.clone();
-        }
-    } else if spec.rules().idempotent {
-        tool["annotations"] = json!({"idempotentHint": true});
-    }
-    tool
-}
-
-/// What a client reads of an outcome.
-fn present(outcome: Outcome) -> Result<Value, RpcError> {
-    let result: Result<Output, ToolError> = match outcome.status {
-        Status::Done(result) => result,
-        Status::Accepted | Status::Waiting(_) => Ok(Output::text(outcome.text())),
-    };
-    if let Err(error) = &result
-        && let Some(protocol) = error.details().get("mcp")
-    {
-        // What a server said in the words of the protocol goes on in the same words.
-        if let Some(said) = protocol.get("error").and_then(|error| serde_json::from_value::<RpcError>(error.clone()).ok()) {
-            return Err(said);
-        }
-        if let Some(said) = protocol.get("result") {
-            return Ok(said.clone());
-        }
-    }
-    Ok(content::write(&result))
-}
-
-fn refusal(code: i64, message: String) -> RpcError {
-    RpcError { code, message, data: None }
-}
-
-fn internal(error: impl std::fmt::Display) -> RpcError {
-    refusal(CODES.internal, error.to_string())
 }

@@ -20,6 +20,7 @@ mod pin;
 pub mod serve;
 mod source;
 mod tool;
+mod unguessable;
 mod upstream;
 mod watching;
 
@@ -35,3 +36,4 @@ pub use new_server::NewServer;
 pub use offer::Offer;
 pub use pin::{PinStore, Pinned, Pins};
 pub use source::{McpOptions, McpSource, ServerReport};
+pub use unguessable::unguessable;

@@ -15,6 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::caller::BackChannel;
 use crate::client::{How, Trouble};
+use crate::unguessable::unguessable;
 use crate::upstream::Upstream;
 
 /// How long a server is kept waiting for a person.
@@ -88,7 +89,7 @@ struct Kept {
 impl Parked {
     /// Puts a call aside, and gives the name by which it is found again. One that nobody comes back for is ended.
     pub(crate) fn put(self: &Arc<Self>, held: Held, reply: oneshot::Sender<Value>, belongs: Digest) -> Option<String> {
-        let name = unguessable()?;
+        let name = format!("helve-{}", unguessable()?);
         let mut parked = self.lock();
         if parked.len() >= MAX_PARKED {
             return None;
@@ -119,13 +120,6 @@ impl Parked {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whoever knows the name of a call may answer it.
-fn unguessable() -> Option<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().fold("helve-".to_owned(), |name, byte| format!("{name}{byte:02x}")))
 }
 
 /// Tells what is to be told, and puts questions where they are answered from.

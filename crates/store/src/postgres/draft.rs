@@ -230,7 +230,8 @@ impl Rows for Draft {
             return self.miss(|keys| keys.stepping.insert(run));
         }
         Ok(self.approvals.all(|approval| {
-            let wanted = run.map_or(approval.question.expires_at.is_some(), |run| approval.question.caller.run == Some(run));
+            let may_be_over = approval.question.expires_at.is_some() || approval.asker.is_some();
+            let wanted = run.map_or(may_be_over, |run| approval.question.caller.run == Some(run));
             wanted && approval.state == ApprovalState::Pending
         }))
     }

@@ -30,6 +30,9 @@ const LOST_RUNS: &str = "SELECT id, holder FROM helve_runs WHERE state = 'runnin
     (SELECT FROM helve_holders WHERE id = helve_runs.holder AND until > clock_timestamp()) LIMIT $1";
 const EXPIRED: &str = "SELECT id FROM helve_approvals WHERE state = 'pending' AND expires IS NOT NULL
     AND expires <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint LIMIT $1";
+const LOST_APPROVALS: &str = "SELECT id, body::json ->> 'asker' FROM helve_approvals WHERE state = 'pending' AND run IS NULL
+    AND body::json ->> 'asker' <> $2 AND NOT EXISTS
+    (SELECT FROM helve_holders WHERE id = body::json ->> 'asker' AND until > clock_timestamp()) LIMIT $1";
 /// Who left long ago is as gone as who was never there.
 const OLD_HOLDERS: &str = "DELETE FROM helve_holders WHERE until < clock_timestamp() - interval '1 day'";
 const OLD_MARKS: &str = "DELETE FROM helve_marks WHERE made < clock_timestamp() - interval '1 day'";
@@ -98,14 +101,15 @@ async fn lost(pool: &Pool, asking: HolderId) -> Result<(Keys, bool), StoreError>
     let steps = vec![
         Step(LOST_TASKS, values![part, asking.to_string()]),
         Step(LOST_RUNS, values![part, asking.to_string()]),
+        Step(LOST_APPROVALS, values![part, asking.to_string()]),
         Step(EXPIRED, values![part]),
         Step(OLD_HOLDERS, values![]),
         Step(OLD_MARKS, values![]),
     ];
     let found = ask(pool, steps).await.map_err(Trouble::told)?;
-    let [tasks, runs, approvals, ..] = &found[..] else { return Ok((Keys::default(), false)) };
+    let [tasks, runs, lost, expired, ..] = &found[..] else { return Ok((Keys::default(), false)) };
     let mut holders = BTreeSet::new();
-    for row in tasks.iter().chain(runs) {
+    for row in tasks.iter().chain(runs).chain(lost) {
         if column::<Option<&str>>(row, 1)?.is_some() {
             holders.insert(id(row, 1)?);
         }
@@ -113,11 +117,11 @@ async fn lost(pool: &Pool, asking: HolderId) -> Result<(Keys, bool), StoreError>
     let keys = Keys {
         tasks: tasks.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?,
         runs: runs.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?,
-        approvals: approvals.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?,
+        approvals: lost.iter().chain(expired).map(|row| id(row, 0)).collect::<Result<_, _>>()?,
         holders,
         ..Keys::default()
     };
-    Ok((keys, [tasks, runs, approvals].iter().any(|rows| rows.len() == PART)))
+    Ok((keys, [tasks, runs, lost, expired].iter().any(|rows| rows.len() == PART)))
 }
 
 /// Forgets what ended before so long.

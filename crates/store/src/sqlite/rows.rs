@@ -14,10 +14,13 @@ use serde_json::Value;
 
 use super::clock;
 use super::known::Known;
-use super::process::Process;
+use super::process::{Life, Process};
 use super::tasks;
 
 type Row<T> = Result<T, StoreError>;
+
+/// Open questions that end by themselves: at a time, or with the process that waits for the answer, which stands in the body alone.
+const MAY_BE_OVER: &str = "SELECT body FROM approvals WHERE state = 'pending' AND (expires IS NOT NULL OR run IS NULL) ORDER BY id";
 
 /// Rows inside one transaction.
 pub(super) struct SqliteRows<'a>(pub(super) &'a Connection, pub(super) &'a Known);
@@ -115,14 +118,31 @@ impl<'a> SqliteRows<'a> {
         self.execute("DELETE FROM holders WHERE id = ?1", [holder.to_string()]).map(drop)
     }
 
-    /// Forgets every process that has tasks, but this one.
+    /// Forgets every process that has tasks, but this one, and those that surely live: they make calls that they waited for.
     pub(super) fn forget_workers_but(&mut self, holder: HolderId) -> Row<()> {
         for task in self.running_tasks()? {
-            if let Some(other) = task.holder.filter(|other| *other != holder) {
+            if let Some(other) = task.holder.filter(|other| *other != holder)
+                && self.life_of(other)? != Life::Here
+            {
                 self.forget_holder(other)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a holder lives: its lease is not over, and its process not gone.
+    fn life_of(&self, holder: HolderId) -> Row<Life> {
+        let sql = "SELECT namespace, process, started FROM holders WHERE id = ?1 AND boot = ?2 AND until > ?3";
+        let row = params![holder.to_string(), clock::boot(), clock::since_boot()];
+        let process = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Option<Process>> {
+            let (namespace, number, started): (Option<String>, Option<u32>, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(namespace.zip(number).zip(started).map(|((namespace, number), started)| Process { namespace, number, started }))
+        };
+        let found = self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(row, process).optional());
+        Ok(match found.map_err(|error| engine(&error))? {
+            None => Life::Gone,
+            Some(process) => process.map_or(Life::Unknown, |process| process.life()),
+        })
     }
 
     pub(super) fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Row<Vec<Approval>> {
@@ -264,7 +284,7 @@ impl Rows for SqliteRows<'_> {
     fn open_approvals(&mut self, run: Option<RunId>) -> Row<Vec<Approval>> {
         match run {
             Some(run) => self.list("SELECT body FROM approvals WHERE state = 'pending' AND run = ?1 ORDER BY id", [run.to_string()]),
-            None => self.list("SELECT body FROM approvals WHERE state = 'pending' AND expires IS NOT NULL ORDER BY id", []),
+            None => self.list(MAY_BE_OVER, []),
         }
     }
 
@@ -323,16 +343,6 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn is_gone(&mut self, holder: HolderId) -> Row<bool> {
-        let sql = "SELECT namespace, process, started FROM holders WHERE id = ?1 AND boot = ?2 AND until > ?3";
-        let row = params![holder.to_string(), clock::boot(), clock::since_boot()];
-        let process = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Option<Process>> {
-            let (namespace, number, started): (Option<String>, Option<u32>, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(namespace.zip(number).zip(started).map(|((namespace, number), started)| Process { namespace, number, started }))
-        };
-        let found = self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(row, process).optional());
-        Ok(match found.map_err(|error| engine(&error))? {
-            None => true,
-            Some(process) => process.is_some_and(|process| process.is_gone()),
-        })
+        Ok(self.life_of(holder)? == Life::Gone)
     }
 }

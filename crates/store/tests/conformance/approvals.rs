@@ -1,6 +1,6 @@
 //! Questions and answers.
 
-use helve_core::store::{Answering, Approval, ApprovalState, Reply, TaskState};
+use helve_core::store::{Answering, Approval, ApprovalState, Finished, Recovered, Reply, TaskState};
 use helve_core::{ApprovalId, Decision, EventData, Question, Rules, Schema, Store, ToolSpec};
 
 use crate::scene::*;
@@ -97,6 +97,48 @@ pub async fn an_approved_call_without_a_run_goes_into_the_queue(store: &dyn Stor
     store.ask(asked).await.expect("asked");
     store.answer(id, Reply { arguments: Some(json!({"disk": 2})), ..reply(Decision::Approve, "ada") }).await.expect("answered");
     assert_eq!(find(store, call).await.call.arguments, json!({"disk": 2}));
+}
+
+/// A question of a call that a process waits for, and that process.
+async fn waited_for(store: &dyn Store) -> (Approval, HolderId) {
+    let holder = process(store).await;
+    let asked = approval(Caller::default()).asked_by(holder);
+    store.ask(asked.clone()).await.expect("asked");
+    (asked, holder)
+}
+
+pub async fn an_approved_call_goes_to_the_process_that_waits_for_it(store: &dyn Store) {
+    let (asked, waits) = waited_for(store).await;
+    store.answer(asked.question.id, reply(Decision::Approve, "ada")).await.expect("answered");
+    let other = process(store).await;
+    assert!(claim(store, other, 10).await.is_empty(), "nobody else takes it");
+    assert_eq!(store.recover(other).await.expect("recovered"), Recovered::default());
+    let task = find(store, asked.question.call.id).await;
+    assert_eq!((task.state, task.holder, task.epoch), (TaskState::Running, Some(waits), 1));
+    assert_eq!(finish(store, &task, TaskEnd::Over(good(&task))).await, Finished::Recorded);
+}
+
+pub async fn nobody_makes_a_call_that_nobody_waits_for(store: &dyn Store) {
+    // Seen by whoever answers,
+    let (asked, waits) = waited_for(store).await;
+    store.leave(waits).await.expect("left");
+    let answer = store.answer(asked.question.id, reply(Decision::Approve, "ada")).await;
+    assert!(matches!(answer, Ok(Answering::TooLate(late)) if late.state == ApprovalState::Cancelled && late.reply.is_none()));
+    assert_eq!(state(store, asked.question.id).await, ApprovalState::Cancelled);
+    // by whoever looks after what is left,
+    let (asked, waits) = waited_for(store).await;
+    let other = process(store).await;
+    assert_eq!(store.recover(other).await.expect("recovered").approvals, 0);
+    store.leave(waits).await.expect("left");
+    assert_eq!(store.recover(other).await.expect("recovered").approvals, 1);
+    assert_eq!(state(store, asked.question.id).await, ApprovalState::Cancelled);
+    assert!(ids(store).await.is_empty());
+    // and where it was approved before, it is broken off like any other.
+    let (asked, waits) = waited_for(store).await;
+    store.answer(asked.question.id, reply(Decision::Approve, "ada")).await.expect("answered");
+    store.leave(waits).await.expect("left");
+    assert_eq!(store.recover(other).await.expect("recovered").tasks, 1);
+    assert_eq!(find(store, asked.question.call.id).await.state, TaskState::Failed);
 }
 
 pub async fn a_denied_call_never_runs(store: &dyn Store) {

@@ -81,6 +81,8 @@ macro_rules! conformance {
                 exactly_one_answer_wins
                 an_answer_lets_its_run_go_on
                 an_approved_call_without_a_run_goes_into_the_queue
+                an_approved_call_goes_to_the_process_that_waits_for_it
+                nobody_makes_a_call_that_nobody_waits_for
                 a_denied_call_never_runs
                 questions_expire
                 always_holds_for_the_conversation

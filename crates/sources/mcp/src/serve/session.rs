@@ -16,6 +16,7 @@ use super::level::Level;
 use super::open::Open;
 use super::standing::Standing;
 use super::stream::Out;
+use crate::unguessable::unguessable;
 
 /// Resources that one session may watch.
 const MAX_WATCHED: usize = 1_000;
@@ -44,11 +45,10 @@ struct State {
 impl Session {
     /// A session with an id that nobody can guess.
     pub fn new(capabilities: Value, client: Option<Value>, end: CancellationToken) -> Result<Self, RpcError> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|problem| error(CODES.internal, format!("The machine has no random numbers: {problem}")))?;
+        let id = unguessable().ok_or_else(|| error(CODES.internal, "The machine has no random numbers"))?;
         let state = State { touched: Instant::now(), level: None, watched: HashSet::new(), standing: Standing::default() };
         Ok(Self {
-            id: format!("{:032x}", u128::from_be_bytes(random)).into(),
+            id: id.into(),
             capabilities: Arc::new(capabilities),
             client: client.map(Arc::new),
             end,

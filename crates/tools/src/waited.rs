@@ -1,0 +1,163 @@
+//! Calls that someone waits for in this process, while a person is asked about them or they are in the queue. When the person agrees,
+//! this process makes the call, with all that its context has: the way back to whoever made it, for one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::store::{Answering, Approval, ApprovalState, Finish, Reply, Task, TaskEnd};
+use helve_core::{ApprovalId, CallContext, CallId, Decision, Denial, ErrorKind, Mode, Outcome, Question, Status, StoreError, ToolError};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::catalogue::Entry;
+use crate::executor::{Attempted, Executor};
+use crate::record::Record;
+use crate::worker::keep;
+
+/// A call that a person agreed to. Dropped, it is cancelled.
+pub struct Approved {
+    entry: Arc<Entry>,
+    task: Task,
+    waiting: Waiting,
+}
+
+/// A call in the record that someone waits for. When they do not any more, it must not be made later.
+struct Waiting {
+    record: Record,
+    question: ApprovalId,
+    call: CallId,
+    by: Arc<str>,
+    over: bool,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.over
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (record, question, call, by) = (self.record.clone(), self.question, self.call, self.by.clone());
+            runtime.spawn(async move { withdraw(&record, question, call, by).await });
+        }
+    }
+}
+
+impl Executor {
+    /// Asks a person about a call, and waits for their answer. Whoever cancels takes the question back.
+    ///
+    /// # Errors
+    /// What became of the call where it may not be made.
+    pub async fn approved(&self, entry: &Arc<Entry>, question: Question, cx: &CallContext) -> Result<Approved, Box<Outcome>> {
+        let (call, id, tool) = (question.call.id, question.id, question.tool.clone());
+        let over = |error: ToolError| Box::new(Outcome::failed(call, tool.clone(), error));
+        let stored = |error: StoreError| over(ToolError::new(ErrorKind::Storage, error.to_string()));
+        let Some(record) = self.record() else {
+            let message = "a person must approve this call, and there is no record in which they could be asked";
+            return Err(over(ToolError::denied(Denial::Policy, message)));
+        };
+        // Whoever answers looks whether this process lives.
+        record.begin().await.map_err(stored)?;
+        let by = question.caller.agent.clone().unwrap_or_else(|| "caller".into());
+        let mut approval = Approval::new(question, entry.digest(), entry.spec().rules());
+        if entry.spec().rules().mode == Mode::Inline {
+            approval = approval.asked_by(record.holder());
+        }
+        record.store().ask(approval.clone()).await.map_err(stored)?;
+        let mut waiting = Waiting { record: record.clone(), question: id, call, by, over: false };
+        record.asked(&approval);
+        let answered = tokio::select! {
+            answered = record.answer_to(id) => answered.map_err(stored)?,
+            () = cx.cancelled().cancelled() => {
+                waiting.over = true;
+                withdraw(record, id, call, waiting.by.clone()).await;
+                return Err(over(ToolError::cancelled()));
+            }
+        };
+        if let Some(error) = answered.refusal() {
+            waiting.over = true;
+            return Err(over(error));
+        }
+        let gone = || StoreError::NotFound(format!("task {call}"));
+        let task = record.store().task(call).await.and_then(|task| task.ok_or_else(gone)).map_err(stored)?;
+        Ok(Approved { entry: entry.clone(), task, waiting })
+    }
+
+    /// Makes a call that a person agreed to, and records what came of it; one in the background is waited for. It can ask where its
+    /// context says so; then it is over for the record, and goes on like any other call that asked.
+    pub async fn make(&self, approved: Approved, cx: &CallContext) -> Attempted {
+        let Approved { entry, task, mut waiting } = approved;
+        let (id, tool) = (task.id, task.tool.clone());
+        if task.holder != Some(waiting.record.holder()) {
+            waiting.over = true;
+            let queued = Outcome { call_id: id, tool, status: Status::Accepted, duration: Duration::ZERO };
+            return Attempted::Over(self.queued(queued, cx).await);
+        }
+        // It is brought to its end also where nobody waits for that.
+        let cancel = cx.cancelled().child_token();
+        let _gone = cancel.clone().drop_guard();
+        let cx = cx.clone().with_cancel(cancel.clone());
+        let executor = self.clone();
+        waiting.over = true;
+        let work = async move {
+            let _hold = waiting.record.hold_task(task.id, cancel);
+            let attempted = match executor.prepare(&entry, task.call.clone()) {
+                Ok(prepared) if cx.can_ask() => executor.attempt_or_ask(prepared, &cx).await,
+                Ok(prepared) => Attempted::Over(executor.attempt(prepared, &cx).await),
+                Err(outcome) => Attempted::Over(*outcome),
+            };
+            let outcome = match &attempted {
+                Attempted::Over(outcome) => outcome.clone(),
+                Attempted::Asks(question) => Outcome::failed(id, task.tool.clone(), ToolError::failed(question.reason.clone())),
+            };
+            let end = Finish { task: id, epoch: task.epoch, end: TaskEnd::Over(outcome) };
+            // Without anyone who stops it: the process that ends breaks it off.
+            keep(&waiting.record, &task.tool, &end, &CancellationToken::new()).await;
+            attempted
+        };
+        let broken = |error| Attempted::Over(Outcome::failed(id, tool, ToolError::new(ErrorKind::Interrupted, format!("{error}"))));
+        tokio::spawn(work).await.unwrap_or_else(broken)
+    }
+}
+
+impl Executor {
+    /// Waits for the end of a call that was accepted into the queue. Whoever cancels cancels it there.
+    pub async fn queued(&self, accepted: Outcome, cx: &CallContext) -> Outcome {
+        let Some(record) = self.record() else { return accepted };
+        let (call, tool) = (accepted.call_id, accepted.tool.clone());
+        let failed = |error| Outcome::failed(call, tool.clone(), error);
+        tokio::select! {
+            ended = record.end_of(&accepted) => ended.unwrap_or_else(|error| failed(ToolError::new(ErrorKind::Storage, error.to_string()))),
+            () = cx.cancelled().cancelled() => {
+                if let Err(error) = record.store().cancel_task(call).await {
+                    tracing::warn!(%error, %call, "a call that nobody waits for any more could not be cancelled");
+                }
+                failed(ToolError::cancelled())
+            }
+        }
+    }
+}
+
+/// Nobody waits for the answer any more: what would come of it must not come later, as far as that can be helped.
+async fn withdraw(record: &Record, question: ApprovalId, call: CallId, by: Arc<str>) {
+    let reason = Some("whoever made the call gave it up".to_owned());
+    let reply = Reply { decision: Decision::Deny, by, reason, always: false, arguments: None };
+    let withdrawn = match record.store().answer(question, reply).await {
+        Ok(Answering::TooLate(approval)) if approval.state == ApprovalState::Approved => forget(record, call).await,
+        Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = withdrawn {
+        tracing::warn!(%error, %call, "a call that nobody waits for any more could not be withdrawn");
+    }
+}
+
+/// Ends a call that was approved and not made.
+async fn forget(record: &Record, call: CallId) -> Result<(), StoreError> {
+    if let Some(task) = record.store().task(call).await? {
+        if task.holder != Some(record.holder()) {
+            return record.store().cancel_task(call).await.map(drop);
+        }
+        let end = TaskEnd::Over(Outcome::failed(call, task.tool.clone(), ToolError::cancelled()));
+        record.store().finish(vec![Finish { task: call, epoch: task.epoch, end }]).await?;
+    }
+    Ok(())
+}

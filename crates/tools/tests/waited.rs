@@ -1,0 +1,180 @@
+//! Calls that someone waits for while a person is asked about them, in the process that made them.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::store::{Approval, ApprovalState, Reply, Task, TaskFilter, TaskState};
+use helve_core::{
+    CallContext, CancellationToken, Decision, ListSource, Mode, Outcome, Output, Permission, Question, Rules, Store, ToolCall,
+};
+use helve_testkit::{fake, spec};
+use helve_tools::{Admission, Attempted, Catalogue, Executor, Record, Toolkit, View, Worker};
+use serde_json::{Value, json};
+
+/// An executor with a record, and a tool that says what it was called with, and what the caller brought along.
+struct Stage {
+    executor: Executor,
+    catalogue: Catalogue,
+    tools: Toolkit,
+}
+
+impl Stage {
+    fn new(mode: Mode) -> Self {
+        let rules = Rules { permission: Permission::Confirm, mode, ..Rules::default() };
+        let tool = fake(spec("wipe").with_rules(rules), |call, cx| {
+            Box::pin(async move {
+                let brought = cx.brought::<&'static str>().copied().unwrap_or("nothing");
+                Ok(Output::text(format!("{} with {brought}", call.arguments)))
+            })
+        });
+        let (catalogue, executor) = (Catalogue::new(), Executor::default());
+        catalogue.add_source(Arc::new(ListSource::new("tests", [tool])));
+        executor.use_record(Record::in_memory());
+        let tools = Toolkit::everything(&catalogue.snapshot(&View::default()));
+        Self { executor, catalogue, tools }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        self.executor.record().expect("a record").store().clone()
+    }
+
+    async fn question(&self, cx: &CallContext) -> Question {
+        match self.executor.admit(&self.tools, ToolCall::new("wipe", json!({"disk": 1})), cx, None).await {
+            Admission::Waiting(question) => question,
+            _ => panic!("a person must be asked"),
+        }
+    }
+
+    /// Makes a call as someone who waits for it.
+    async fn call(&self, cx: &CallContext) -> Outcome {
+        let question = self.question(cx).await;
+        let entry = self.catalogue.get("wipe").expect("the tool");
+        match self.executor.approved(&entry, question, cx).await {
+            Err(outcome) => *outcome,
+            Ok(approved) => match self.executor.make(approved, cx).await {
+                Attempted::Over(outcome) => outcome,
+                Attempted::Asks(_) => panic!("it asks nothing"),
+            },
+        }
+    }
+
+    /// The question that is asked now or soon.
+    async fn asked(&self) -> Approval {
+        loop {
+            if let Some(approval) = self.store().approvals(None, false, 1).await.expect("questions").pop() {
+                return approval;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Answers as soon as something is asked.
+    async fn answer(&self, decision: Decision, arguments: Option<Value>) {
+        let reply = Reply { decision, by: "ada".into(), reason: Some("because".to_owned()), always: false, arguments };
+        self.store().answer(self.asked().await.question.id, reply).await.expect("answered");
+    }
+
+    async fn tasks(&self) -> Vec<Task> {
+        self.store().tasks(TaskFilter { limit: 10, ..TaskFilter::default() }).await.expect("tasks")
+    }
+}
+
+fn caller() -> CallContext {
+    CallContext::default().with_brought(Arc::new("a way back"))
+}
+
+#[tokio::test]
+async fn what_a_person_agrees_to_is_made_here_and_recorded() {
+    let stage = Stage::new(Mode::Inline);
+    let cx = caller();
+    let (outcome, ()) = tokio::join!(stage.call(&cx), stage.answer(Decision::Approve, None));
+    assert_eq!(outcome.text(), r#"{"disk":1} with a way back"#);
+    let task = stage.tasks().await.pop().expect("a task");
+    assert_eq!((task.state, task.attempts, task.id), (TaskState::Done, 1, outcome.call_id));
+    assert_eq!(task.outcome.expect("an outcome").text(), outcome.text());
+}
+
+#[tokio::test]
+async fn a_person_may_write_other_arguments() {
+    let stage = Stage::new(Mode::Inline);
+    let cx = caller();
+    let (outcome, ()) = tokio::join!(stage.call(&cx), stage.answer(Decision::Approve, Some(json!({"disk": 2}))));
+    assert_eq!(outcome.text(), r#"{"disk":2} with a way back"#);
+}
+
+#[tokio::test]
+async fn a_no_is_told_with_its_reason() {
+    let stage = Stage::new(Mode::Inline);
+    let cx = caller();
+    let (outcome, ()) = tokio::join!(stage.call(&cx), stage.answer(Decision::Deny, None));
+    let error = outcome.error().expect("an error");
+    assert_eq!((error.message(), &error.details()["reason"]), ("the user said no: because", &json!("denied")));
+    assert!(stage.tasks().await.is_empty());
+}
+
+#[tokio::test]
+async fn whoever_gives_up_takes_the_question_back() {
+    // Cancelled,
+    let stage = Stage::new(Mode::Inline);
+    let cancel = CancellationToken::new();
+    let cx = caller().with_cancel(cancel.clone());
+    let (outcome, ()) = tokio::join!(stage.call(&cx), async {
+        stage.asked().await;
+        cancel.cancel();
+    });
+    assert_eq!(outcome.error().expect("an error").kind(), helve_core::ErrorKind::Cancelled);
+    assert_eq!(stage.asked().await.state, ApprovalState::Denied);
+    // or just gone.
+    let stage = Stage::new(Mode::Inline);
+    let cx = caller();
+    tokio::select! {
+        _ = stage.call(&cx) => panic!("nobody answered"),
+        _ = stage.asked() => {}
+    }
+    while stage.asked().await.state == ApprovalState::Pending {
+        tokio::task::yield_now().await;
+    }
+    stage.answer(Decision::Approve, None).await;
+    assert_eq!(stage.asked().await.state, ApprovalState::Denied, "an answer comes too late");
+    assert!(stage.tasks().await.is_empty());
+}
+
+#[tokio::test]
+async fn what_was_approved_and_is_not_made_is_over() {
+    let stage = Stage::new(Mode::Inline);
+    let cx = caller();
+    let entry = stage.catalogue.get("wipe").expect("the tool");
+    let question = stage.question(&cx).await;
+    let (approved, ()) = tokio::join!(stage.executor.approved(&entry, question, &cx), stage.answer(Decision::Approve, None));
+    assert_eq!(stage.tasks().await[0].state, TaskState::Running);
+    drop(approved);
+    while stage.tasks().await[0].state == TaskState::Running {
+        tokio::task::yield_now().await;
+    }
+    let outcome = stage.tasks().await.pop().and_then(|task| task.outcome).expect("an outcome");
+    assert_eq!(outcome.error().expect("an error").kind(), helve_core::ErrorKind::Cancelled);
+}
+
+#[tokio::test]
+async fn what_runs_in_the_background_runs_in_a_worker() {
+    let stage = Stage::new(Mode::Background);
+    let (cx, stop) = (caller(), CancellationToken::new());
+    let record = stage.executor.record().expect("a record").clone();
+    let worker = Worker::new(record, stage.executor.clone(), stage.catalogue.clone(), 1).run(stop.clone());
+    let called = async {
+        let outcome = stage.call(&cx).await;
+        stop.cancel();
+        outcome
+    };
+    let (outcome, (), ()) = tokio::join!(called, stage.answer(Decision::Approve, None), worker);
+    assert_eq!(outcome.text(), r#"{"disk":1} with nothing"#);
+}
+
+#[tokio::test]
+async fn without_a_record_nobody_can_be_asked() {
+    let stage = Stage { executor: Executor::default(), ..Stage::new(Mode::Inline) };
+    let outcome = stage.call(&caller()).await;
+    assert!(outcome.error().is_some_and(|error| error.message().contains("no record")), "{outcome:?}");
+}
