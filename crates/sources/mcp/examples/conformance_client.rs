@@ -104,6 +104,7 @@ async fn look_around(source: &Arc<McpSource>) -> Result<(), String> {
             log_level: None,
             progress_token: None,
             channel: Arc::new(Nobody),
+            between: None,
         };
         Incoming { method: method.to_owned(), params, from, cancel: tokio_util::sync::CancellationToken::new() }
     };

@@ -34,6 +34,8 @@ pub struct Downstream {
     pub progress_token: Option<Value>,
     /// The way back.
     pub channel: Arc<dyn BackChannel>,
+    /// The way to it between its requests, as long as its session lasts; nothing in the newer era.
+    pub between: Option<Arc<dyn BackChannel>>,
 }
 
 impl fmt::Debug for Downstream {

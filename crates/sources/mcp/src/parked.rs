@@ -30,10 +30,14 @@ pub(crate) struct Ask {
     pub(crate) reply: oneshot::Sender<Value>,
 }
 
+/// Who is told of a call: whoever made it, or goes on with it.
+type Told = Mutex<Option<Arc<dyn BackChannel>>>;
+
 /// A call that goes on in a task of its own. Dropped, it is cancelled.
 pub(crate) struct Held {
     work: JoinHandle<Result<Value, Trouble>>,
     asks: mpsc::Receiver<Ask>,
+    told: Arc<Told>,
     cancel: CancellationToken,
     /// Cancels the call when nobody holds it any more.
     _guard: DropGuard,
@@ -52,11 +56,17 @@ impl Held {
     pub(crate) fn start(upstream: &Arc<Upstream>, method: &str, params: Map<String, Value>, how: How) -> Self {
         let (sender, asks) = mpsc::channel(1);
         let cancel = CancellationToken::new();
-        let channel: Arc<dyn BackChannel> = Arc::new(Asking { told: how.channel.clone(), asks: sender });
+        let told = Arc::new(Told::new(how.channel.clone()));
+        let channel: Arc<dyn BackChannel> = Arc::new(Asking { told: told.clone(), asks: sender });
         let how = How { cancel: cancel.clone(), channel: Some(channel), ..how };
         let (upstream, method) = (upstream.clone(), method.to_owned());
         let work = tokio::spawn(async move { upstream.ask(&method, &params, &how).await });
-        Self { work, asks, _guard: cancel.clone().drop_guard(), cancel }
+        Self { work, asks, told, _guard: cancel.clone().drop_guard(), cancel }
+    }
+
+    /// Whoever goes on with it is told of it from now on.
+    pub(crate) fn tells(&self, channel: Option<Arc<dyn BackChannel>>) {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = channel;
     }
 
     /// Waits for its end, or for its next question.
@@ -124,13 +134,14 @@ impl Parked {
 
 /// Tells what is to be told, and puts questions where they are answered from.
 struct Asking {
-    told: Option<Arc<dyn BackChannel>>,
+    told: Arc<Told>,
     asks: mpsc::Sender<Ask>,
 }
 
 impl BackChannel for Asking {
     fn notify(&self, method: &str, params: Value) {
-        if let Some(told) = &self.told {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(told) = told {
             told.notify(method, params);
         }
     }

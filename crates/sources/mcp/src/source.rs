@@ -30,6 +30,8 @@ const LONGEST_DELAY: Duration = Duration::from_mins(1);
 const STEADY: Duration = Duration::from_secs(10);
 /// Servers tell of several changes at once.
 const SETTLE: Duration = Duration::from_millis(50);
+/// How long at most, for one whose list changes all the time.
+const LONGEST_SETTLE: Duration = Duration::from_secs(5);
 /// How often is looked whether someone agreed to something.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -295,6 +297,8 @@ impl Live {
         // What may be called is settled before anyone can call it.
         self.publish();
         self.upstream.set(Ok(connection.clone()));
+        self.upstream.watch_again();
+        let (mut settle, mut listed) = (SETTLE, Instant::now());
         loop {
             tokio::select! {
                 trouble = connection.wait_for_end() => return trouble,
@@ -307,7 +311,13 @@ impl Live {
                     let is_tools = change == Change::Tools;
                     let _ = self.upstream.changes().send(change);
                     if is_tools {
-                        tokio::time::sleep(SETTLE).await;
+                        // A server that says so all the time is asked less and less often.
+                        let often = listed.elapsed() < settle * 2;
+                        settle = if often { (settle * 2).min(LONGEST_SETTLE) } else { SETTLE };
+                        if let Some(trouble) = pause(&connection, settle).await {
+                            return trouble;
+                        }
+                        listed = Instant::now();
                         changes = connection.changes();
                         if let Err(trouble) = self.list(&connection).await {
                             if trouble.ends_connection() {
@@ -323,7 +333,9 @@ impl Live {
                 again = end_of(&mut listening) => {
                     listening = None;
                     if again {
-                        tokio::time::sleep(FIRST_DELAY).await;
+                        if let Some(trouble) = pause(&connection, FIRST_DELAY).await {
+                            return trouble;
+                        }
                         listening = Listening::begin(&connection).await;
                         // Something may have been missed, or the server may be gone.
                         match self.list(&connection).await {
@@ -434,6 +446,11 @@ impl Live {
         let list: ToolList = tools.collect();
         list.renamed(&names).and_then(|list| list.prefixed(definition.prefix())).map_err(|error| error.to_string())
     }
+}
+
+/// Waits a little; says where the connection ended meanwhile.
+async fn pause(connection: &Connection, time: Duration) -> Option<Trouble> {
+    tokio::time::timeout(time, connection.wait_for_end()).await.ok()
 }
 
 /// Waits for the end of a request that stands; for ever where there is none.

@@ -158,6 +158,7 @@ impl McpTool {
             let message = "the server's question came too late to be answered, or its connection has ended since";
             return Err(ToolError::new(ErrorKind::Interrupted, message));
         };
+        held.tells(Some(Arc::new(Told(cx.clone()))));
         // A server that is gone meanwhile shows when its answer is waited for.
         let _ = reply.send(asking::answer(given, ONLY));
         self.follow(held, call, cx).await

@@ -1,7 +1,9 @@
 //! One server that Helve is a client of: its connections, and which of its tools may be called.
 
+mod sessions;
+
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -10,8 +12,9 @@ use helve_core::Digest;
 use helve_core::json::canonical;
 use helve_mcp_wire::{CODES, Era, META, RpcError};
 use serde_json::{Map, Value, json};
-use tokio::sync::{OnceCell, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 
+use self::sessions::Sessions;
 use crate::asking::{ASKS, MAX_REQUESTS};
 use crate::caller::{BackChannel, Downstream};
 use crate::client::{Connection, Hello, How, Place, Trouble};
@@ -23,17 +26,12 @@ use crate::watching::Watching;
 
 /// How long a call waits for a server that is just being connected.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many sessions of clients have a connection of their own.
-const MAX_SESSIONS: usize = 64;
 /// How often a server may ask back before its answer.
 const MAX_ROUNDS: usize = 10;
 /// How many changes wait for someone who looks after them.
 const CHANGES: usize = 64;
 /// Under which name the only question of a server of the older era is asked.
 pub(crate) const ONLY: &str = "input";
-
-/// The connection of one session of a client, made when it is first needed.
-type Session = Arc<OnceCell<Arc<Connection>>>;
 
 /// One server.
 pub(crate) struct Upstream {
@@ -43,7 +41,7 @@ pub(crate) struct Upstream {
     hello: Hello,
     main: watch::Sender<Option<Arc<Connection>>>,
     down: Mutex<String>,
-    sessions: Mutex<HashMap<Arc<str>, Session>>,
+    sessions: Sessions,
     approved: RwLock<HashMap<String, Digest>>,
     changes: broadcast::Sender<Change>,
     parked: Arc<Parked>,
@@ -68,7 +66,7 @@ impl Upstream {
             hello: Hello::helve(capabilities),
             main: watch::Sender::new(None),
             down: Mutex::new("it is not connected yet".to_owned()),
-            sessions: Mutex::default(),
+            sessions: Sessions::default(),
             approved: RwLock::default(),
             changes: broadcast::Sender::new(CHANGES),
             parked: Arc::default(),
@@ -134,7 +132,7 @@ impl Upstream {
         let standing = self.now();
         self.approve(HashMap::new());
         self.set(Err(why));
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.sessions.clear();
         self.parked.clear();
         self.watching.stop();
         // Whoever still holds the connection finds it ended, and the last to let go closes it.
@@ -231,68 +229,25 @@ impl Upstream {
             let holds = self.era().await? == Era::Legacy && from.capabilities.get("elicitation").is_some();
             return if holds { self.hold(method, params, how).await } else { self.ask(method, &params, &how).await };
         };
-        match self.session(session, from).await {
-            Ok(connection) => {
-                self.check_agreed(&how)?;
-                let result = connection.request(method, &params, &how).await;
-                if let Err(trouble) = &result
-                    && trouble.ends_connection()
-                {
-                    self.end_session(session);
-                }
-                result
+        for last in [false, true] {
+            let connection = match self.session(session, from).await {
+                // A server of the newer era alone: what it asks becomes requests to the client.
+                Err(Trouble::Protocol(_)) => return self.ask_around(method, params, how, from).await,
+                connection => connection?,
+            };
+            self.check_agreed(&how)?;
+            let result = connection.request(method, &params, &how).await;
+            match &result {
+                Ok(_) => self.sessions.heard(session, method, &params),
+                Err(trouble) if trouble.ends_connection() => self.sessions.lose(session),
+                Err(_) => {}
             }
-            // A server of the newer era alone: what it asks becomes requests to the client.
-            Err(Trouble::Protocol(_)) => self.ask_around(method, params, how, from).await,
-            Err(trouble) => Err(trouble),
-        }
-    }
-
-    /// The connection of one session of a client, in the older era.
-    async fn session(&self, session: &Arc<str>, from: &Downstream) -> Result<Arc<Connection>, Trouble> {
-        if self.is_modern_only.load(Ordering::Relaxed) {
-            return Err(Trouble::Protocol("it does not speak the older era".to_owned()));
-        }
-        let cell = {
-            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(cell) = sessions.get(session) {
-                cell.clone()
-            } else if sessions.len() >= MAX_SESSIONS {
-                return Err(Trouble::Unreachable(format!("{MAX_SESSIONS} sessions use it already")));
-            } else {
-                sessions.entry(session.clone()).or_default().clone()
-            }
-        };
-        let client = from.client.clone().unwrap_or_else(|| self.hello.client.clone());
-        let hello = Hello { client, capabilities: from.capabilities.clone() };
-        let opened = cell.get_or_try_init(|| async {
-            let connection = Arc::new(Connection::open(&self.place, &hello, Some(Era::Legacy)).await?);
-            let (mut changes, all) = (connection.changes(), self.changes.clone());
-            tokio::spawn(async move {
-                while let Ok(change) = changes.recv().await {
-                    let _ = all.send(change);
-                }
-            });
-            Ok(connection)
-        });
-        match opened.await {
-            Ok(connection) if connection.ended().is_none() => Ok(connection.clone()),
-            Ok(connection) => {
-                let trouble = connection.ended().unwrap_or(Trouble::Forgotten);
-                self.end_session(session);
-                Err(Trouble::Unreachable(trouble.to_string()))
-            }
-            Err(trouble) => {
-                self.end_session(session);
-                let refused = matches!(trouble, Trouble::Protocol(_) | Trouble::Refused(_) | Trouble::Status { status: 400..=499, .. });
-                // Whatever its words, a server that speaks the newer era and does not know the older greeting is not asked for it again.
-                if refused && self.now().is_some_and(|connection| connection.era == Era::Modern) {
-                    self.is_modern_only.store(true, Ordering::Relaxed);
-                    return Err(Trouble::Protocol(trouble.to_string()));
-                }
-                Err(trouble)
+            // A server that has forgotten the session did not look at the request.
+            if last || !matches!(result, Err(Trouble::Forgotten)) {
+                return result;
             }
         }
+        Err(Trouble::Forgotten)
     }
 
     /// Asks a server of the older era for a client of the newer one: a question ends the request for now, and the client makes it again
@@ -307,6 +262,7 @@ impl Upstream {
         let held = match parked {
             None => Held::start(self, method, params, how),
             Some(Some((held, reply))) => {
+                held.tells(how.channel);
                 let answer = answers.as_ref().and_then(|answers| answers.get(ONLY)).cloned();
                 // A client that left its answer out does not want to give one.
                 let _ = reply.send(answer.unwrap_or_else(|| json!({"action": "cancel"})));
@@ -326,11 +282,6 @@ impl Upstream {
                 Ok(json!({"resultType": "input_required", "inputRequests": {ONLY: request}, "requestState": name}))
             }
         }
-    }
-
-    /// A session of a client is over.
-    pub(crate) fn end_session(&self, session: &str) {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
     }
 
     /// Asks a server of the newer era for a client of the older one: each question goes to the client as a request.

@@ -17,15 +17,23 @@ const MAX_WATCHED: usize = 1_000;
 /// How long is waited before a request that ended is made again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What is watched, and by how many.
+/// What is watched.
 #[derive(Default)]
 pub(crate) struct Watching(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    watched: BTreeMap<String, usize>,
+    watched: BTreeMap<String, Watched>,
     /// The request that stands for all of them.
     standing: Option<DropGuard>,
+}
+
+#[derive(Default)]
+struct Watched {
+    /// By how many clients.
+    count: usize,
+    /// Whether the server was told.
+    told: bool,
 }
 
 impl Upstream {
@@ -35,40 +43,72 @@ impl Upstream {
             return Ok(());
         }
         if self.era().await? == Era::Legacy {
-            let method = if more { "resources/subscribe" } else { "resources/unsubscribe" };
-            let params = Map::from_iter([("uri".to_owned(), json!(uri))]);
-            let how = How { time: Some(GREETING), ..How::default() };
-            let asked = self.ask(method, &params, &how).await.map(drop);
-            if asked.is_err() && more {
-                // Nobody hears of it, so the next one asks again.
-                self.watching().count(uri, false);
-            }
-            return asked;
+            return self.tell_watched(uri, more).await;
         }
         self.watching().stand(self);
+        Ok(())
+    }
+
+    /// The server is connected anew. One of the older era has forgotten what it was to tell of.
+    pub(crate) fn watch_again(self: &Arc<Self>) {
+        if self.now().is_none_or(|connection| connection.era == Era::Modern) {
+            return;
+        }
+        let watched = self.watching().forgotten();
+        let upstream = self.clone();
+        tokio::spawn(async move {
+            for uri in watched {
+                if let Err(trouble) = upstream.tell_watched(&uri, true).await {
+                    tracing::debug!(%trouble, "the server does not tell of a resource any more");
+                }
+            }
+        });
+    }
+
+    async fn tell_watched(&self, uri: &str, more: bool) -> Result<(), Trouble> {
+        let method = if more { "resources/subscribe" } else { "resources/unsubscribe" };
+        let params = Map::from_iter([("uri".to_owned(), json!(uri))]);
+        let how = How { time: Some(GREETING), ..How::default() };
+        self.ask(method, &params, &how).await?;
+        self.watching().told(uri);
         Ok(())
     }
 }
 
 impl Watching {
-    /// Takes note of a client; says whether that changes what is watched.
+    /// Takes note of a client; says whether the server must be told.
     fn count(&self, uri: &str, more: bool) -> bool {
         let watched = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).watched;
         if more {
             if watched.len() >= MAX_WATCHED && !watched.contains_key(uri) {
                 return false;
             }
-            let count = watched.entry(uri.to_owned()).or_default();
-            *count += 1;
-            return *count == 1;
+            let watched = watched.entry(uri.to_owned()).or_default();
+            watched.count += 1;
+            // One that the server refused is asked for again.
+            return !watched.told;
         }
-        let Some(count) = watched.get_mut(uri) else { return false };
-        *count -= 1;
-        let last = *count == 0;
+        let Some(one) = watched.get_mut(uri) else { return false };
+        one.count -= 1;
+        let last = one.count == 0;
         if last {
             watched.remove(uri);
         }
         last
+    }
+
+    /// A server of the older era tells of a resource from now on.
+    fn told(&self, uri: &str) {
+        if let Some(watched) = self.0.lock().unwrap_or_else(PoisonError::into_inner).watched.get_mut(uri) {
+            watched.told = true;
+        }
+    }
+
+    /// The server was told of nothing; gives what it must be told of.
+    fn forgotten(&self) -> Vec<String> {
+        let watched = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).watched;
+        watched.values_mut().for_each(|watched| watched.told = false);
+        watched.keys().cloned().collect()
     }
 
     /// Asks the server to tell of what is watched now.
@@ -79,6 +119,7 @@ impl Watching {
         if state.watched.is_empty() {
             return;
         }
+        state.watched.values_mut().for_each(|watched| watched.told = true);
         let uris: Vec<Value> = state.watched.keys().map(|uri| json!(uri)).collect();
         let params = Map::from_iter([("notifications".to_owned(), json!({"resourceSubscriptions": uris}))]);
         let upstream = Arc::downgrade(upstream);
@@ -115,10 +156,21 @@ mod tests {
     fn only_the_first_and_the_last_client_count() {
         let watching = Watching::default();
         assert!(watching.count("a", true));
+        watching.told("a");
         assert!(!watching.count("a", true));
         assert!(!watching.count("a", false));
         assert!(watching.count("a", false));
         assert!(!watching.count("a", false), "nobody is left to go");
         assert!((0..2 * MAX_WATCHED).filter(|number| watching.count(&number.to_string(), true)).count() == MAX_WATCHED);
+    }
+
+    #[test]
+    fn what_the_server_refused_or_forgot_is_asked_for_again() {
+        let watching = Watching::default();
+        assert!(watching.count("a", true) && watching.count("a", true), "it was never told");
+        watching.told("a");
+        assert!(!watching.count("a", true));
+        assert_eq!(watching.forgotten(), ["a"]);
+        assert!(watching.count("a", true));
     }
 }

@@ -159,6 +159,11 @@ impl Connection {
         self.peer.changes()
     }
 
+    /// Whose connection it is: what belongs to no request goes there.
+    pub(crate) fn belongs_to(&self, client: Arc<dyn BackChannel>) {
+        self.peer.belongs_to(client);
+    }
+
     /// Why the connection is over, if it is.
     pub(crate) fn ended(&self) -> Option<Trouble> {
         self.peer.ended()

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use helve_mcp_wire::{CODES, META, Message, RequestId, RpcError};
 use serde_json::{Value, json};
@@ -35,6 +35,8 @@ pub(crate) struct Peer {
     asks: AtomicUsize,
     changes: broadcast::Sender<Change>,
     ended: watch::Sender<Option<Trouble>>,
+    /// Where that goes which belongs to no request, or nobody knows to which, for a connection that is one client's alone.
+    between: OnceLock<Arc<dyn BackChannel>>,
 }
 
 /// A request that has no answer yet.
@@ -84,6 +86,7 @@ impl Peer {
             asks: AtomicUsize::new(0),
             changes: broadcast::Sender::new(CHANGES),
             ended: watch::Sender::new(None),
+            between: OnceLock::new(),
         })
     }
 
@@ -97,6 +100,12 @@ impl Peer {
         let (sender, answer) = oneshot::channel();
         self.open().insert(id, Open { answer: sender, channel });
         Waiting { peer: self, id, answer }
+    }
+
+    /// Whose connection it is: what belongs to no request goes there.
+    pub(crate) fn belongs_to(&self, client: Arc<dyn BackChannel>) {
+        // The first one stays.
+        let _ = self.between.set(client);
     }
 
     /// The connection is over: whoever waits is told why.
@@ -196,11 +205,16 @@ impl Peer {
         self.open().get(&id)?.channel.clone()
     }
 
-    /// The way to whoever asked; where that is not clear, to the only one who did.
+    /// The way to whoever asked; where that is not clear, to the only one who did, or whose connection it is.
     fn channel(&self, via: Option<i64>) -> Option<Arc<dyn BackChannel>> {
-        if let Some(id) = via {
-            return self.channel_of(id);
-        }
+        let asked = match via {
+            Some(id) => self.channel_of(id),
+            None => self.only_channel(),
+        };
+        asked.or_else(|| self.between.get().cloned())
+    }
+
+    fn only_channel(&self) -> Option<Arc<dyn BackChannel>> {
         let open = self.open();
         let mut channels = open.values().filter_map(|open| open.channel.as_ref());
         let only = channels.next()?;

@@ -163,7 +163,7 @@ impl Server {
     async fn initialize(&self, id: RequestId, params: Option<Value>, accept: Accept) -> Result<Reply, Refused> {
         let mut begun = None;
         let work = async {
-            let (session, result) = legacy::initialize(&self.hub, params)?;
+            let (session, result) = legacy::initialize(&self.hub, params, None)?;
             begun = Some(Arc::new(session));
             Ok(result)
         };

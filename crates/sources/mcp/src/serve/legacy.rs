@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::channel::{Channel, Voice};
+use super::channel::{Between, Channel, Voice};
 use super::hub::{Hub, error};
 use super::ladder::progress;
 use super::level::Level;
@@ -16,8 +16,8 @@ use super::stream::Out;
 use super::{Incoming, present};
 use crate::caller::Downstream;
 
-/// Begins a session: the session, and what the client is told.
-pub(super) fn initialize(hub: &Hub, params: Option<Value>) -> Result<(Session, Value), RpcError> {
+/// Begins a session: the session, and what the client is told. Whoever is at the end of a pipe is told everything over it.
+pub(super) fn initialize(hub: &Hub, params: Option<Value>, pipe: Option<&mpsc::Sender<Out>>) -> Result<(Session, Value), RpcError> {
     let mut params = params.unwrap_or_default();
     let Some(asked) = params.get("protocolVersion").and_then(Value::as_str) else {
         return Err(error(CODES.params, "`protocolVersion` is missing"));
@@ -25,7 +25,7 @@ pub(super) fn initialize(hub: &Hub, params: Option<Value>) -> Result<(Session, V
     let version = if Era::of(asked) == Some(Era::Legacy) { asked.to_owned() } else { Era::Legacy.newest().to_owned() };
     let capabilities = params.get_mut("capabilities").map(Value::take).filter(Value::is_object).unwrap_or_else(|| json!({}));
     let client = params.get_mut("clientInfo").map(Value::take).filter(Value::is_object);
-    let session = Session::new(capabilities, client, hub.abort.child_token())?;
+    let session = Session::new(capabilities, client, hub.abort.child_token(), pipe)?;
     let about = hub.backend.about();
     let mut result = json!({
         "protocolVersion": version,
@@ -56,6 +56,7 @@ pub(super) fn incoming(
         log_level: session.level().map(|level| level.name().into()),
         progress_token: token,
         channel: Arc::new(channel),
+        between: Some(Arc::new(Between(session.clone()))),
     };
     Incoming { method: method.to_owned(), params: params.unwrap_or_else(|| json!({})), from, cancel: cancel.clone() }
 }

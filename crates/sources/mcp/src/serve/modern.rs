@@ -32,6 +32,7 @@ pub(super) fn incoming(
         log_level: caller.level.map(|level| level.name().into()),
         progress_token: caller.progress.clone(),
         channel: Arc::new(channel),
+        between: None,
     };
     Incoming { method: method.to_owned(), params: params.unwrap_or_else(|| json!({})), from, cancel: cancel.clone() }
 }

@@ -31,6 +31,8 @@ pub(super) struct Session {
     pub end: CancellationToken,
     pub asks: Asks,
     pub open: Open,
+    /// The pipe to the client, where it is at the end of one.
+    pipe: Option<mpsc::WeakSender<Out>>,
     state: Mutex<State>,
 }
 
@@ -44,7 +46,12 @@ struct State {
 
 impl Session {
     /// A session with an id that nobody can guess.
-    pub fn new(capabilities: Value, client: Option<Value>, end: CancellationToken) -> Result<Self, RpcError> {
+    pub fn new(
+        capabilities: Value,
+        client: Option<Value>,
+        end: CancellationToken,
+        pipe: Option<&mpsc::Sender<Out>>,
+    ) -> Result<Self, RpcError> {
         let id = unguessable().ok_or_else(|| error(CODES.internal, "The machine has no random numbers"))?;
         let state = State { touched: Instant::now(), level: None, watched: HashSet::new(), standing: Standing::default() };
         Ok(Self {
@@ -54,6 +61,7 @@ impl Session {
             end,
             asks: Asks::default(),
             open: Open::default(),
+            pipe: pipe.map(mpsc::Sender::downgrade),
             state: Mutex::new(state),
         })
     }
@@ -109,6 +117,14 @@ impl Session {
     /// Says something on that stream, now or when it is opened.
     pub fn tell(&self, text: String) {
         self.state().standing.tell(text);
+    }
+
+    /// Where the client hears something between its requests; nowhere while it does not listen.
+    pub fn between(&self) -> Option<mpsc::Sender<Out>> {
+        match &self.pipe {
+            Some(pipe) => pipe.upgrade(),
+            None => self.state().standing.stream(),
+        }
     }
 
     /// Ends that stream.

@@ -56,9 +56,14 @@ impl Standing {
         }
     }
 
+    /// The stream, while somebody reads it.
+    pub fn stream(&self) -> Option<mpsc::Sender<Out>> {
+        self.stream.clone().filter(|stream| !stream.is_closed())
+    }
+
     /// Whether somebody reads the stream.
     pub fn is_open(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| !stream.is_closed())
+        self.stream().is_some()
     }
 
     /// Ends the stream.

@@ -188,7 +188,7 @@ impl Pipe {
     async fn initialize(&mut self, id: &RequestId, params: Option<Value>) -> Result<(), RpcError> {
         let mut begun = None;
         let work = async {
-            let (session, result) = legacy::initialize(&self.hub, params)?;
+            let (session, result) = legacy::initialize(&self.hub, params, Some(&self.out))?;
             begun = Some(session);
             Ok(result)
         };

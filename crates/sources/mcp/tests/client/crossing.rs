@@ -10,7 +10,8 @@ use helve_mcp_wire::{Era, RpcError};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::upstream::{find, serve};
+use super::live::{Remembered, go_away};
+use super::upstream::{Stage, find, serve, serve_at, wait_for};
 
 /// A client that remembers what it was told and answers what it is asked.
 #[derive(Default)]
@@ -36,6 +37,7 @@ fn from(era: Era, client: &Arc<Client>) -> Downstream {
         log_level: None,
         progress_token: Some(json!("mine")),
         channel: client.clone(),
+        between: (era == Era::Legacy).then(|| client.clone() as Arc<dyn BackChannel>),
     }
 }
 
@@ -98,6 +100,94 @@ async fn questions_reach_the_client_in_its_era() {
     let answers = json!({"inputResponses": {"who": {"action": "decline"}}, "requestState": "half"});
     assert_eq!(call(Era::Modern, &client, answers).await.unwrap().text, r#"{"action":"decline"}"#);
     assert!(client.0.lock().unwrap().is_empty(), "nobody was asked beside");
+}
+
+#[tokio::test]
+async fn what_a_server_says_between_calls_reaches_the_session_that_it_is_for() {
+    let server = serve(&["later"]).await;
+    let source = server.source(json!({}), McpOptions::default()).await;
+    let gateway = Gateway::new(vec![source.clone()]);
+    let (client, other) = (Arc::new(Client::default()), Arc::new(Client::default()));
+    gateway.handle(&request(Era::Legacy, &client, "logging/setLevel", json!({"level": "info"}))).await.unwrap().unwrap();
+    let mut stranger = request(Era::Legacy, &other, "resources/read", json!({"uri": "a://b"}));
+    stranger.from.session = Some("two".into());
+    gateway.handle(&stranger).await.unwrap().unwrap();
+    let cx = CallContext::default().with_brought(Arc::new(Passage { from: from(Era::Legacy, &client), extra: Map::new() }));
+    find(&source, "later").call(&ToolCall::new("later", json!({})), &cx).await.unwrap();
+    server.stage.began.notified().await;
+    let answer = server.stage.heard.lock().unwrap().take().unwrap().unwrap();
+    assert_eq!(answer["content"]["name"], "Ada");
+    let told: Vec<String> = client.0.lock().unwrap().iter().map(|(method, _)| method.clone()).collect();
+    assert_eq!(told, ["notifications/message", "elicitation/create"]);
+    assert!(other.0.lock().unwrap().is_empty());
+}
+
+fn count(stage: &Stage, wanted: &str) -> usize {
+    stage.seen.lock().unwrap().iter().filter(|(_, method, _)| method == wanted).count()
+}
+
+#[tokio::test]
+async fn what_is_watched_is_watched_again_where_the_server_was_gone() {
+    let server = serve(&["a"]).await;
+    let eras = Arc::new(Remembered(Mutex::new(Some(Era::Legacy))));
+    let source = server.source(json!({}), McpOptions { eras: Some(eras), ..McpOptions::default() }).await;
+    let (gateway, client) = (Gateway::new(vec![source.clone()]), Arc::new(Client::default()));
+    let watch = |method: &str| request(Era::Modern, &client, method, json!({"uri": "a://b"}));
+    for _ in 0..2 {
+        gateway.handle(&watch("resources/subscribe")).await.unwrap().unwrap();
+    }
+    assert_eq!(count(&server.stage, "resources/subscribe"), 1, "once for all");
+    let address = go_away(&server, &source).await;
+    let again = serve_at(&address, &["a", "b"]).await;
+    wait_for(&source, &["a", "b"]).await;
+    while count(&again.stage, "resources/subscribe") == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    for left in [0, 1] {
+        gateway.handle(&watch("resources/unsubscribe")).await.unwrap().unwrap();
+        assert_eq!(count(&again.stage, "resources/unsubscribe"), left);
+    }
+}
+
+#[tokio::test]
+async fn a_session_says_again_what_a_server_that_was_gone_has_forgotten() {
+    let server = serve(&["a"]).await;
+    let source = server.source(json!({}), McpOptions::default()).await;
+    let (gateway, client) = (Gateway::new(vec![source.clone()]), Arc::new(Client::default()));
+    let ask = async |method: &str, params: Value| gateway.handle(&request(Era::Legacy, &client, method, params)).await.unwrap();
+    for uri in ["a://b", "a://c"] {
+        ask("resources/subscribe", json!({"uri": uri})).await.unwrap();
+    }
+    ask("resources/unsubscribe", json!({"uri": "a://c"})).await.unwrap();
+    ask("logging/setLevel", json!({"level": "info"})).await.unwrap();
+    let address = go_away(&server, &source).await;
+    let again = serve_at(&address, &["a", "b"]).await;
+    wait_for(&source, &["a", "b"]).await;
+    ask("resources/read", json!({"uri": "a://b"})).await.unwrap();
+    let seen = again.stage.seen.lock().unwrap();
+    let legacy = seen.iter().filter(|(era, ..)| *era == Era::Legacy);
+    let said: Vec<_> = legacy.map(|(_, method, params)| (method.as_str(), params["uri"].as_str())).collect();
+    assert_eq!(said, [("logging/setLevel", None), ("resources/subscribe", Some("a://b")), ("resources/read", Some("a://b"))]);
+}
+
+#[tokio::test]
+async fn whoever_goes_on_with_a_call_is_told_of_it() {
+    let server = serve(&["ask"]).await;
+    let eras = Arc::new(Remembered(Mutex::new(Some(Era::Legacy))));
+    let source = server.source(json!({}), McpOptions { eras: Some(eras), ..McpOptions::default() }).await;
+    let tool = find(&source, "ask");
+    let (first, second) = (Arc::new(Client::default()), Arc::new(Client::default()));
+    let call = async |client: &Arc<Client>, extra: Value| {
+        let Value::Object(extra) = extra else { panic!("an object") };
+        let cx = CallContext::default().with_brought(Arc::new(Passage { from: from(Era::Modern, client), extra }));
+        tool.call(&ToolCall::new("ask", json!({})), &cx).await
+    };
+    let asked = call(&first, json!({})).await.unwrap_err();
+    let state = &asked.details()["mcp"]["result"]["requestState"];
+    let output = call(&second, json!({"requestState": state, "inputResponses": {"input": {"action": "decline"}}})).await.unwrap();
+    assert_eq!(output.text, r#"{"action":"decline"}"#);
+    assert!(first.0.lock().unwrap().is_empty());
+    assert_eq!(second.0.lock().unwrap()[0].1["message"], "thank you");
 }
 
 #[tokio::test]

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use helve_core::{CallContext, Digest, Permission, SourceState, ToolCall, ToolSource};
-use helve_mcp::{EraStore, McpOptions, PinStore, Pinned, Pins};
+use helve_mcp::{EraStore, McpOptions, McpSource, PinStore, Pinned, Pins};
 use helve_mcp_wire::Era;
 use serde_json::json;
 
-use super::upstream::{find, names, serve, serve_at, tool, tools, wait_for};
+use super::upstream::{Running, find, names, serve, serve_at, tool, tools, wait_for};
 
 #[tokio::test]
 async fn the_list_follows_the_server() {
@@ -38,9 +38,16 @@ async fn the_file_names_filters_and_prefixes_tools() {
 #[tokio::test]
 async fn a_server_that_went_away_is_found_again() {
     let server = serve(&["a"]).await;
-    let address = server.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
     let source = server.source(json!({}), McpOptions::default()).await;
-    let old = find(&source, "a");
+    let address = go_away(&server, &source).await;
+    assert!(source.report().trouble.is_some() && !source.report().connected);
+    let _again = serve_at(&address, &["a", "b"]).await;
+    wait_for(&source, &["a", "b"]).await;
+}
+
+/// Stops a server, and waits until its source has noticed. Gives the address that is free now.
+pub async fn go_away(server: &Running, source: &McpSource) -> String {
+    let old = find(source, "a");
     server.stop.cancel();
     // A call notices that nobody is there, and the source says so until somebody is.
     let mut state = source.tools();
@@ -51,9 +58,7 @@ async fn a_server_that_went_away_is_found_again() {
             () = tokio::time::sleep(std::time::Duration::from_millis(20)) => {}
         }
     }
-    assert!(source.report().trouble.is_some() && !source.report().connected);
-    let _again = serve_at(&address, &["a", "b"]).await;
-    wait_for(&source, &["a", "b"]).await;
+    server.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned()
 }
 
 /// Agreements in memory.
@@ -65,7 +70,7 @@ struct Agreed {
 }
 
 impl Agreed {
-    fn agree(&self, source: &helve_mcp::McpSource) {
+    fn agree(&self, source: &McpSource) {
         self.pins.lock().unwrap().insert(source.identity(), source.report().pins());
         self.stamp.fetch_add(1, Ordering::SeqCst);
         source.look_again();
@@ -130,7 +135,7 @@ async fn another_address_is_another_server() {
 }
 
 /// Remembers one era for all servers.
-struct Remembered(Mutex<Option<Era>>);
+pub struct Remembered(pub Mutex<Option<Era>>);
 
 impl EraStore for Remembered {
     fn era(&self, _: &Digest) -> Option<Era> {

@@ -1,7 +1,7 @@
 //! A server for tests, and a source that is connected to it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use futures_util::future::BoxFuture;
 use helve_core::{DynTool, SourceState, ToolSource};
@@ -21,6 +21,9 @@ pub struct Stage {
     pub began: Notify,
     /// The requests that came, with the era in which they did.
     pub seen: Mutex<Vec<(Era, String, Value)>>,
+    /// What a client answered between its calls.
+    pub heard: Mutex<Option<Result<Value, RpcError>>>,
+    own: Weak<Stage>,
 }
 
 pub fn tool(name: &str) -> Value {
@@ -56,6 +59,18 @@ impl Stage {
                 text("done")
             }
             "ask" => self.ask(request).await,
+            "later" => {
+                // When the call is over, and between two others.
+                let (between, over, stage) = (request.from.between.clone().unwrap(), request.cancel.clone(), self.own.upgrade().unwrap());
+                tokio::spawn(async move {
+                    over.cancelled().await;
+                    between.notify("notifications/message", json!({"level": "info", "data": "by the way"}));
+                    let answer = between.ask("elicitation/create", json!({"message": "Still there?"})).await;
+                    *stage.heard.lock().unwrap() = Some(answer);
+                    stage.began.notify_one();
+                });
+                text("done")
+            }
             "fails" => Ok(json!({"isError": true, "content": [{"type": "text", "text": "the disk is full"}]})),
             _ => Err(RpcError { code: CODES.params, message: "unknown tool".to_owned(), data: Some(json!({"known": ["echo"]})) }),
         }
@@ -66,7 +81,10 @@ impl Stage {
         let schema = json!({"type": "object", "properties": {"name": {"type": "string"}, "polite": {"type": "boolean", "default": true}}});
         let params = json!({"message": "Who?", "requestedSchema": schema});
         let answer = if request.from.era == Era::Legacy {
-            request.from.channel.ask("elicitation/create", params).await?
+            let answer = request.from.channel.ask("elicitation/create", params).await?;
+            let progress = json!({"progressToken": request.from.progress_token, "progress": 1, "message": "thank you"});
+            request.from.channel.notify("notifications/progress", progress);
+            answer
         } else {
             match request.params.pointer("/inputResponses/who") {
                 Some(answer) if request.params["requestState"] == "half" => answer.clone(),
@@ -95,6 +113,7 @@ impl Backend for Served {
         Box::pin(async move {
             self.0.seen.lock().unwrap().push((request.from.era, request.method.clone(), request.params.clone()));
             match request.method.as_str() {
+                "logging/setLevel" => Ok(json!({})),
                 "tools/list" => Ok(json!({"tools": *self.0.tools.lock().unwrap()})),
                 "tools/call" => self.0.call(&request).await,
                 "prompts/list" => Ok(json!({"prompts": [{"name": "greet"}]})),
@@ -125,12 +144,14 @@ pub async fn serve(tools: &[&str]) -> Running {
 }
 
 pub async fn serve_at(address: &str, tools: &[&str]) -> Running {
-    let stage = Arc::new(Stage {
+    let stage = Arc::new_cyclic(|own| Stage {
         tools: Mutex::new(tools.iter().map(|name| tool(name)).collect()),
         changes: broadcast::Sender::new(16),
         cancelled: Notify::new(),
         began: Notify::new(),
         seen: Mutex::default(),
+        heard: Mutex::default(),
+        own: own.clone(),
     });
     let listener = TcpListener::bind(address).await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());

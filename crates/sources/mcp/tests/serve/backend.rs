@@ -129,6 +129,18 @@ impl Stage {
                 });
                 Ok(text("done"))
             }
+            "between" => {
+                let (between, over, stage) = (request.from.between.clone().unwrap(), request.cancel.clone(), self.own.upgrade());
+                tokio::spawn(async move {
+                    over.cancelled().await;
+                    for level in ["debug", "error"] {
+                        between.notify("notifications/message", json!({"level": level, "data": "between"}));
+                    }
+                    let answer = between.ask("elicitation/create", json!({"message": "Still there?"})).await;
+                    stage.unwrap().see(answer.map_or_else(|error| error.message, |answer| answer.to_string()));
+                });
+                Ok(text("done"))
+            }
             "change_now" => {
                 channel.notify("notifications/tools/list_changed", json!({}));
                 Ok(text("changed"))

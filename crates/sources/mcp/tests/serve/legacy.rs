@@ -213,3 +213,18 @@ async fn a_session_in_which_nothing_happens_ends() {
     soon(house.stage.wait_for(&format!("ended {session}"))).await;
     assert_eq!(house.legacy(&session, &request(2, "ping", json!({}))).await.status, 404);
 }
+
+#[tokio::test]
+async fn who_listens_is_asked_between_requests() {
+    let house = House::open(Options::default()).await;
+    let session = house.session().await;
+    assert_eq!(house.legacy(&session, &call(2, "between", json!({}))).await.json().await["id"], 2);
+    soon(house.stage.wait_for("The client does not listen, so it cannot be asked")).await;
+    let mut stream = house.stream(&session, &[]).await;
+    assert_eq!(house.legacy(&session, &call(3, "between", json!({}))).await.json().await["id"], 3);
+    let asked = stream.event().await.unwrap();
+    assert_eq!(asked["method"], "elicitation/create", "no logs: it did not say that it wants any");
+    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "cancel"}});
+    assert_eq!(house.legacy(&session, &answer).await.status, 202);
+    soon(house.stage.wait_for(r#"{"action":"cancel"}"#)).await;
+}

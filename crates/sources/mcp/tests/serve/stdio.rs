@@ -201,3 +201,22 @@ async fn a_flood_of_requests_is_bounded() {
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
     soon(client.stage.wait_for("cancelled")).await;
 }
+
+#[tokio::test]
+async fn a_client_is_told_and_asked_between_its_requests() {
+    let mut client = Client::start(Options::default());
+    client.send(&initialize(LEGACY)).await;
+    client.hear().await;
+    client.send(&request(2, "logging/setLevel", json!({"level": "warning"}))).await;
+    client.hear().await;
+    client.send(&call(3, "between", json!({}))).await;
+    assert_eq!(client.hear().await["id"], 3);
+    let told = client.hear().await;
+    assert_eq!((&told["method"], &told["params"]["level"]), (&json!("notifications/message"), &json!("error")));
+    let asked = client.hear().await;
+    assert_eq!(asked["method"], "elicitation/create");
+    client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}})).await;
+    soon(client.stage.wait_for(r#"{"action":"decline"}"#)).await;
+    let (rest, ended) = client.finish().await;
+    assert!(rest.is_empty() && ended.is_ok());
+}
