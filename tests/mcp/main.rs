@@ -12,6 +12,8 @@ mod dead;
 #[path = "../folder.rs"]
 mod folder;
 mod gateway;
+mod importing;
+mod login;
 mod over_http;
 mod peers;
 mod pins;

@@ -49,6 +49,7 @@ fn run(cli: &Cli, redactor: &Redactor) -> Result<ExitCode, Failure> {
         Command::Approvals(approvals) => commands::approvals::run(approvals, &cli.global, &open_alone()?),
         Command::Worker(worker) => commands::worker::run(worker, &cli.global, &open()?),
         Command::Backup { file } => commands::backup::run(file, &cli.global, &open_alone()?),
+        Command::Mcp(mcp) if mcp.needs_no_server() => commands::mcp::run(mcp, &cli.global, &open_alone()?),
         Command::Mcp(mcp) => commands::mcp::run(mcp, &cli.global, &open()?),
         Command::Sets => Ok(commands::sets::run(&cli.global, &open()?)),
         Command::Agents => Ok(commands::agents::run(&cli.global, &open()?)),

@@ -3,6 +3,8 @@
 #[cfg(feature = "project")]
 mod agents;
 #[cfg(feature = "project")]
+mod eras;
+#[cfg(feature = "project")]
 mod load;
 #[cfg(feature = "project")]
 mod logins;
@@ -10,6 +12,8 @@ mod logins;
 mod mcp_service;
 #[cfg(all(feature = "project", feature = "models"))]
 mod model;
+#[cfg(feature = "project")]
+mod pins;
 #[cfg(feature = "project")]
 mod project;
 #[cfg(feature = "store")]

@@ -10,6 +10,13 @@ pub struct Mcp {
     pub command: Option<McpCommand>,
 }
 
+impl Mcp {
+    /// Whether it is only about what is written down.
+    pub fn needs_no_server(&self) -> bool {
+        matches!(self.command, Some(McpCommand::Remove(_) | McpCommand::Import(_)))
+    }
+}
+
 #[derive(Subcommand)]
 pub enum McpCommand {
     /// List the project's MCP servers and how far they are (the default)
@@ -17,6 +24,8 @@ pub enum McpCommand {
     /// Add a server: a program, or an address
     #[command(after_help = ADD_HELP)]
     Add(Add),
+    /// Remove a server: its file, its login, and what was agreed to
+    Remove(Remove),
     /// Look at the tools of servers that are new or have changed, and agree to them
     Approve(Approve),
     /// Log in at a server that wants to know who asks
@@ -62,6 +71,12 @@ pub struct Add {
     /// The program that is the server, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub program: Vec<String>,
+}
+
+#[derive(Args)]
+pub struct Remove {
+    /// The server
+    pub name: String,
 }
 
 #[derive(Args)]

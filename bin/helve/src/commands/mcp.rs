@@ -5,6 +5,7 @@ mod approve;
 mod import;
 mod list;
 mod login;
+mod remove;
 mod serve;
 mod words;
 
@@ -21,6 +22,7 @@ pub fn run(mcp: &Mcp, global: &Global, workspace: &Workspace) -> Result<ExitCode
         None | Some(McpCommand::List) => Ok(list::run(global, workspace)),
         Some(McpCommand::Add(add)) => add::run(add, global, workspace),
         Some(McpCommand::Approve(approve)) => approve::run(approve, global, workspace),
+        Some(McpCommand::Remove(remove)) => remove::run(remove, global, workspace),
         Some(McpCommand::Login(login)) => login::run(login, global, workspace),
         Some(McpCommand::Serve(serve)) => serve::run(serve, global, workspace),
         Some(McpCommand::Import(import)) => import::run(import, global, workspace),

@@ -208,6 +208,7 @@ impl Helve {
         project.commands.set(SourceState::Ready(loaded.commands.iter().cloned().collect()));
         project.native.set(SourceState::Ready(loaded.native.iter().cloned().collect()));
         let mut diagnostics = loaded.diagnostics.clone();
+        Self::note_servers(project, loaded);
         if project.connects {
             diagnostics.extend(self.connect_servers(project, loaded, trusted));
         }

@@ -1,30 +1,23 @@
 //! The servers of a project: connected when its folder is trusted, let go when their files are gone, and used only as far as a person
 //! has agreed to their tools.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::UNIX_EPOCH;
 
+use helve_core::ToolSource;
 use helve_core::authored::FieldError;
-use helve_core::{Digest, Timestamp, ToolSource};
 use helve_fetch::Lines;
 use helve_http::RemoteSource;
 use helve_mcp::oauth::Browser;
-use helve_mcp::{EraStore, McpOptions, McpSource, PinStore, Pins, ServerReport, Trouble};
-use helve_mcp_wire::Era;
-use helve_project::{Diagnostic, ProjectFile, Severity, StateError, StateFolder};
-use serde::{Deserialize, Serialize};
+use helve_mcp::{EraStore, McpDefinition, McpOptions, McpSource, ServerReport, Trouble};
+use helve_project::{Diagnostic, ProjectFile, Severity, StateError};
 
 use super::Helve;
+use super::eras::EraFile;
 use super::load::Loaded;
 use super::logins::logins;
+use super::pins::{Kept, PinFile};
 use super::project::{Project, rank_of};
-
-const PINS: &str = "mcp-pins.json";
-const ERAS: &str = "mcp-eras.json";
-/// How long the era of a server is remembered; it may have been updated since.
-const ERA_DAYS: i64 = 7;
 
 /// The servers that are connected, each with what its file says.
 #[derive(Default)]
@@ -34,6 +27,8 @@ pub(super) struct Servers {
     lines: Lines,
     /// Servers that are not connected because nobody trusts the folder.
     idle: RwLock<Vec<ServerReport>>,
+    /// The MCP servers as they are written down, with their files.
+    written: RwLock<Vec<(McpDefinition, PathBuf)>>,
 }
 
 impl Servers {
@@ -83,15 +78,7 @@ impl Helve {
     pub(super) fn connect_servers(&self, project: &Project, loaded: &Loaded, trusted: bool) -> Vec<Diagnostic> {
         let mut wrong = Vec::new();
         let rank = rank_of(loaded, "mcp").saturating_add(1);
-        let options = McpOptions {
-            lines: project.servers.lines.clone(),
-            redactor: self.redactor.clone(),
-            pins: Some(Arc::new(PinFile::of(project.state.clone()))),
-            eras: project.state.clone().map(|state| Arc::new(EraFile(state)) as Arc<dyn EraStore>),
-            fetch: project.fetch.clone(),
-            logins: logins(project.state.as_ref()),
-            ..McpOptions::default()
-        };
+        let options = self.mcp_options(project);
         let remotes = loaded.remotes.iter().map(|(definition, file)| (definition.name.as_str(), definition, file));
         let connect = |definition: &_| RemoteSource::connect(definition, &project.fetch, &self.redactor);
         self.keep(&project.servers.remotes, remotes, connect, trusted, rank, &mut wrong);
@@ -106,6 +93,24 @@ impl Helve {
         });
         *project.servers.idle.write().unwrap_or_else(PoisonError::into_inner) = idle.collect();
         wrong
+    }
+
+    fn mcp_options(&self, project: &Project) -> McpOptions {
+        McpOptions {
+            lines: project.servers.lines.clone(),
+            redactor: self.redactor.clone(),
+            pins: Some(Arc::new(PinFile::of(project.state.clone()))),
+            eras: project.state.clone().map(|state| Arc::new(EraFile(state)) as Arc<dyn EraStore>),
+            fetch: project.fetch.clone(),
+            logins: logins(project.state.as_ref()),
+            ..McpOptions::default()
+        }
+    }
+
+    /// Takes note of the servers that are written down, whether they are connected or not.
+    pub(super) fn note_servers(project: &Project, loaded: &Loaded) {
+        let written = loaded.servers.iter().map(|(definition, file)| (definition.clone(), loaded.root.join(&**file.path())));
+        *project.servers.written.write().unwrap_or_else(PoisonError::into_inner) = written.collect();
     }
 
     fn keep<'a, D: 'a, S: ToolSource>(
@@ -204,6 +209,26 @@ impl Helve {
         }
     }
 
+    /// Removes the file of an MCP server, and forgets its login and what was agreed to. Gives the file; nothing where there is no such
+    /// server. It is in use until the project is read again.
+    ///
+    /// # Errors
+    /// Where something cannot be forgotten or removed; the file goes last.
+    pub async fn remove_mcp(&self, name: &str) -> Result<Option<PathBuf>, StateError> {
+        let Some(project) = &self.project else { return Ok(None) };
+        let written = project.servers.written.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some((definition, file)) = written.into_iter().find(|(definition, _)| definition.name == name) else { return Ok(None) };
+        let failed = |path: String| move |error| StateError::Io { path, error };
+        let forgotten = definition.logout(&self.mcp_options(project)).await;
+        forgotten.map_err(std::io::Error::other).map_err(failed("the login".to_owned()))?;
+        if project.state.is_some() {
+            let root = &self.project().unwrap_or_default().root;
+            PinFile::of(project.state.clone()).forget(&definition.identity(root))?;
+        }
+        std::fs::remove_file(&file).map_err(failed(file.display().to_string()))?;
+        Ok(Some(file))
+    }
+
     fn mcp_source(&self, name: &str) -> Option<Arc<McpSource>> {
         self.project.as_ref()?.servers.mcp().into_iter().find(|source| source.report().name == name)
     }
@@ -222,98 +247,5 @@ impl Helve {
         PinFile::of(Some(state)).keep(source.identity(), kept)?;
         source.look_again();
         Ok(true)
-    }
-}
-
-/// What was agreed to, in the user's state folder.
-struct PinFile(Option<StateFolder>);
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    servers: BTreeMap<Digest, Kept>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Kept {
-    /// For people who look into the file.
-    name: String,
-    place: String,
-    #[serde(flatten)]
-    pins: Pins,
-}
-
-impl PinFile {
-    fn of(state: Option<StateFolder>) -> Self {
-        Self(state)
-    }
-
-    fn path(&self) -> Option<PathBuf> {
-        self.0.as_ref().map(|state| state.path(PINS))
-    }
-
-    fn read(&self) -> Result<Written, String> {
-        let Some(state) = &self.0 else { return Err("there is no place for what was agreed to: set HELVE_STATE_DIR or HOME".to_owned()) };
-        match state.read(PINS).map_err(|error| error.to_string())? {
-            None => Ok(Written::default()),
-            Some(text) => serde_json::from_str(&text).map_err(|error| {
-                let path = state.path(PINS).display().to_string();
-                format!("{path} is damaged ({error}); remove it and agree to the servers again")
-            }),
-        }
-    }
-
-    fn keep(&self, server: Digest, kept: Kept) -> Result<(), StateError> {
-        let Some(state) = &self.0 else { return Err(StateError::Nowhere) };
-        let _lock = state.lock()?;
-        // What is damaged would be lost for good; nobody is asked to agree to it unread.
-        let mut written = self.read().map_err(|error| StateError::Io { path: PINS.to_owned(), error: std::io::Error::other(error) })?;
-        written.servers.insert(server, kept);
-        state.write(PINS, &serde_json::to_string_pretty(&written).unwrap_or_default())
-    }
-}
-
-impl PinStore for PinFile {
-    fn pins(&self, server: &Digest) -> Result<Option<Pins>, String> {
-        Ok(self.read()?.servers.remove(server).map(|kept| kept.pins))
-    }
-
-    fn stamp(&self) -> u64 {
-        let facts = self.path().and_then(|path| std::fs::metadata(path).ok());
-        facts.map_or(0, |facts| {
-            let time = facts.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-            u64::try_from(time.as_nanos() & u128::from(u64::MAX)).unwrap_or_default() ^ facts.len()
-        })
-    }
-}
-
-/// Which servers spoke the older era, and when. Those of the newer one are asked in any case.
-struct EraFile(StateFolder);
-
-impl EraFile {
-    fn read(&self) -> BTreeMap<Digest, Timestamp> {
-        self.0.read(ERAS).ok().flatten().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
-    }
-}
-
-impl EraStore for EraFile {
-    fn era(&self, server: &Digest) -> Option<Era> {
-        let since = Timestamp::now().duration_since(*self.read().get(server)?);
-        (0..ERA_DAYS * 86_400).contains(&since.as_secs()).then_some(Era::Legacy)
-    }
-
-    fn remember(&self, server: &Digest, era: Era) {
-        let keep = || {
-            let _lock = self.0.lock().ok()?;
-            let mut eras = self.read();
-            match era {
-                Era::Legacy => eras.insert(*server, Timestamp::now()),
-                Era::Modern => eras.remove(server),
-            };
-            self.0.write(ERAS, &serde_json::to_string(&eras).ok()?).ok()
-        };
-        if keep().is_none() {
-            tracing::debug!("the era of a server could not be remembered");
-        }
     }
 }

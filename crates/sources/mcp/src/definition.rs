@@ -235,6 +235,15 @@ impl McpDefinition {
         Ok(site)
     }
 
+    /// Forgets the login at the server.
+    ///
+    /// # Errors
+    /// Where it cannot be forgotten.
+    pub async fn logout(&self, options: &McpOptions) -> Result<(), String> {
+        let Some(url) = self.url.as_deref().and_then(|url| read_url(url).ok()) else { return Ok(()) };
+        self.authorizer(&url, options).map_err(|error| error.to_string())?.forget().await
+    }
+
     /// Who logs in at the server.
     pub(crate) fn authorizer(&self, url: &Url, options: &McpOptions) -> Result<Authorizer, FieldError> {
         let client = match (&self.oauth.client_id, &self.oauth.issuer) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use helve_core::authored::FieldError;
 use helve_core::{Digest, DynTool, Redactor, SourceId, SourceState, ToolList, ToolSource};
-use helve_fetch::{Fetch, Lines, read_url};
+use helve_fetch::{Fetch, Lines};
 use helve_mcp_wire::{Era, HeaderParam};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, broadcast, watch};
@@ -188,9 +188,7 @@ impl McpSource {
     /// # Errors
     /// Where it cannot be forgotten.
     pub async fn logout(&self) -> Result<(), String> {
-        let definition = &self.live.upstream.definition;
-        let Some(url) = definition.url.as_deref().and_then(|url| read_url(url).ok()) else { return Ok(()) };
-        definition.authorizer(&url, &self.options).map_err(|error| error.to_string())?.forget().await
+        self.live.upstream.definition.logout(&self.options).await
     }
 
     /// Waits until the server was connected once, or has failed to.

@@ -107,7 +107,9 @@ impl Watching {
     /// The server was told of nothing; gives what it must be told of.
     fn forgotten(&self) -> Vec<String> {
         let watched = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).watched;
-        watched.values_mut().for_each(|watched| watched.told = false);
+        for watched in watched.values_mut() {
+            watched.told = false;
+        }
         watched.keys().cloned().collect()
     }
 
@@ -119,7 +121,9 @@ impl Watching {
         if state.watched.is_empty() {
             return;
         }
-        state.watched.values_mut().for_each(|watched| watched.told = true);
+        for watched in state.watched.values_mut() {
+            watched.told = true;
+        }
         let uris: Vec<Value> = state.watched.keys().map(|uri| json!(uri)).collect();
         let params = Map::from_iter([("notifications".to_owned(), json!({"resourceSubscriptions": uris}))]);
         let upstream = Arc::downgrade(upstream);

@@ -66,7 +66,7 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
             "unreachable",
             format_args!("the server `{}` was written to {file} and is not connected: {trouble}", server.name),
         )
-        .hint("correct the file or remove it; `helve mcp list` tries again"));
+        .hint(format!("correct the file, and `helve mcp list` tries again; or `helve mcp remove {}`", server.name)));
     }
     if !global.json {
         words::show(&server, workspace, false);

@@ -19,20 +19,22 @@ const MAX_SESSIONS: usize = 64;
 /// What a server was told that it must be told again when it was gone, by what it is about.
 type Told = BTreeMap<String, (String, Map<String, Value>)>;
 
+/// A connection that is made when it is first needed.
+type Opened = Arc<OnceCell<Arc<Connection>>>;
+
 /// All sessions with one server.
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<HashMap<Arc<str>, Session>>);
 
 #[derive(Default)]
 struct Session {
-    /// Made when it is first needed.
-    connection: Arc<OnceCell<Arc<Connection>>>,
+    connection: Opened,
     told: Told,
 }
 
 impl Sessions {
     /// The connection of a session, made or not, and what must be said on a new one.
-    fn find(&self, session: &Arc<str>) -> Result<(Arc<OnceCell<Arc<Connection>>>, Told), Trouble> {
+    fn find(&self, session: &Arc<str>) -> Result<(Opened, Told), Trouble> {
         let mut all = self.all();
         if all.len() >= MAX_SESSIONS && !all.contains_key(session) {
             return Err(Trouble::Unreachable(format!("{MAX_SESSIONS} sessions use it already")));

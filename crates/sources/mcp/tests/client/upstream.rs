@@ -113,7 +113,6 @@ impl Backend for Served {
         Box::pin(async move {
             self.0.seen.lock().unwrap().push((request.from.era, request.method.clone(), request.params.clone()));
             match request.method.as_str() {
-                "logging/setLevel" => Ok(json!({})),
                 "tools/list" => Ok(json!({"tools": *self.0.tools.lock().unwrap()})),
                 "tools/call" => self.0.call(&request).await,
                 "prompts/list" => Ok(json!({"prompts": [{"name": "greet"}]})),
@@ -121,7 +120,7 @@ impl Backend for Served {
                 "resources/list" => Ok(json!({"resources": [{"uri": "a://b", "name": "b"}]})),
                 "resources/read" if request.params["uri"] == "a://b" => Ok(json!({"contents": [{"uri": "a://b", "text": "hello"}]})),
                 "resources/read" => Err(RpcError { code: CODES.params, message: "no such resource".to_owned(), data: None }),
-                "resources/subscribe" | "resources/unsubscribe" => Ok(json!({})),
+                "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => Ok(json!({})),
                 other => Err(RpcError { code: CODES.method, message: other.to_owned(), data: None }),
             }
         })

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use helve_mcp::BackChannel;
 use helve_mcp::serve::{About, Backend, Change, Incoming};
 use helve_mcp_wire::{CODES, Era, RpcError};
 use serde_json::{Value, json};
@@ -46,6 +47,19 @@ impl Stage {
     fn see(&self, what: impl Into<String>) {
         self.seen.lock().unwrap().push(what.into());
         self.happened.notify_waiters();
+    }
+
+    /// Says and asks something when the request is over.
+    fn speak_between(&self, request: &Incoming) {
+        let (between, over, stage) = (request.from.between.clone().unwrap(), request.cancel.clone(), self.own.upgrade());
+        tokio::spawn(async move {
+            over.cancelled().await;
+            for level in ["debug", "error"] {
+                between.notify("notifications/message", json!({"level": level, "data": "between"}));
+            }
+            let answer = between.ask("elicitation/create", json!({"message": "Still there?"})).await;
+            stage.unwrap().see(answer.map_or_else(|error| error.message, |answer| answer.to_string()));
+        });
     }
 
     async fn call(&self, request: Incoming) -> Result<Value, RpcError> {
@@ -130,15 +144,7 @@ impl Stage {
                 Ok(text("done"))
             }
             "between" => {
-                let (between, over, stage) = (request.from.between.clone().unwrap(), request.cancel.clone(), self.own.upgrade());
-                tokio::spawn(async move {
-                    over.cancelled().await;
-                    for level in ["debug", "error"] {
-                        between.notify("notifications/message", json!({"level": level, "data": "between"}));
-                    }
-                    let answer = between.ask("elicitation/create", json!({"message": "Still there?"})).await;
-                    stage.unwrap().see(answer.map_or_else(|error| error.message, |answer| answer.to_string()));
-                });
+                self.speak_between(&request);
                 Ok(text("done"))
             }
             "change_now" => {
@@ -147,10 +153,7 @@ impl Stage {
             }
             "ask_modern" => channel.ask("elicitation/create", json!({})).await,
             "burst" => {
-                for number in 0..5_000 {
-                    channel
-                        .notify("notifications/progress", json!({"progressToken": "p", "progress": number, "message": "x".repeat(1_000)}));
-                }
+                burst(&*channel);
                 Ok(text("burst"))
             }
             "regional" => Ok(text("regional")),
@@ -208,6 +211,13 @@ impl Backend for Stage {
 
     fn session_ended(&self, session: &str) {
         self.see(format!("ended {session}"));
+    }
+}
+
+/// More at once than anybody reads.
+fn burst(channel: &dyn BackChannel) {
+    for number in 0..5_000 {
+        channel.notify("notifications/progress", json!({"progressToken": "p", "progress": number, "message": "x".repeat(1_000)}));
     }
 }
 
