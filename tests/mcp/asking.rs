@@ -15,7 +15,7 @@ use crate::client::{Client, user};
 use crate::scene::Scene;
 
 /// A server whose tool `greet` asks for a name.
-struct Greeter {
+pub struct Greeter {
     url: String,
     stop: CancellationToken,
 }
@@ -27,7 +27,7 @@ impl Drop for Greeter {
 }
 
 impl Greeter {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let (tell, told) = channel();
         let stop = CancellationToken::new();
         let stopped = stop.clone();
@@ -55,7 +55,7 @@ impl Greeter {
     }
 
     /// A project that uses the server.
-    fn scene(&self, trusted: bool) -> Scene {
+    pub fn scene(&self, trusted: bool) -> Scene {
         Scene::new(&[]).with("greeter", json!({"url": self.url, "trusted": trusted, "include": ["greet"]})).agreed()
     }
 }

@@ -37,13 +37,17 @@ impl Client {
     /// One whose user has a name.
     pub fn with_user(project: &Project, options: &[&str], modern: bool) -> Self {
         let able = json!({"elicitation": {}});
-        let about = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": able,
-            "io.modelcontextprotocol/clientInfo": {"name": "assistant", "version": "1"}});
-        let mut client = Self::start(project, options, modern.then_some(about));
+        let mut client = Self::start(project, options, modern.then(|| about(&able)));
         if !modern {
             client.greet(&able);
         }
         client
+    }
+
+    /// One of the newer era that comes back for tasks.
+    pub fn with_tasks(project: &Project, options: &[&str]) -> Self {
+        let able = json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
+        Self::start(project, options, Some(about(&able)))
     }
 
     fn start(project: &Project, options: &[&str], about: Option<Value>) -> Self {
@@ -96,6 +100,12 @@ impl Client {
     pub fn call(&mut self, tool: &str) -> Value {
         self.ask("tools/call", &json!({"name": tool, "arguments": {"text": "hi"}}))
     }
+}
+
+/// What every request of the newer era says of the client.
+fn about(able: &Value) -> Value {
+    json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": able,
+        "io.modelcontextprotocol/clientInfo": {"name": "assistant", "version": "1"}})
 }
 
 /// What the user answers.

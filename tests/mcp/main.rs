@@ -21,3 +21,4 @@ mod rules;
 mod running;
 mod scene;
 mod servers;
+mod tasks;

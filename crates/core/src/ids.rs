@@ -18,9 +18,9 @@ pub struct IdError {
     prefix: &'static str,
 }
 
-fn mint() -> u128 {
+fn mint(random: u128) -> u128 {
     let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
-    (millis << 80) | (fastrand::u128(..) >> 48)
+    (millis << 80) | (random >> 48)
 }
 
 fn write_digits(value: u128) -> [u8; LENGTH] {
@@ -51,7 +51,13 @@ macro_rules! id {
             /// Mints an id that no one else has.
             #[must_use]
             pub fn mint() -> Self {
-                Self(mint())
+                Self(mint(fastrand::u128(..)))
+            }
+
+            /// A new id with chance from elsewhere, for those that nobody may guess.
+            #[must_use]
+            pub fn mint_from(random: u128) -> Self {
+                Self(mint(random))
             }
 
             /// One of 256 numbers: the same for an id at any time, and by chance for any two.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{Answering, Approval, ApprovalState, Finish, Reply, Task, TaskEnd};
-use helve_core::{ApprovalId, CallContext, CallId, Decision, Denial, ErrorKind, Mode, Outcome, Question, Status, StoreError, ToolError};
+use helve_core::{
+    ApprovalId, CallContext, CallId, Decision, Denial, ErrorKind, Mode, Outcome, Question, Status, StoreError, ToolCall, ToolError,
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +21,14 @@ pub struct Approved {
     entry: Arc<Entry>,
     task: Task,
     waiting: Waiting,
+}
+
+impl Approved {
+    /// The call, with the arguments that the person agreed to.
+    #[must_use]
+    pub fn call(&self) -> &ToolCall {
+        &self.task.call
+    }
 }
 
 /// A call in the record that someone waits for. When they do not any more, it must not be made later.

@@ -3,10 +3,11 @@
 mod asking;
 mod calls;
 mod kept;
+mod tasks;
 mod words;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 
 use self::kept::AllKept;
+use self::tasks::Tasks;
 use self::words::{describe, internal, refusal};
 use super::Helve;
 
@@ -47,13 +49,15 @@ impl Helve {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn mcp_service(&self, serving: McpServing) -> Result<Arc<dyn Backend>, ToolkitError> {
-        let service = Arc::new(Service {
+        let service = Arc::new_cyclic(|own| Service {
+            own: own.clone(),
             helve: self.clone(),
             serving,
             changes: broadcast::Sender::new(CHANGES),
             all: Mutex::default(),
             followed: Arc::default(),
             kept: AllKept::default(),
+            tasks: Tasks::default(),
         });
         service.toolkit()?;
         tokio::spawn(follow(Arc::downgrade(&service)));
@@ -62,6 +66,7 @@ impl Helve {
 }
 
 struct Service {
+    own: Weak<Service>,
     helve: Helve,
     serving: McpServing,
     changes: broadcast::Sender<Change>,
@@ -71,10 +76,12 @@ struct Service {
     followed: Arc<Mutex<HashSet<usize>>>,
     /// Calls that go on with another request.
     kept: AllKept,
+    /// Calls that clients come back for.
+    tasks: Tasks,
 }
 
 /// Tells clients when the catalogue changes, and what else changes at the servers behind it.
-async fn follow(service: std::sync::Weak<Service>) {
+async fn follow(service: Weak<Service>) {
     let view = View::default();
     let Some(mut snapshot) = service.upgrade().map(|service| service.helve.catalogue.snapshot(&view)) else { return };
     loop {
@@ -144,6 +151,7 @@ impl Service {
                 Ok(json!({"tools": self.tools()?}))
             }
             "tools/call" => self.call(request).await,
+            "tasks/get" | "tasks/update" | "tasks/cancel" if request.from.era == Era::Modern => self.task(&request).await,
             _ => match self.gateway() {
                 Some(gateway) => gateway.handle(&request).await,
                 None => None,
@@ -172,6 +180,9 @@ impl Backend for Service {
     fn capabilities(&self, era: Era) -> Value {
         let mut all = self.gateway().map(|gateway| gateway.capabilities(era)).unwrap_or_default();
         all.insert("tools".to_owned(), json!({"listChanged": true}));
+        if era == Era::Modern {
+            all.insert("extensions".to_owned(), json!({tasks::EXTENSION: {}}));
+        }
         Value::Object(all)
     }
 

@@ -36,4 +36,4 @@ pub use new_server::NewServer;
 pub use offer::Offer;
 pub use pin::{PinStore, Pinned, Pins};
 pub use source::{McpOptions, McpSource, ServerReport};
-pub use unguessable::unguessable;
+pub use unguessable::{unguessable, unguessable_number};

@@ -4,34 +4,47 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::{CallContext, Caller, Decision, ErrorKind, Grant, InputNeeded, Outcome, Question, ToolCall, ToolError};
+use futures_util::future::BoxFuture;
+use helve_core::{CallContext, Caller, CancellationToken, Decision, ErrorKind, Grant, InputNeeded, Outcome, Question, ToolCall, ToolError};
 use helve_mcp::serve::Incoming;
 use helve_mcp::{Passage, content};
 use helve_mcp_wire::{CODES, Era, META, RpcError};
 use helve_tools::{Admission, Attempted, Entry, Toolkit};
 use serde_json::{Value, json};
 
-use super::asking;
 use super::kept::{Kept, belonging};
+use super::tasks::{self, Task};
 use super::words::{Told, internal, present, refusal, served_name};
-use super::{AGENT, Service};
+use super::{AGENT, Service, asking};
 
 /// How often a client is told that its call still waits.
 const STILL: Duration = Duration::from_secs(10);
 
 /// One call of a client.
-struct Calling<'a> {
-    service: &'a Service,
+pub(super) struct Calling {
+    service: Arc<Service>,
     toolkit: Toolkit,
     entry: Arc<Entry>,
     request: Incoming,
+    /// Stops the call.
+    cancel: CancellationToken,
     cx: CallContext,
-    /// Whether a person had to approve it.
-    approved: bool,
+    /// The call that a person approved, with the arguments that they approved.
+    approved: Option<ToolCall>,
+    /// Where the client looks how far it is, if it comes back for it.
+    task: Option<Arc<Task>>,
+}
+
+/// How far a call has come.
+pub(super) enum Step {
+    /// It is over.
+    Over(Result<Value, RpcError>),
+    /// It wants to know something, as the result says, and goes on with the answer.
+    Asks(Value, Kept),
 }
 
 impl Service {
-    pub(super) async fn call(&self, mut request: Incoming) -> Result<Value, RpcError> {
+    pub(super) async fn call(&self, request: Incoming) -> Result<Value, RpcError> {
         let Some(name) = request.params.get("name").and_then(Value::as_str) else {
             return Err(refusal(CODES.params, "a call names its tool in `name`".to_owned()));
         };
@@ -46,9 +59,17 @@ impl Service {
             let answer = || content::write(&Err(ToolError::new(ErrorKind::UnknownTool, message.clone())));
             return if self.serving.gateway { Ok(answer()) } else { Err(refusal(CODES.params, message.clone())) };
         };
-        let (call, grant, approved) = self.begin(&entry, arguments, &mut request)?;
-        let cx = self.context(&request);
-        Calling { service: self, toolkit, entry, request, cx, approved }.run(call, grant).await
+        let Some(service) = self.own.upgrade() else { return Err(internal("the server is stopping")) };
+        let kept = service.found(&entry, &arguments, &request)?;
+        let call = ToolCall { id: tasks::call_id(), ..ToolCall::new(entry.name().clone(), arguments) };
+        let cancel = CancellationToken::new();
+        let cx = self.context(&request, &cancel);
+        let mut calling = Calling { service, toolkit, entry, request, cancel, cx, approved: None, task: None };
+        let (call, grant) = match kept {
+            Some(kept) => calling.resume(kept),
+            None => (call, None),
+        };
+        calling.run(call, grant).await
     }
 
     /// A tool by the name that clients know. One of a server that is just being connected gets a moment.
@@ -65,39 +86,22 @@ impl Service {
         find()
     }
 
-    /// The call that a request is: a new one, or one that goes on.
-    fn begin(&self, entry: &Entry, arguments: Value, request: &mut Incoming) -> Result<(ToolCall, Option<Grant>, bool), RpcError> {
-        let state = request.params.get("requestState").and_then(Value::as_str).map(str::to_owned);
-        let found = state.as_ref().and_then(|state| self.kept.take(state, belonging(entry, &arguments)));
-        let call = ToolCall::new(entry.name().clone(), arguments);
-        match (found, state) {
-            (Some(Kept::Asked(question)), _) => {
-                let grant = asking::answer(&question, request.params.get("inputResponses"));
-                Ok((question.call, Some(grant), false))
-            }
-            (Some(Kept::Approved(state)), _) => {
-                if let Some(params) = request.params.as_object_mut() {
-                    params.remove("requestState");
-                    params.extend(state.map(|state| ("requestState".to_owned(), state)));
-                }
-                // That it may run was decided when it began.
-                let caller = Caller::default();
-                let question =
-                    Question::about_input(call.clone(), entry.source(), entry.spec(), caller, InputNeeded::new(vec![], json!({})));
-                Ok((call, Some(question.answer(Decision::Approve, AGENT)), true))
-            }
-            (None, Some(_)) if !self.serving.gateway => {
+    /// The call that a request goes on with, if it is not a new one.
+    fn found(&self, entry: &Entry, arguments: &Value, request: &Incoming) -> Result<Option<Kept>, RpcError> {
+        let Some(state) = request.params.get("requestState").and_then(Value::as_str) else { return Ok(None) };
+        match self.kept.take(state, belonging(entry, arguments)) {
+            None if !self.serving.gateway => {
                 Err(refusal(CODES.params, "the request that this goes on with is over; make it again without `requestState`".to_owned()))
             }
             // It may be the state of a server behind Helve.
-            (None, _) => Ok((call, None, false)),
+            found => Ok(found),
         }
     }
 
-    fn context(&self, request: &Incoming) -> CallContext {
+    fn context(&self, request: &Incoming, cancel: &CancellationToken) -> CallContext {
         // Whoever speaks MCP is a model's program: rules for agents hold for it. What it calls itself is its own word.
         let caller = Caller { agent: Some(AGENT.into()), ..Caller::default() };
-        let mut cx = CallContext::new(caller).with_cancel(request.cancel.clone());
+        let mut cx = CallContext::new(caller).with_cancel(cancel.clone());
         if self.serving.gateway {
             let extra = ["inputResponses", "requestState", "_meta"];
             let extra = extra.iter().filter_map(|field| Some(((*field).to_owned(), request.params.get(*field)?.clone()))).collect();
@@ -110,25 +114,112 @@ impl Service {
     }
 }
 
-impl Calling<'_> {
-    /// Runs the call to its end, also one that waits for a person or runs in the background.
+impl Calling {
+    /// Runs the call to its end, or as far as it comes by itself. A client that comes back for tasks does not wait for a person, nor for
+    /// what runs in the background.
     async fn run(mut self, call: ToolCall, grant: Option<Grant>) -> Result<Value, RpcError> {
-        let mut attempted = self.attempt(call, grant).await;
+        let id = call.id;
+        let admitted = self.admit(call, grant).await;
+        let later = matches!(admitted, Admission::Waiting(_) | Admission::Accepted(_));
+        if later
+            && tasks::are_wanted(&self.request.from)
+            && let Some(task) = self.service.tasks.begin(id, self.cancel.clone())
+        {
+            self.cx = self.cx.with_observer(task.clone());
+            self.task = Some(task.clone());
+            let created = task.created(id);
+            tokio::spawn(self.drive(admitted, task));
+            return Ok(created);
+        }
+        let (cancel, gone) = (self.cancel.clone(), self.request.cancel.clone());
+        let mut answer = pin!(self.answer(admitted));
+        tokio::select! {
+            answer = &mut answer => return answer,
+            () = gone.cancelled() => cancel.cancel(),
+        }
+        answer.await
+    }
+
+    /// Answers a client that waits.
+    async fn answer(mut self, admitted: Admission) -> Result<Value, RpcError> {
+        let mut step = self.settle(admitted).await;
         loop {
-            match attempted {
-                Attempted::Over(outcome) => return present(outcome).map(|result| self.mark(result)),
-                Attempted::Asks(question) if self.request.from.era == Era::Modern => return self.put_aside(question),
-                Attempted::Asks(question) => {
+            step = match step {
+                Step::Over(result) => return result,
+                Step::Asks(_, Kept::Asked(question)) if self.request.from.era == Era::Legacy => {
                     let grant = asking::ask(&question, &self.request.from).await;
-                    attempted = self.attempt(question.call, Some(grant)).await;
+                    let admitted = self.admit(question.call, Some(grant)).await;
+                    self.settle(admitted).await
                 }
+                Step::Asks(result, kept) => return Ok(self.put_aside(result, kept)),
             }
         }
     }
 
-    async fn attempt(&mut self, call: ToolCall, grant: Option<Grant>) -> Attempted {
+    /// Brings a call to its end that its client comes back for.
+    async fn drive(mut self, admitted: Admission, task: Arc<Task>) {
+        let mut step = self.settle(admitted).await;
+        let result = loop {
+            match step {
+                Step::Over(result) => break result,
+                Step::Asks(asked, kept) => {
+                    let Some(answers) = task.ask(&asked).await else { break Err(internal("nobody answered what the tool asked")) };
+                    self.request.params["inputResponses"] = answers;
+                    let (call, grant) = self.resume(kept);
+                    self.cx = self.cx.with_observer(task.clone());
+                    let admitted = self.admit(call, grant).await;
+                    step = self.settle(admitted).await;
+                }
+            }
+        };
+        task.end(result);
+    }
+
+    /// Goes on with a call whose client has answered, in its request.
+    fn resume(&mut self, kept: Kept) -> (ToolCall, Option<Grant>) {
+        match kept {
+            Kept::Asked(question) => {
+                let grant = asking::answer(&question, self.request.params.get("inputResponses"));
+                (question.call, Some(grant))
+            }
+            Kept::Approved(mut call, state) => {
+                if let Some(params) = self.request.params.as_object_mut() {
+                    params.remove("requestState");
+                    params.extend(state.map(|state| ("requestState".to_owned(), state)));
+                }
+                self.cx = self.service.context(&self.request, &self.cancel);
+                call.id = tasks::call_id();
+                self.approved = Some(call.clone());
+                // That it may run was decided when it began.
+                let (entry, needed) = (&self.entry, InputNeeded::new(vec![], json!({})));
+                let question = Question::about_input(call.clone(), entry.source(), entry.spec(), self.cx.caller().clone(), needed);
+                (call, Some(question.answer(Decision::Approve, AGENT)))
+            }
+        }
+    }
+
+    async fn admit(&self, call: ToolCall, grant: Option<Grant>) -> Admission {
+        self.service.helve.executor.admit(&self.toolkit, call, &self.cx, grant).await
+    }
+
+    /// Brings a call as far as it comes without its client.
+    fn settle(&mut self, admitted: Admission) -> BoxFuture<'_, Step> {
+        // It is large, and every way leads here.
+        Box::pin(async move {
+            let attempted = self.attempt(admitted).await;
+            match attempted {
+                Attempted::Over(outcome) => self.over(outcome),
+                Attempted::Asks(question) => {
+                    let result = json!({"resultType": "input_required", "inputRequests": asking::requests(&question)});
+                    Step::Asks(result, Kept::Asked(Box::new(question)))
+                }
+            }
+        })
+    }
+
+    async fn attempt(&mut self, admitted: Admission) -> Attempted {
         let (executor, cx) = (&self.service.helve.executor, &self.cx);
-        match executor.admit(&self.toolkit, call, cx, grant).await {
+        match admitted {
             Admission::Ready(prepared) if cx.can_ask() => executor.attempt_or_ask(prepared, cx).await,
             Admission::Ready(prepared) => Attempted::Over(executor.attempt(prepared, cx).await),
             Admission::Answered(outcome) => Attempted::Over(outcome),
@@ -140,9 +231,8 @@ impl Calling<'_> {
                 let message = format!("waits until a person has answered {}", question.id);
                 match self.still(executor.approved(&self.entry, question, cx), message).await {
                     Ok(approved) => {
-                        let attempted = executor.make(approved, cx).await;
-                        self.approved = true;
-                        attempted
+                        self.approved = Some(approved.call().clone());
+                        executor.make(approved, cx).await
                     }
                     Err(outcome) => Attempted::Over(*outcome),
                 }
@@ -150,8 +240,40 @@ impl Calling<'_> {
         }
     }
 
+    /// What an outcome is to the client. A server behind Helve may want to know more; when the client comes back with the answer, nobody
+    /// needs to approve the same call again.
+    fn over(&self, outcome: Outcome) -> Step {
+        match (present(outcome), &self.approved) {
+            (Ok(result), Some(call)) if result.get("resultType").and_then(Value::as_str) == Some("input_required") => {
+                let state = result.get("requestState").cloned();
+                Step::Asks(result, Kept::Approved(call.clone(), state))
+            }
+            (result, _) => Step::Over(result),
+        }
+    }
+
+    /// Lets a client of the newer era answer, and make the request again with the answer.
+    fn put_aside(&self, mut result: Value, kept: Kept) -> Value {
+        let failed = match &kept {
+            Kept::Asked(question) => Some(content::write(&Err(ToolError::failed(question.reason.clone())))),
+            Kept::Approved(..) => None,
+        };
+        let arguments = self.request.params.get("arguments").filter(|arguments| arguments.is_object()).cloned();
+        match self.service.kept.put(kept, belonging(&self.entry, &arguments.unwrap_or_else(|| json!({})))) {
+            Some(name) => result["requestState"] = json!(name),
+            None => result = failed.unwrap_or(result),
+        }
+        result
+    }
+
     /// Waits for something, and lets the client know meanwhile that its call was not forgotten.
     async fn still<T>(&self, work: impl Future<Output = T>, message: String) -> T {
+        if let Some(task) = &self.task {
+            task.say(message);
+            let done = work.await;
+            task.say(String::new());
+            return done;
+        }
         let mut work = pin!(work);
         for told in 1_u64.. {
             tokio::select! {
@@ -164,33 +286,5 @@ impl Calling<'_> {
             }
         }
         work.await
-    }
-
-    /// Lets a client of the newer era answer a tool, and make the request again with the answer.
-    fn put_aside(&self, question: Question) -> Result<Value, RpcError> {
-        let (requests, summary) = (asking::requests(&question), question.reason.clone());
-        let outcome = Outcome::failed(question.call.id, question.tool.clone(), ToolError::failed(summary));
-        match self.keep(Kept::Asked(Box::new(question))) {
-            Some(name) => Ok(json!({"resultType": "input_required", "inputRequests": requests, "requestState": name})),
-            None => present(outcome),
-        }
-    }
-
-    /// A server behind Helve may want to know more of a client of the newer era. When that comes back with the answer, nobody needs to
-    /// approve the same call again.
-    fn mark(&self, mut result: Value) -> Value {
-        let asks = result.get("resultType").and_then(Value::as_str) == Some("input_required");
-        if self.approved
-            && asks
-            && let Some(name) = self.keep(Kept::Approved(result.get("requestState").cloned()))
-        {
-            result["requestState"] = json!(name);
-        }
-        result
-    }
-
-    fn keep(&self, kept: Kept) -> Option<String> {
-        let arguments = self.request.params.get("arguments").filter(|arguments| arguments.is_object()).cloned();
-        self.service.kept.put(kept, belonging(&self.entry, &arguments.unwrap_or_else(|| json!({}))))
     }
 }

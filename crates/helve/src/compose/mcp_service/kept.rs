@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use helve_core::json::canonical;
-use helve_core::{Digest, Question};
+use helve_core::{Digest, Question, ToolCall};
 use helve_tools::Entry;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -19,8 +19,8 @@ const PATIENCE: Duration = Duration::from_mins(15);
 pub(super) enum Kept {
     /// Its tool asked for something.
     Asked(Box<Question>),
-    /// A person approved it, and the server behind it asked for something. What the server wants to hear again goes along.
-    Approved(Option<Value>),
+    /// A person approved this call, and the server behind it asked for something. What the server wants to hear again goes along.
+    Approved(ToolCall, Option<Value>),
 }
 
 /// Calls that go on, by names that nobody can guess: whoever knows one may go on with its call.
@@ -57,11 +57,15 @@ pub(super) fn belonging(entry: &Entry, arguments: &Value) -> Digest {
 mod tests {
     use super::*;
 
+    fn approved() -> Kept {
+        Kept::Approved(ToolCall::new("tool", Value::Null), None)
+    }
+
     #[test]
     fn a_call_goes_on_once_with_the_same_request() {
         let kept = AllKept::default();
         let (own, other) = (Digest::of([b"own".as_slice()]), Digest::of([b"other".as_slice()]));
-        let name = kept.put(Kept::Approved(None), own).expect("a name");
+        let name = kept.put(approved(), own).expect("a name");
         assert!(kept.take(&name, other).is_none());
         assert!(kept.take("helve-call-0", own).is_none());
         assert!(kept.take(&name, own).is_some());
@@ -72,11 +76,11 @@ mod tests {
     async fn nobody_waits_for_ever_and_there_are_not_too_many() {
         let kept = AllKept::default();
         let own = Digest::of([b"own".as_slice()]);
-        let names: Vec<_> = (0..MAX_KEPT).map_while(|_| kept.put(Kept::Approved(None), own)).collect();
+        let names: Vec<_> = (0..MAX_KEPT).map_while(|_| kept.put(approved(), own)).collect();
         assert_eq!(names.len(), MAX_KEPT);
-        assert!(kept.put(Kept::Approved(None), own).is_none());
+        assert!(kept.put(approved(), own).is_none());
         tokio::time::advance(PATIENCE).await;
         assert!(kept.take(&names[0], own).is_none());
-        assert!(kept.put(Kept::Approved(None), own).is_some());
+        assert!(kept.put(approved(), own).is_some());
     }
 }
