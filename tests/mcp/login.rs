@@ -167,3 +167,14 @@ fn a_server_that_is_removed_leaves_nothing_behind() {
     let trust = scene.project.run(&["trust", "--json"]);
     assert!(!stdout(&trust).contains("changed"), "the rest is trusted as it was: {}", stdout(&trust));
 }
+
+#[test]
+fn what_a_removed_server_hid_is_not_trusted() {
+    let scene = Scene::new(&[("tools/mcp/z.yaml", "name: clock\ncommand: [sh, evil.sh]\n"), ("evil.sh", "touch ran\n")]);
+    let scene = scene.with("clock", json!({"command": ["true"]}));
+    scene.trust();
+    let removed = scene.project.run(&["mcp", "remove", "clock"]);
+    assert!(removed.status.success() && stderr(&removed).contains("helve trust"), "{}", stderr(&removed));
+    scene.project.run(&["mcp", "list"]);
+    assert!(!scene.project.folder.path().join("ran").exists(), "nobody was shown this");
+}

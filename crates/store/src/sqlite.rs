@@ -182,8 +182,7 @@ impl Store for SqliteStore {
         };
         let recover = move |rows: &mut SqliteRows<'_>| {
             if first {
-                // Only the process with the lock has tasks, and the one that had it is dead.
-                rows.forget_workers_but(holder)?;
+                rows.begin_to_claim(holder)?;
             }
             transact::recover(rows, holder)
         };
@@ -209,7 +208,7 @@ impl Store for SqliteStore {
                 let (holder, limit, tools) = (claim.holder, claim.limit, claim.tools.map(<[Digest]>::to_vec));
                 let claim = move |rows: &mut SqliteRows<'_>| {
                     if first {
-                        rows.forget_workers_but(holder)?;
+                        rows.begin_to_claim(holder)?;
                         transact::recover(rows, holder)?;
                     }
                     transact::claim(rows, &Claim { holder, limit, tools: tools.as_deref() })

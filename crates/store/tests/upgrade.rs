@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 /// What version 1 wrote.
 const FIRST: &str = include_str!("fixtures/sqlite-1.sql");
-const LATEST: u32 = 2;
+const LATEST: u32 = 3;
 /// Names the file that a child of this test opens.
 const FILE: &str = "HELVE_TEST_UPGRADE";
 const KILLS: u32 = 100;
@@ -85,7 +85,8 @@ fn version(file: &Path) -> u32 {
     let connection = Connection::open(file).expect("a database");
     let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a look");
     assert_eq!(sound, "ok");
-    let columns = "SELECT count(*) FROM pragma_table_info('tasks') WHERE name = 'attempts'";
+    let columns = "SELECT (SELECT count(*) FROM pragma_table_info('tasks') WHERE name = 'attempts')
+        + (SELECT count(*) FROM pragma_table_info('approvals') WHERE name = 'asker')";
     let new: u32 = connection.query_row(columns, [], |row| row.get(0)).expect("columns");
     let version: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).expect("a version");
     assert_eq!(new, version - 1, "the tables are those of the version");

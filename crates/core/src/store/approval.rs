@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::approval::{Decision, Grant, Question};
 use crate::digest::Digest;
-use crate::error::{Denial, ToolError};
+use crate::error::{Denial, ErrorKind, ToolError};
 use crate::ids::{HolderId, RunId};
 use crate::rules::Rules;
 
@@ -188,7 +188,9 @@ impl Approval {
             ApprovalState::Approved | ApprovalState::Pending => None,
             ApprovalState::Denied => Some(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
             ApprovalState::Expired => Some(ToolError::denied(Denial::Expired, "nobody approved the call in time")),
-            ApprovalState::Cancelled => Some(ToolError::cancelled()),
+            ApprovalState::Cancelled => {
+                Some(ToolError::new(ErrorKind::Interrupted, "the question was given up, because whoever asked it was thought to be gone"))
+            }
         }
     }
 

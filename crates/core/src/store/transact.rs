@@ -210,7 +210,8 @@ fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &s
             let task = NewTask {
                 tool: question.tool.clone(),
                 caller: question.caller.clone(),
-                idempotent: approval.idempotent,
+                // Whoever waits for it makes it; when they are gone, nobody needs it again.
+                idempotent: approval.idempotent && approval.asker.is_none(),
                 priority: approval.priority,
                 delay: approval.delay,
                 ..NewTask::new(call, approval.definition)

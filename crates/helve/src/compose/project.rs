@@ -294,12 +294,23 @@ impl Helve {
     /// # Errors
     /// Where the decision cannot be kept, or there is no project.
     pub fn trust(&self) -> Result<(), StateError> {
-        let Some(project) = &self.project else { return Ok(()) };
-        let state = project.state.clone().ok_or(StateError::Nowhere)?;
+        self.trust_if(|_| true).map(drop)
+    }
+
+    /// The same, if somebody agreed to each thing that it would run. Says whether the folder is trusted.
+    ///
+    /// # Errors
+    /// Where the decision cannot be kept.
+    pub fn trust_if(&self, agreed: impl Fn(&Runnable) -> bool) -> Result<bool, StateError> {
+        let Some(project) = &self.project else { return Ok(false) };
         let report = project.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if !report.runnables.iter().all(agreed) {
+            return Ok(false);
+        }
+        let state = project.state.clone().ok_or(StateError::Nowhere)?;
         TrustStore::open(state)?.trust(&report.root, &report.runnables)?;
         let _ = self.reload();
-        Ok(())
+        Ok(true)
     }
 
     /// Trusts the project's folder no longer; says whether it was trusted.

@@ -22,12 +22,12 @@ const TASKS: &str =
         $9::bigint[], $10::bigint[], $11::boolean[], $12::boolean[], $13::bigint[], $14::text[])
     AS new (id, state, rank, due, definition, conversation, run, holder, epoch, attempts, cancelling, heard, updated, body)
     WHERE old.id = new.id";
-const NEW_APPROVALS: &str = "INSERT INTO helve_approvals (id, run, state, expires, answered, body)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])";
+const NEW_APPROVALS: &str = "INSERT INTO helve_approvals (id, run, state, expires, answered, asker, conversation, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[])";
 const APPROVALS: &str =
     "UPDATE helve_approvals AS old SET state = new.state, expires = new.expires, answered = new.answered, body = new.body
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[]) AS new (id, run, state, expires, answered, body)
-    WHERE old.id = new.id";
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[])
+    AS new (id, run, state, expires, answered, asker, conversation, body) WHERE old.id = new.id";
 const NEW_RUNS: &str = "INSERT INTO helve_runs (id, state, conversation, holder, cancelling, updated, body)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::boolean[], $6::bigint[], $7::text[])";
 const RUNS: &str = "UPDATE helve_runs AS old
@@ -118,6 +118,8 @@ fn approvals(rows: &[&Approval]) -> Result<Values, StoreError> {
         each(rows, |approval| approval.state.name()),
         each(rows, |approval| approval.question.expires_at.map(Timestamp::as_microsecond)),
         each(rows, |approval| approval.answered_at.map(Timestamp::as_microsecond)),
+        each(rows, |approval| approval.asker.map(|id| id.to_string())),
+        each(rows, |approval| approval.question.caller.conversation.map(|id| id.to_string())),
         bodies_of(rows)?,
     ])
 }

@@ -11,7 +11,7 @@ use super::trouble::Trouble;
 use crate::crash;
 
 /// The version that the steps lead to.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 const _: () = assert!(VERSION as usize == STEPS.len(), "each step has its version");
 
 /// Whoever changes tables holds this lock. The number is "Helve" in letters.
@@ -21,7 +21,9 @@ const READ: &str = "SELECT version FROM helve_version";
 const WRITE: &str = "UPDATE helve_version SET version = $1";
 
 /// Each step brings the tables from the version of its place to the next.
-const STEPS: [&[&str]; 1] = [&[
+const STEPS: [&[&str]; 2] = [FIRST, WHO_WAITS];
+
+const FIRST: &[&str] = &[
     "CREATE TABLE helve_version (version integer NOT NULL)",
     "INSERT INTO helve_version VALUES (0)",
     // A queue leaves many dead rows behind; they are swept early and without pauses.
@@ -52,7 +54,15 @@ const STEPS: [&[&str]; 1] = [&[
     // The last transaction of each of the server's processes, for whoever lost the answer to a commit.
     "CREATE TABLE helve_marks (backend integer PRIMARY KEY, mark text NOT NULL, made timestamptz NOT NULL) WITH (fillfactor = 50)",
     r#"CREATE TABLE helve_bodies (digest text COLLATE "C" PRIMARY KEY, bytes bytea NOT NULL)"#,
-]];
+];
+
+/// Which process waits for an answer, and to which conversation a question belongs. Bodies are not read by the server, which does not
+/// understand all texts that JSON can hold.
+const WHO_WAITS: &[&str] = &[
+    r#"ALTER TABLE helve_approvals ADD COLUMN asker text COLLATE "C", ADD COLUMN conversation text COLLATE "C""#,
+    r#"UPDATE helve_approvals SET conversation = substring(body from '"conversation":"(conv_[0-9A-Z]{26})"')"#,
+    "CREATE INDEX helve_approvals_asked ON helve_approvals (asker) WHERE state = 'pending' AND asker IS NOT NULL",
+];
 
 /// Brings the tables up to date, in one transaction.
 pub(super) async fn migrate(pool: &Pool) -> Result<(), StoreError> {

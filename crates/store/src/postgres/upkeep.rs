@@ -30,9 +30,8 @@ const LOST_RUNS: &str = "SELECT id, holder FROM helve_runs WHERE state = 'runnin
     (SELECT FROM helve_holders WHERE id = helve_runs.holder AND until > clock_timestamp()) LIMIT $1";
 const EXPIRED: &str = "SELECT id FROM helve_approvals WHERE state = 'pending' AND expires IS NOT NULL
     AND expires <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint LIMIT $1";
-const LOST_APPROVALS: &str = "SELECT id, body::json ->> 'asker' FROM helve_approvals WHERE state = 'pending' AND run IS NULL
-    AND body::json ->> 'asker' <> $2 AND NOT EXISTS
-    (SELECT FROM helve_holders WHERE id = body::json ->> 'asker' AND until > clock_timestamp()) LIMIT $1";
+const LOST_APPROVALS: &str = "SELECT id, asker FROM helve_approvals WHERE state = 'pending' AND asker IS NOT NULL AND asker <> $2
+    AND NOT EXISTS (SELECT FROM helve_holders WHERE id = helve_approvals.asker AND until > clock_timestamp()) LIMIT $1";
 /// Who left long ago is as gone as who was never there.
 const OLD_HOLDERS: &str = "DELETE FROM helve_holders WHERE until < clock_timestamp() - interval '1 day'";
 const OLD_MARKS: &str = "DELETE FROM helve_marks WHERE made < clock_timestamp() - interval '1 day'";
@@ -47,7 +46,7 @@ const OLD_TASKS: &str = "DELETE FROM helve_tasks WHERE id IN (SELECT id FROM hel
 const OLD_CONVERSATIONS: &str = "DELETE FROM helve_conversations WHERE id IN (SELECT id FROM helve_conversations AS old WHERE
     updated < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint
     AND NOT EXISTS (SELECT FROM helve_runs WHERE conversation = old.id) AND NOT EXISTS (SELECT FROM helve_tasks WHERE conversation = old.id)
-    AND NOT EXISTS (SELECT FROM helve_approvals WHERE state = 'pending' AND body::json #>> '{question,caller,conversation}' = old.id)
+    AND NOT EXISTS (SELECT FROM helve_approvals WHERE state = 'pending' AND conversation = old.id)
     ORDER BY id FOR UPDATE SKIP LOCKED) RETURNING id";
 const MESSAGES_OF: &str = "DELETE FROM helve_messages WHERE conversation = ANY($1::text[])";
 const EVENTS_OF: &str = "DELETE FROM helve_events WHERE run = ANY($1::text[])";

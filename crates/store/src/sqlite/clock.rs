@@ -2,11 +2,8 @@
 
 use std::sync::LazyLock;
 
-/// Milliseconds since the machine started.
+/// Milliseconds since the machine started. It stands still while the machine sleeps, as everything that it measures does.
 pub(super) fn since_boot() -> i64 {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    let clock = rustix::time::ClockId::Boottime;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let clock = rustix::time::ClockId::Monotonic;
     let time = rustix::time::clock_gettime(clock);
     time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000)

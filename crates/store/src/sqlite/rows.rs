@@ -19,8 +19,8 @@ use super::tasks;
 
 type Row<T> = Result<T, StoreError>;
 
-/// Open questions that end by themselves: at a time, or with the process that waits for the answer, which stands in the body alone.
-const MAY_BE_OVER: &str = "SELECT body FROM approvals WHERE state = 'pending' AND (expires IS NOT NULL OR run IS NULL) ORDER BY id";
+/// Open questions that end by themselves: at a time, or with the process that waits for the answer.
+const MAY_BE_OVER: &str = "SELECT body FROM approvals WHERE state = 'pending' AND (expires IS NOT NULL OR asker IS NOT NULL) ORDER BY id";
 
 /// Rows inside one transaction.
 pub(super) struct SqliteRows<'a>(pub(super) &'a Connection, pub(super) &'a Known);
@@ -118,16 +118,10 @@ impl<'a> SqliteRows<'a> {
         self.execute("DELETE FROM holders WHERE id = ?1", [holder.to_string()]).map(drop)
     }
 
-    /// Forgets every process that has tasks, but this one, and those that surely live: they make calls that they waited for.
-    pub(super) fn forget_workers_but(&mut self, holder: HolderId) -> Row<()> {
-        for task in self.running_tasks()? {
-            if let Some(other) = task.holder.filter(|other| *other != holder)
-                && self.life_of(other)? != Life::Here
-            {
-                self.forget_holder(other)?;
-            }
-        }
-        Ok(())
+    /// This process gives tasks out from now on. Whoever did so before is dead, or gave it up.
+    pub(super) fn begin_to_claim(&mut self, holder: HolderId) -> Row<()> {
+        self.execute("DELETE FROM holders WHERE claims = 1 AND id <> ?1", [holder.to_string()])?;
+        self.execute("UPDATE holders SET claims = 1 WHERE id = ?1", [holder.to_string()]).map(drop)
     }
 
     /// Whether a holder lives: its lease is not over, and its process not gone.
@@ -267,8 +261,8 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn put_approval(&mut self, approval: &Approval) -> Row<()> {
-        let sql = "INSERT INTO approvals (id, run, state, expires, answered, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-            ON CONFLICT (id) DO UPDATE SET state = ?3, expires = ?4, answered = ?5, body = ?6";
+        let sql = "INSERT INTO approvals (id, run, state, expires, answered, body, asker) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            ON CONFLICT (id) DO UPDATE SET state = ?3, expires = ?4, answered = ?5, body = ?6, asker = ?7";
         let question = &approval.question;
         let row = params![
             question.id.to_string(),
@@ -276,7 +270,8 @@ impl Rows for SqliteRows<'_> {
             approval.state.name(),
             question.expires_at.map(Timestamp::as_millisecond),
             approval.answered_at.map(Timestamp::as_millisecond),
-            self.written(approval)?
+            self.written(approval)?,
+            approval.asker.map(|holder| holder.to_string()),
         ];
         self.execute(sql, row).map(drop)
     }

@@ -18,11 +18,11 @@ const APPLICATION: i32 = 0x4865_6c76;
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The version that the steps lead to.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 const _: () = assert!(VERSION as usize == STEPS.len(), "each step has its version");
 
 /// Each step brings the tables from the version of its place to the next.
-const STEPS: [&str; 2] = [FIRST, TASKS_IN_COLUMNS];
+const STEPS: [&str; 3] = [FIRST, TASKS_IN_COLUMNS, WHO_WAITS];
 
 const FIRST: &str = "
     CREATE TABLE tasks (id TEXT PRIMARY KEY, state TEXT NOT NULL, rank INTEGER NOT NULL, due INTEGER NOT NULL, definition TEXT NOT NULL,
@@ -65,6 +65,13 @@ const TASKS_IN_COLUMNS: &str = "
     CREATE INDEX tasks_queue ON tasks (rank) WHERE state = 'queued';
     CREATE INDEX tasks_running ON tasks (id) WHERE state = 'running';
     CREATE INDEX tasks_unheard ON tasks (conversation) WHERE heard = 0 AND conversation IS NOT NULL AND state <> 'queued' AND state <> 'running';
+";
+
+/// Which process waits for an answer, and which ones gave tasks out.
+const WHO_WAITS: &str = "
+    ALTER TABLE approvals ADD COLUMN asker TEXT;
+    CREATE INDEX approvals_over ON approvals (id) WHERE state = 'pending' AND (expires IS NOT NULL OR asker IS NOT NULL);
+    ALTER TABLE holders ADD COLUMN claims INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// A connection that may write; the tables are brought up to date.

@@ -102,7 +102,14 @@ pub async fn an_approved_call_without_a_run_goes_into_the_queue(store: &dyn Stor
 /// A question of a call that a process waits for, and that process.
 async fn waited_for(store: &dyn Store) -> (Approval, HolderId) {
     let holder = process(store).await;
-    let asked = approval(Caller::default()).asked_by(holder);
+    let rules = Rules { idempotent: true, ..Rules::default() };
+    // The server of a store need not understand all that JSON can hold.
+    let call = ToolCall::new("wipe", json!({"disk": "a\u{0}b"}));
+    let asked = Approval {
+        question: Question { call, ..question(Caller::default()) },
+        ..Approval::new(question(Caller::default()), definition("wipe"), &rules)
+    };
+    let asked = asked.asked_by(holder);
     store.ask(asked.clone()).await.expect("asked");
     (asked, holder)
 }
@@ -133,7 +140,7 @@ pub async fn nobody_makes_a_call_that_nobody_waits_for(store: &dyn Store) {
     assert_eq!(store.recover(other).await.expect("recovered").approvals, 1);
     assert_eq!(state(store, asked.question.id).await, ApprovalState::Cancelled);
     assert!(ids(store).await.is_empty());
-    // and where it was approved before, it is broken off like any other.
+    // and where it was approved before, it is broken off, also where it may run twice.
     let (asked, waits) = waited_for(store).await;
     store.answer(asked.question.id, reply(Decision::Approve, "ada")).await.expect("answered");
     store.leave(waits).await.expect("left");

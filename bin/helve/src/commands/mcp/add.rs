@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use helve::mcp::NewServer;
-use helve::{Trust, printable, secret};
+use helve::{Runnable, Trust, printable, secret};
 use serde_json::json;
 
 use super::{approve, words};
@@ -35,15 +35,16 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
         trusted: command.trusted,
     };
     let helve = workspace.helve();
-    let was_trusted = workspace.report().trust.is_some_and(Trust::allows);
+    let before = workspace.report();
+    let was_trusted = before.trust.is_some_and(Trust::allows);
     let file = server.write(&workspace.report().root).map_err(|error| Failure::new("conflict", error))?;
-    let inside = workspace.block_on(async {
+    let trusted = workspace.block_on(async {
         helve.reload().map_err(|error| Failure::new("storage", error))?;
         // Whoever types the command has seen it; nothing else that the folder would run becomes trusted by that.
-        if was_trusted { helve.trust().map_err(|error| Failure::new("storage", error)) } else { Ok(()) }
-    });
-    inside?;
-    if !was_trusted {
+        let agreed = |runnable: &Runnable| runnable.file == file || before.runnables.contains(runnable);
+        if was_trusted { helve.trust_if(agreed).map_err(|error| Failure::new("storage", error)) } else { Ok(false) }
+    })?;
+    if !trusted {
         terminal::note("The folder brings other things that nobody trusts yet, so the server is not connected.");
         done(global, &file, 0, false);
         return Err(Failure::new("permission_denied", format_args!("the server `{}` is not connected", command.name))

@@ -15,17 +15,24 @@ use crate::workspace::Workspace;
 pub fn run(command: &Remove, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let helve = workspace.helve();
     let name = &command.name;
-    let was_trusted = workspace.report().trust.is_some_and(Trust::allows);
+    let before = workspace.report();
+    let was_trusted = before.trust.is_some_and(Trust::allows);
     let storage = |error: &dyn std::fmt::Display| Failure::new("storage", error);
     let Some(file) = workspace.block_on(helve.remove_mcp(name)).map_err(|error| storage(&error))? else {
         return Err(Failure::new("not_found", format_args!("there is no MCP server `{}`", printable::escape_line(name)))
             .hint("`helve mcp list` lists them; a file that cannot be read is removed by hand"));
     };
-    workspace.block_on(async {
+    let trusted = workspace.block_on(async {
         helve.reload().map_err(|error| storage(&error))?;
-        // What is gone need not be trusted; nothing else becomes trusted by that.
-        if was_trusted { helve.trust().map_err(|error| storage(&error)) } else { Ok(()) }
+        // What is gone need not be trusted. What came in its place, or beside it, nobody has seen.
+        if !was_trusted {
+            return Ok(true);
+        }
+        helve.trust_if(|runnable| before.runnables.contains(runnable)).map_err(|error| storage(&error))
     })?;
+    if !trusted {
+        terminal::note("The folder would run other things now than before; look at them with `helve trust`.");
+    }
     let file = file.strip_prefix(&workspace.report().root).unwrap_or(&file);
     if global.json {
         terminal::json(json!({"server": name, "file": file}));
