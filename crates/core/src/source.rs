@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::call::{CallContext, ToolCall};
@@ -215,6 +216,10 @@ impl DynTool for Respecified {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
         self.tool.call(call, cx)
     }
+
+    fn forget(&self, call: &ToolCall, state: &Value) {
+        self.tool.forget(call, state);
+    }
 }
 
 #[cfg(test)]
@@ -233,11 +238,11 @@ mod tests {
             self.1
         }
 
-        fn parameters_schema(&self) -> serde_json::Value {
+        fn parameters_schema(&self) -> Value {
             serde_json::json!({"type": "object"})
         }
 
-        async fn execute(&self, _: &serde_json::Value) -> ToolResult {
+        async fn execute(&self, _: &Value) -> ToolResult {
             ToolResult::success(self.0)
         }
     }

@@ -107,6 +107,9 @@ pub trait DynTool: Send + Sync + 'static {
 
     /// Does the work of one call. Layers have validated and permitted it.
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>>;
+
+    /// A call that asked a person for something does not go on, and what is kept for it can go. `state` is what came with the question.
+    fn forget(&self, _call: &ToolCall, _state: &Value) {}
 }
 
 /// Anything that can be registered as a tool: a [`Tool`], or one that is already erased.

@@ -208,10 +208,12 @@ impl Executor {
         self.0.record.get_or_init(|| record)
     }
 
-    /// A call that was permitted before, checked again: what a person or an older process wrote may not fit any more.
-    pub(crate) fn prepare(&self, entry: &Arc<Entry>, mut call: ToolCall) -> Result<Prepared, Box<Outcome>> {
-        let begun = Instant::now();
-        match validate::validate(entry, &mut call, self.0.trace.redactor()) {
+    /// A call that was permitted before, checked again: what a person or an older process wrote may not fit any more, and a rule may
+    /// forbid it by now.
+    pub(crate) fn prepare(&self, member: &Member, agent: Option<&Arc<str>>, mut call: ToolCall) -> Result<Prepared, Box<Outcome>> {
+        let (entry, begun) = (&member.entry, Instant::now());
+        let checked = validate::validate(entry, &mut call, self.0.trace.redactor());
+        match checked.and_then(|()| self.0.permit.check(member, agent.map(|agent| &**agent), &call)) {
             Ok(()) => Ok(Prepared { call, entry: entry.clone(), begun, given: None }),
             Err(error) => Err(Box::new(self.0.trace.finish(&call, entry, Err(error), begun))),
         }
@@ -285,6 +287,9 @@ impl Executor {
 
 async fn run(chain: &Chain, tool: &dyn DynTool, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
     if cx.cancelled().is_cancelled() {
+        if let Some(given) = cx.given() {
+            tool.forget(call, &given.state);
+        }
         return Err(ToolError::cancelled());
     }
     Next::new(chain, tool).run(call, cx).await

@@ -12,13 +12,16 @@ use helve_core::{
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::Entry;
-use crate::executor::{Attempted, Executor};
+use crate::executor::{Attempted, Executor, Prepared};
 use crate::record::Record;
+use crate::toolkit::Toolkit;
 use crate::worker::keep;
+
+/// How long is waited until it is tried again to take a question back. The store may be busy for a while.
+const PAUSES: [Duration; 4] = [Duration::from_millis(200), Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(30)];
 
 /// A call that a person agreed to. Dropped, it is cancelled.
 pub struct Approved {
-    entry: Arc<Entry>,
     task: Task,
     waiting: Waiting,
 }
@@ -71,14 +74,15 @@ impl Executor {
         if entry.spec().rules().mode == Mode::Inline {
             approval = approval.asked_by(record.holder());
         }
-        record.store().ask(approval.clone()).await.map_err(stored)?;
+        // Also where nobody waits for that any more, the store may keep the question.
         let mut waiting = Waiting { record: record.clone(), question: id, call, by, over: false };
+        record.store().ask(approval.clone()).await.map_err(stored)?;
         record.asked(&approval);
         let answered = tokio::select! {
             answered = record.answer_to(id) => answered.map_err(stored)?,
             () = cx.cancelled().cancelled() => {
-                waiting.over = true;
                 withdraw(record, id, call, waiting.by.clone()).await;
+                waiting.over = true;
                 return Err(over(ToolError::cancelled()));
             }
         };
@@ -88,13 +92,14 @@ impl Executor {
         }
         let gone = || StoreError::NotFound(format!("task {call}"));
         let task = record.store().task(call).await.and_then(|task| task.ok_or_else(gone)).map_err(stored)?;
-        Ok(Approved { entry: entry.clone(), task, waiting })
+        Ok(Approved { task, waiting })
     }
 
-    /// Makes a call that a person agreed to, and records what came of it; one in the background is waited for. It can ask where its
-    /// context says so; then it is over for the record, and goes on like any other call that asked.
-    pub async fn make(&self, approved: Approved, cx: &CallContext) -> Attempted {
-        let Approved { entry, task, mut waiting } = approved;
+    /// Makes a call that a person agreed to, and records what came of it; one in the background is waited for. The tool must still be as
+    /// it was, and no rule may forbid the call. It can ask where its context says so; then it is over for the record, and goes on like any
+    /// other call that asked.
+    pub async fn make(&self, toolkit: &Toolkit, approved: Approved, cx: &CallContext) -> Attempted {
+        let Approved { task, mut waiting } = approved;
         let (id, tool) = (task.id, task.tool.clone());
         if task.holder != Some(waiting.record.holder()) {
             waiting.over = true;
@@ -105,11 +110,11 @@ impl Executor {
         let cancel = cx.cancelled().child_token();
         let _gone = cancel.clone().drop_guard();
         let cx = cx.clone().with_cancel(cancel.clone());
-        let executor = self.clone();
+        let (executor, toolkit) = (self.clone(), toolkit.clone());
         waiting.over = true;
         let work = async move {
             let _hold = waiting.record.hold_task(task.id, cancel);
-            let attempted = match executor.prepare(&entry, task.call.clone()) {
+            let attempted = match executor.prepare_approved(&toolkit, &task, &cx) {
                 Ok(prepared) if cx.can_ask() => executor.attempt_or_ask(prepared, &cx).await,
                 Ok(prepared) => Attempted::Over(executor.attempt(prepared, &cx).await),
                 Err(outcome) => Attempted::Over(*outcome),
@@ -129,6 +134,14 @@ impl Executor {
 }
 
 impl Executor {
+    fn prepare_approved(&self, toolkit: &Toolkit, task: &Task, cx: &CallContext) -> Result<Prepared, Box<Outcome>> {
+        let Some(member) = toolkit.member(&task.tool).filter(|member| member.entry.digest() == task.definition) else {
+            let error = ToolError::denied(Denial::Policy, "the tool is gone or has changed since the question was asked");
+            return Err(Box::new(Outcome::failed(task.id, task.tool.clone(), error)));
+        };
+        self.prepare(member, toolkit.agent().or(cx.caller().agent.as_ref()), task.call.clone())
+    }
+
     /// Waits for the end of a call that was accepted into the queue. Whoever cancels cancels it there.
     pub async fn queued(&self, accepted: Outcome, cx: &CallContext) -> Outcome {
         let Some(record) = self.record() else { return accepted };
@@ -150,13 +163,18 @@ impl Executor {
 async fn withdraw(record: &Record, question: ApprovalId, call: CallId, by: Arc<str>) {
     let reason = Some("whoever made the call gave it up".to_owned());
     let reply = Reply { decision: Decision::Deny, by, reason, always: false, arguments: None };
-    let withdrawn = match record.store().answer(question, reply).await {
-        Ok(Answering::TooLate(approval)) if approval.state == ApprovalState::Approved => forget(record, call).await,
-        Ok(_) => Ok(()),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = withdrawn {
-        tracing::warn!(%error, %call, "a call that nobody waits for any more could not be withdrawn");
+    for pause in PAUSES {
+        match record.store().answer(question, reply.clone()).await {
+            Ok(Answering::TooLate(approval)) if approval.state == ApprovalState::Approved => match forget(record, call).await {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(%error, %call, "a call that nobody waits for any more is not withdrawn yet"),
+            },
+            // The question may still be on its way to the store.
+            Ok(Answering::Unknown) => {}
+            Ok(_) => return,
+            Err(error) => tracing::warn!(%error, %call, "a call that nobody waits for any more is not withdrawn yet"),
+        }
+        tokio::time::sleep(pause).await;
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use helve_core::store::{Approval, ApprovalState, Reply, Task, TaskFilter, TaskState};
 use helve_core::{
-    CallContext, CancellationToken, Decision, ListSource, Mode, Outcome, Output, Permission, Question, Rules, Store, ToolCall,
+    CallContext, CancellationToken, Decision, ListSource, Mode, Outcome, Output, Permission, PermissionRule, Policy, Question, Rules,
+    Store, ToolCall,
 };
 use helve_testkit::{fake, spec};
 use helve_tools::{Admission, Attempted, Catalogue, Executor, Record, Toolkit, View, Worker};
@@ -53,7 +54,7 @@ impl Stage {
         let entry = self.catalogue.get("wipe").expect("the tool");
         match self.executor.approved(&entry, question, cx).await {
             Err(outcome) => *outcome,
-            Ok(approved) => match self.executor.make(approved, cx).await {
+            Ok(approved) => match self.executor.make(&self.tools, approved, cx).await {
                 Attempted::Over(outcome) => outcome,
                 Attempted::Asks(_) => panic!("it asks nothing"),
             },
@@ -155,6 +156,33 @@ async fn what_was_approved_and_is_not_made_is_over() {
     }
     let outcome = stage.tasks().await.pop().and_then(|task| task.outcome).expect("an outcome");
     assert_eq!(outcome.error().expect("an error").kind(), helve_core::ErrorKind::Cancelled);
+}
+
+#[tokio::test]
+async fn what_rules_forbid_by_now_is_not_made() {
+    let stage = Stage::new(Mode::Inline);
+    let cx = caller();
+    let answer = async {
+        stage.asked().await;
+        stage.executor.set_policy(Policy::new(vec![PermissionRule::for_tool("wipe", Permission::Deny)]));
+        stage.answer(Decision::Approve, None).await;
+    };
+    let (outcome, ()) = tokio::join!(stage.call(&cx), answer);
+    assert_eq!(outcome.error().expect("an error").details()["reason"], "policy");
+    assert_eq!(stage.tasks().await[0].state, TaskState::Failed);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_gone_by_now_is_not_called() {
+    let stage = Stage::new(Mode::Inline);
+    let cx = caller();
+    let entry = stage.catalogue.get("wipe").expect("the tool");
+    let question = stage.question(&cx).await;
+    let (approved, ()) = tokio::join!(stage.executor.approved(&entry, question, &cx), stage.answer(Decision::Approve, None));
+    let Ok(approved) = approved else { panic!("a person agreed") };
+    let other = helve_testkit::toolkit([helve_testkit::echo("other", Rules::default())]);
+    let Attempted::Over(outcome) = stage.executor.make(&other, approved, &cx).await else { panic!("it asks nothing") };
+    assert!(outcome.error().is_some_and(|error| error.message().contains("gone or has changed")), "{outcome:?}");
 }
 
 #[tokio::test]

@@ -50,6 +50,13 @@ impl DynTool for McpTool {
             }
         })
     }
+
+    fn forget(&self, call: &ToolCall, state: &Value) {
+        if let Some(name) = state.get("parked").and_then(Value::as_str) {
+            // Dropped, the call is cancelled at the server.
+            drop(self.upstream.parked().take(name, self.bound(call)));
+        }
+    }
 }
 
 impl McpTool {

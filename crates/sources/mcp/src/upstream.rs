@@ -239,7 +239,7 @@ impl Upstream {
             let result = connection.request(method, &params, &how).await;
             match &result {
                 Ok(_) => self.sessions.heard(session, method, &params),
-                Err(trouble) if trouble.ends_connection() => self.sessions.lose(session),
+                Err(trouble) if trouble.ends_connection() => self.sessions.lose(session, &connection),
                 Err(_) => {}
             }
             // A server that has forgotten the session did not look at the request.

@@ -75,17 +75,17 @@ impl Permit {
         policy.decide(entry.spec().rules().permission, &subject).permission
     }
 
+    /// Whether rules still let a call run that was permitted before.
+    pub(crate) fn check(&self, member: &Member, agent: Option<&str>, call: &ToolCall) -> Result<(), ToolError> {
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let ruling = policy.decide(member.entry.spec().rules().permission, &subject(member, agent, call));
+        if ruling.permission == Permission::Deny { Err(ToolError::denied(Denial::Policy, ruling.reason)) } else { Ok(()) }
+    }
+
     pub(crate) fn decide(&self, toolkit: &Toolkit, member: &Member, call: &ToolCall, cx: &CallContext, grant: Option<Grant>) -> Verdict {
         let entry = &member.entry;
         let agent = toolkit.agent().or(cx.caller().agent.as_ref()).map(|agent| &**agent);
-        let subject = Subject {
-            tool: entry.name(),
-            model_name: entry.model_name(),
-            source: entry.source().as_str(),
-            sets: &member.sets,
-            agent,
-            arguments: &call.arguments,
-        };
+        let subject = subject(member, agent, call);
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut ruling = policy.decide(entry.spec().rules().permission, &subject);
         let restriction = toolkit.restriction(entry);
@@ -142,6 +142,19 @@ impl Permit {
             Decision::Approve if first => Verdict::Allow,
             Decision::Approve => Verdict::Refuse(ToolError::denied(Denial::Policy, "the question was answered before, and counts once")),
         }
+    }
+}
+
+/// What rules look at.
+fn subject<'a>(member: &'a Member, agent: Option<&'a str>, call: &'a ToolCall) -> Subject<'a> {
+    let entry = &member.entry;
+    Subject {
+        tool: entry.name(),
+        model_name: entry.model_name(),
+        source: entry.source().as_str(),
+        sets: &member.sets,
+        agent,
+        arguments: &call.arguments,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a tool asks, put to the client in the words of the protocol.
 
-use helve_core::{Decision, Grant, InputRequest, Question};
+use helve_core::{Decision, Grant, InputRequest, Question, Schema};
 use helve_mcp::Downstream;
 use serde_json::{Map, Value, json};
 
@@ -33,12 +33,20 @@ pub(super) async fn ask(question: &Question, from: &Downstream) -> Grant {
     answer(question, Some(&Value::Object(answers)))
 }
 
-/// The client's answers as they re-enter the executor. A tool that asks several things gets an answer to each, or none.
+/// The client's answers as they re-enter the executor. A tool that asks several things gets an answer to each, or none; one that does
+/// not fit what was asked is none.
 pub(super) fn answer(question: &Question, answers: Option<&Value>) -> Grant {
     let requests = question.input.as_ref().map(|needed| needed.requests.as_slice()).unwrap_or_default();
     let said = |request: &InputRequest| {
         let said = answers?.get(&request.key).filter(|said| accepts(said))?;
-        Some((request.key.clone(), said.get("content").cloned().unwrap_or_else(|| json!({}))))
+        let content = said.get("content").cloned().unwrap_or_else(|| json!({}));
+        let schema = request.schema.clone().and_then(|schema| Schema::new(schema).ok());
+        let wrong = schema.map(|schema| schema.check(&content)).unwrap_or_default();
+        if let Some(first) = wrong.first() {
+            tracing::warn!(problem = %first, tool = &*question.tool, "what the client answered does not fit what was asked");
+            return None;
+        }
+        Some((request.key.clone(), content))
     };
     match requests.iter().map(said).collect::<Option<Map<String, Value>>>() {
         None => question.answer(Decision::Deny, AGENT),
@@ -59,4 +67,36 @@ fn params(question: &Question, request: &InputRequest) -> Value {
     }
     let nothing = || json!({"type": "object", "properties": {}});
     json!({"mode": "form", "message": request.message, "requestedSchema": request.schema.clone().unwrap_or_else(nothing)})
+}
+
+#[cfg(test)]
+mod tests {
+    use helve_core::{Caller, InputNeeded, ToolCall, ToolSpec};
+
+    use super::*;
+
+    fn question(keys: &[&str]) -> Question {
+        let schema = json!({"type": "object", "properties": {"count": {"type": "integer", "maximum": 3}}, "required": ["count"]});
+        let request =
+            |key: &&str| InputRequest { key: (*key).to_owned(), message: "How many?".into(), schema: Some(schema.clone()), url: None };
+        let spec = ToolSpec::new("count", "Counts.", Schema::any_object()).expect("a spec");
+        let needed = InputNeeded::new(keys.iter().map(request).collect(), json!({}));
+        Question::about_input(ToolCall::new("count", json!({})), &"s".into(), &spec, Caller::default(), needed)
+    }
+
+    #[test]
+    fn an_answer_fits_what_was_asked_or_is_none() {
+        let accept = |content: Value| json!({"action": "accept", "content": content});
+        let given = |question: &Question, answers: Value| answer(question, Some(&answers)).given.and_then(|given| given.answers);
+        let one = question(&["a"]);
+        assert_eq!(given(&one, json!({"a": accept(json!({"count": 2}))})).map(Value::Object), Some(json!({"a": {"count": 2}})));
+        for wrong in [json!({"count": 4}), json!({"count": {"a": ["b"]}}), json!({}), json!(7)] {
+            assert_eq!(given(&one, json!({"a": accept(wrong)})), None);
+        }
+        assert_eq!(given(&one, json!({"a": {"action": "decline"}})), None);
+        let two = question(&["a", "b"]);
+        let both = json!({"a": accept(json!({"count": 1})), "b": accept(json!({"count": 2}))});
+        assert_eq!(given(&two, both).map(Value::Object), Some(json!({"a": {"count": 1}, "b": {"count": 2}})));
+        assert_eq!(given(&two, json!({"a": accept(json!({"count": 1}))})), None, "all or nothing");
+    }
 }

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use helve_core::{CallContext, Caller, CancellationToken, Decision, ErrorKind, Grant, InputNeeded, Outcome, Question, ToolCall, ToolError};
 use helve_mcp::serve::Incoming;
 use helve_mcp::{Passage, content};
-use helve_mcp_wire::{CODES, Era, META, RpcError};
+use helve_mcp_wire::{CODES, Era, RpcError};
 use helve_tools::{Admission, Attempted, Entry, Toolkit};
 use serde_json::{Value, json};
 
@@ -28,6 +28,8 @@ pub(super) struct Calling {
     request: Incoming,
     /// Stops the call.
     cancel: CancellationToken,
+    /// Where the client hears of progress.
+    told: Option<Arc<Told>>,
     cx: CallContext,
     /// The call that a person approved, with the arguments that they approved.
     approved: Option<ToolCall>,
@@ -63,8 +65,9 @@ impl Service {
         let kept = service.found(&entry, &arguments, &request)?;
         let call = ToolCall { id: tasks::call_id(), ..ToolCall::new(entry.name().clone(), arguments) };
         let cancel = CancellationToken::new();
-        let cx = self.context(&request, &cancel);
-        let mut calling = Calling { service, toolkit, entry, request, cancel, cx, approved: None, task: None };
+        let told = Told::of(&request.from);
+        let cx = self.context(&request, &cancel, told.as_ref());
+        let mut calling = Calling { service, toolkit, entry, request, cancel, told, cx, approved: None, task: None };
         let (call, grant) = match kept {
             Some(kept) => calling.resume(kept),
             None => (call, None),
@@ -90,7 +93,7 @@ impl Service {
     fn found(&self, entry: &Entry, arguments: &Value, request: &Incoming) -> Result<Option<Kept>, RpcError> {
         let Some(state) = request.params.get("requestState").and_then(Value::as_str) else { return Ok(None) };
         match self.kept.take(state, belonging(entry, arguments)) {
-            None if !self.serving.gateway => {
+            None if !self.serving.gateway || self.kept.is_own(state) => {
                 Err(refusal(CODES.params, "the request that this goes on with is over; make it again without `requestState`".to_owned()))
             }
             // It may be the state of a server behind Helve.
@@ -98,7 +101,7 @@ impl Service {
         }
     }
 
-    fn context(&self, request: &Incoming, cancel: &CancellationToken) -> CallContext {
+    fn context(&self, request: &Incoming, cancel: &CancellationToken, told: Option<&Arc<Told>>) -> CallContext {
         // Whoever speaks MCP is a model's program: rules for agents hold for it. What it calls itself is its own word.
         let caller = Caller { agent: Some(AGENT.into()), ..Caller::default() };
         let mut cx = CallContext::new(caller).with_cancel(cancel.clone());
@@ -107,8 +110,8 @@ impl Service {
             let extra = extra.iter().filter_map(|field| Some(((*field).to_owned(), request.params.get(*field)?.clone()))).collect();
             cx = cx.with_brought(Arc::new(Passage { from: request.from.clone(), extra }));
         }
-        if let Some(token) = &request.from.progress_token {
-            cx = cx.with_observer(Arc::new(Told { token: token.clone(), channel: request.from.channel.clone() }));
+        if let Some(told) = told {
+            cx = cx.with_observer(told.clone());
         }
         if asking::can(&request.from.capabilities) { cx.asking() } else { cx }
     }
@@ -148,6 +151,10 @@ impl Calling {
                 Step::Over(result) => return result,
                 Step::Asks(_, Kept::Asked(question)) if self.request.from.era == Era::Legacy => {
                     let grant = asking::ask(&question, &self.request.from).await;
+                    if self.request.cancel.is_cancelled() {
+                        // The tool is told nothing, and forgets the call.
+                        self.cancel.cancel();
+                    }
                     let admitted = self.admit(question.call, Some(grant)).await;
                     self.settle(admitted).await
                 }
@@ -163,7 +170,10 @@ impl Calling {
             match step {
                 Step::Over(result) => break result,
                 Step::Asks(asked, kept) => {
-                    let Some(answers) = task.ask(&asked).await else { break Err(internal("nobody answered what the tool asked")) };
+                    let Some(answers) = task.ask(&asked).await else {
+                        self.forget(&kept);
+                        break Err(internal("nobody answered what the tool asked"));
+                    };
                     self.request.params["inputResponses"] = answers;
                     let (call, grant) = self.resume(kept);
                     self.cx = self.cx.with_observer(task.clone());
@@ -187,14 +197,25 @@ impl Calling {
                     params.remove("requestState");
                     params.extend(state.map(|state| ("requestState".to_owned(), state)));
                 }
-                self.cx = self.service.context(&self.request, &self.cancel);
+                self.cx = self.service.context(&self.request, &self.cancel, self.told.as_ref());
                 call.id = tasks::call_id();
+                // As the executor will read them, or the grant would be for another call.
+                let _ = self.entry.spec().input().fit(&mut call.arguments);
                 self.approved = Some(call.clone());
                 // That it may run was decided when it began.
                 let (entry, needed) = (&self.entry, InputNeeded::new(vec![], json!({})));
                 let question = Question::about_input(call.clone(), entry.source(), entry.spec(), self.cx.caller().clone(), needed);
                 (call, Some(question.answer(Decision::Approve, AGENT)))
             }
+        }
+    }
+
+    /// Nobody goes on with a call.
+    fn forget(&self, kept: &Kept) {
+        if let Kept::Asked(question) = kept
+            && let Some(needed) = &question.input
+        {
+            self.entry.tool().forget(&question.call, &needed.state);
         }
     }
 
@@ -228,11 +249,17 @@ impl Calling {
                 Attempted::Over(self.still(executor.queued(outcome, cx), message).await)
             }
             Admission::Waiting(question) => {
+                let (id, tool) = (question.call.id, question.tool.clone());
                 let message = format!("waits until a person has answered {}", question.id);
                 match self.still(executor.approved(&self.entry, question, cx), message).await {
                     Ok(approved) => {
                         self.approved = Some(approved.call().clone());
-                        executor.make(approved, cx).await
+                        match self.service.toolkit() {
+                            Ok(now) => executor.make(&now, approved, cx).await,
+                            Err(error) => {
+                                Attempted::Over(Outcome::failed(id, tool, ToolError::new(ErrorKind::UnknownTool, error.to_string())))
+                            }
+                        }
                     }
                     Err(outcome) => Attempted::Over(*outcome),
                 }
@@ -275,16 +302,14 @@ impl Calling {
             return done;
         }
         let mut work = pin!(work);
-        for told in 1_u64.. {
+        loop {
             tokio::select! {
                 done = &mut work => return done,
                 () = tokio::time::sleep(STILL) => {}
             }
-            if let Some(token) = &self.request.from.progress_token {
-                let params = json!({META.progress: token, "progress": told, "message": message});
-                self.request.from.channel.notify("notifications/progress", params);
+            if let Some(told) = &self.told {
+                told.say(None, &message);
             }
         }
-        work.await
     }
 }

@@ -1,17 +1,18 @@
 //! Calls of clients of the newer era that go on with another request.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use helve_core::json::canonical;
 use helve_core::{Digest, Question, ToolCall};
 use helve_tools::Entry;
-use serde_json::Value;
-use tokio::time::Instant;
+use serde_json::{Value, json};
 
 /// How many calls may wait for their clients.
 const MAX_KEPT: usize = 1_024;
+/// How much they may take together.
+const MAX_BYTES: usize = 32 << 20;
 /// How long a client has to come back.
 const PATIENCE: Duration = Duration::from_mins(15);
 
@@ -24,27 +25,73 @@ pub(super) enum Kept {
 }
 
 /// Calls that go on, by names that nobody can guess: whoever knows one may go on with its call.
-#[derive(Default)]
-pub(super) struct AllKept(Mutex<HashMap<String, (Instant, Digest, Kept)>>);
+pub(super) struct AllKept {
+    /// How the names of this server begin; there may be another Helve behind it.
+    prefix: String,
+    all: Arc<Mutex<HashMap<String, One>>>,
+}
+
+impl Default for AllKept {
+    fn default() -> Self {
+        let own = helve_mcp::unguessable().unwrap_or_default();
+        Self { prefix: format!("helve-call-{}-", own.get(..8).unwrap_or_default()), all: Arc::default() }
+    }
+}
+
+struct One {
+    belongs: Digest,
+    size: usize,
+    kept: Kept,
+}
 
 impl AllKept {
-    /// Keeps a call for a while, and gives its name; nothing where there are too many.
+    /// Keeps a call for a while, and gives its name; nothing where there is too much already.
     pub fn put(&self, kept: Kept, belongs: Digest) -> Option<String> {
-        let name = format!("helve-call-{}", helve_mcp::unguessable()?);
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, (since, ..)| since.elapsed() < PATIENCE);
-        if all.len() >= MAX_KEPT {
+        let name = format!("{}{}", self.prefix, helve_mcp::unguessable()?);
+        let size = kept.size();
+        let mut all = self.all();
+        if all.len() >= MAX_KEPT || all.values().map(|one| one.size).sum::<usize>() + size > MAX_BYTES {
             return None;
         }
-        all.insert(name.clone(), (Instant::now(), belongs, kept));
+        all.insert(name.clone(), One { belongs, size, kept });
+        let (all, forgotten) = (Arc::downgrade(&self.all), name.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(PATIENCE).await;
+            if let Some(all) = all.upgrade() {
+                all.lock().unwrap_or_else(PoisonError::into_inner).remove(&forgotten);
+            }
+        });
         Some(name)
     }
 
     /// Takes a call back, for a request that is the same as before.
     pub fn take(&self, name: &str, belongs: Digest) -> Option<Kept> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(name).filter(|(since, to, _)| *to == belongs && since.elapsed() < PATIENCE)?;
-        all.remove(name).map(|(.., kept)| kept)
+        let mut all = self.all();
+        all.get(name).filter(|one| one.belongs == belongs)?;
+        all.remove(name).map(|one| one.kept)
+    }
+
+    /// Whether a name is one of this server's, known or not.
+    pub fn is_own(&self, name: &str) -> bool {
+        name.starts_with(&self.prefix)
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, One>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    /// About how much memory it takes.
+    fn size(&self) -> usize {
+        let text = |value: &Value| value.to_string().len();
+        match self {
+            Self::Asked(question) => {
+                let asked = question.input.iter().map(|needed| text(&json!(needed))).sum::<usize>();
+                text(&question.call.arguments) + asked
+            }
+            Self::Approved(call, state) => text(&call.arguments) + state.as_ref().map_or(0, text),
+        }
     }
 }
 
@@ -61,8 +108,8 @@ mod tests {
         Kept::Approved(ToolCall::new("tool", Value::Null), None)
     }
 
-    #[test]
-    fn a_call_goes_on_once_with_the_same_request() {
+    #[tokio::test]
+    async fn a_call_goes_on_once_with_the_same_request() {
         let kept = AllKept::default();
         let (own, other) = (Digest::of([b"own".as_slice()]), Digest::of([b"other".as_slice()]));
         let name = kept.put(approved(), own).expect("a name");
@@ -79,8 +126,10 @@ mod tests {
         let names: Vec<_> = (0..MAX_KEPT).map_while(|_| kept.put(approved(), own)).collect();
         assert_eq!(names.len(), MAX_KEPT);
         assert!(kept.put(approved(), own).is_none());
-        tokio::time::advance(PATIENCE).await;
+        tokio::time::sleep(2 * PATIENCE).await;
         assert!(kept.take(&names[0], own).is_none());
         assert!(kept.put(approved(), own).is_some());
+        let large = || Kept::Approved(ToolCall::new("tool", json!("x".repeat(MAX_BYTES / 3))), None);
+        assert_eq!((0..3).filter(|_| kept.put(large(), own).is_some()).count(), 2, "nor too much");
     }
 }

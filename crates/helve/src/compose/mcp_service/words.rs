@@ -1,36 +1,54 @@
 //! What clients read of tools and outcomes.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use helve_core::{Digest, EventData, Observer, Outcome, Output, Status, ToolError};
-use helve_mcp::{BackChannel, content};
+use helve_mcp::{BackChannel, Downstream, content};
 use helve_mcp_wire::{CODES, META, RpcError};
 use helve_tools::Entry;
 use serde_json::{Map, Value, json};
 
+/// A sign of life is so much progress: clients expect that it grows.
+const ALIVE: f64 = 1e-6;
 /// Names that MCP clients take.
 const MAX_NAME: usize = 128;
 
-/// Progress of a call, told by the name that the client gave it.
+/// Progress of a call, told by the name that the client gave it. It never goes back.
 pub(super) struct Told {
-    pub(super) token: Value,
-    pub(super) channel: Arc<dyn BackChannel>,
+    token: Value,
+    channel: Arc<dyn BackChannel>,
+    so_far: Mutex<f64>,
+}
+
+impl Told {
+    /// Nothing where the client does not want to know.
+    pub(super) fn of(from: &Downstream) -> Option<Arc<Self>> {
+        let token = from.progress_token.clone()?;
+        Some(Arc::new(Self { token, channel: from.channel.clone(), so_far: Mutex::new(0.0) }))
+    }
+
+    /// Says how far the call is; where nobody knows, that it goes on.
+    pub(super) fn say(&self, fraction: Option<f64>, message: &str) {
+        let mut so_far = self.so_far.lock().unwrap_or_else(PoisonError::into_inner);
+        *so_far = fraction.unwrap_or(0.0).max(*so_far + ALIVE);
+        let mut params = Map::new();
+        params.insert(META.progress.to_owned(), self.token.clone());
+        params.insert("progress".to_owned(), json!(*so_far));
+        if fraction.is_some() {
+            params.insert("total".to_owned(), json!(1.0));
+        }
+        if !message.is_empty() {
+            params.insert("message".to_owned(), message.into());
+        }
+        self.channel.notify("notifications/progress", Value::Object(params));
+    }
 }
 
 impl Observer for Told {
     fn observe(&self, event: EventData) {
         if let EventData::ToolProgress { fraction, message, .. } = event {
-            let mut params = Map::new();
-            params.insert(META.progress.to_owned(), self.token.clone());
-            params.insert("progress".to_owned(), json!(fraction.unwrap_or_default()));
-            if fraction.is_some() {
-                params.insert("total".to_owned(), json!(1.0));
-            }
-            if !message.is_empty() {
-                params.insert("message".to_owned(), message.into());
-            }
-            self.channel.notify("notifications/progress", Value::Object(params));
+            self.say(fraction, &message);
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The other side of a connection: which requests are open, and what becomes of what it says.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use helve_mcp_wire::{CODES, META, Message, RequestId, RpcError};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::trouble::{Trouble, excerpt};
 use crate::asking::ASKS;
@@ -17,6 +19,8 @@ use crate::serve::Change;
 const MAX_ASKS: usize = 16;
 /// The longest name of a question; it is kept until the answer to it is written.
 const MAX_ID: usize = 1 << 10;
+/// What a server may tell whoever asked it, besides changes.
+const PASSED: [&str; 3] = ["notifications/message", "notifications/progress", "notifications/elicitation/complete"];
 /// The longest address of a resource.
 const MAX_ADDRESS: usize = 8 << 10;
 /// How many changes wait for someone who looks after them.
@@ -32,7 +36,8 @@ pub(crate) trait Outbox: Send + Sync + 'static {
 pub(crate) struct Peer {
     next: AtomicI64,
     open: Mutex<HashMap<i64, Open>>,
-    asks: AtomicUsize,
+    /// Questions of the other side that are not answered yet, and what takes them back.
+    asks: Mutex<HashMap<RequestId, CancellationToken>>,
     changes: broadcast::Sender<Change>,
     ended: watch::Sender<Option<Trouble>>,
     /// Where that goes which belongs to no request, or nobody knows to which, for a connection that is one client's alone.
@@ -83,11 +88,15 @@ impl Peer {
         Arc::new(Self {
             next: AtomicI64::new(1),
             open: Mutex::default(),
-            asks: AtomicUsize::new(0),
+            asks: Mutex::default(),
             changes: broadcast::Sender::new(CHANGES),
             ended: watch::Sender::new(None),
             between: OnceLock::new(),
         })
+    }
+
+    fn asks(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
+        self.asks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Open>> {
@@ -191,6 +200,17 @@ impl Peer {
             let _ = self.changes.send(change);
             return;
         }
+        if method == "notifications/cancelled" {
+            // It takes back what it asked. How it names that, nobody else knows.
+            let id = params.get("requestId").and_then(|id| RequestId::deserialize(id).ok());
+            if let Some(asked) = id.and_then(|id| self.asks().remove(&id)) {
+                asked.cancel();
+            }
+            return;
+        }
+        if !PASSED.contains(&method) {
+            return tracing::debug!(method = excerpt(method), "a notification that is not known was dropped");
+        }
         let channel = match method {
             "notifications/progress" => params.get(META.progress).and_then(Value::as_i64).and_then(|id| self.channel_of(id)),
             _ => self.channel(via),
@@ -238,17 +258,23 @@ impl Peer {
         let Some(channel) = self.channel(via) else {
             return refuse(CODES.request, "nobody is there who could be asked");
         };
-        if self.asks.fetch_add(1, Ordering::Relaxed) >= MAX_ASKS {
-            self.asks.fetch_sub(1, Ordering::Relaxed);
-            return refuse(CODES.internal, "too many questions at once");
+        let taken_back = CancellationToken::new();
+        {
+            let mut asks = self.asks();
+            if asks.len() >= MAX_ASKS || asks.contains_key(&id) {
+                drop(asks);
+                return refuse(CODES.internal, "too many questions at once");
+            }
+            asks.insert(id.clone(), taken_back.clone());
         }
         let (peer, outbox) = (self.clone(), outbox.clone());
         tokio::spawn(async move {
             let result = tokio::select! {
                 result = channel.ask(&method, params) => result,
+                () = taken_back.cancelled() => return,
                 _ = peer.wait_for_end() => return,
             };
-            peer.asks.fetch_sub(1, Ordering::Relaxed);
+            peer.asks().remove(&id);
             outbox.put(Message::Answer { id: Some(id), result });
         });
     }

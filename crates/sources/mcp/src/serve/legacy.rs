@@ -85,9 +85,13 @@ pub(super) async fn answer(hub: Arc<Hub>, session: Arc<Session>, request: Incomi
         }
         "resources/subscribe" | "resources/unsubscribe" => {
             let uri = request.params.get("uri").and_then(Value::as_str).ok_or_else(|| error(CODES.params, "`uri` is missing"))?.to_owned();
+            let more = method == "resources/subscribe";
+            if more {
+                session.may_watch(&uri)?;
+            }
             let result = backend.handle(request).await?;
-            if method == "resources/subscribe" {
-                session.watch(&uri)?;
+            if more {
+                session.watch(&uri);
             } else {
                 session.unwatch(&uri);
             }

@@ -80,15 +80,19 @@ impl Session {
         self.state().level = Some(level);
     }
 
-    /// Tells the client of changes of a resource from now on.
-    pub fn watch(&self, uri: &str) -> Result<(), RpcError> {
-        let mut state = self.state();
+    /// Whether the client may watch one more resource.
+    pub fn may_watch(&self, uri: &str) -> Result<(), RpcError> {
+        let state = self.state();
         if state.watched.len() >= MAX_WATCHED && !state.watched.contains(uri) {
             let message = format!("A session can subscribe to {MAX_WATCHED} resources at most");
             return Err(error(CODES.params, message));
         }
-        state.watched.insert(uri.to_owned());
         Ok(())
+    }
+
+    /// Tells the client of changes of a resource from now on.
+    pub fn watch(&self, uri: &str) {
+        self.state().watched.insert(uri.to_owned());
     }
 
     pub fn unwatch(&self, uri: &str) {

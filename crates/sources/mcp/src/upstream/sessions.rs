@@ -16,6 +16,9 @@ use crate::limits::GREETING;
 /// How many sessions of clients have a connection of their own.
 const MAX_SESSIONS: usize = 64;
 
+/// How many resources of one session are remembered.
+const MAX_TOLD: usize = 1_000;
+
 /// What a server was told that it must be told again when it was gone, by what it is about.
 type Told = BTreeMap<String, (String, Map<String, Value>)>;
 
@@ -51,16 +54,22 @@ impl Sessions {
         let uri = || params.get("uri").and_then(Value::as_str).map(|uri| format!("resource {uri}"));
         match method {
             "logging/setLevel" => drop(session.told.insert("level".to_owned(), (method.to_owned(), params.clone()))),
+            "resources/subscribe" if session.told.len() > MAX_TOLD => {}
             "resources/subscribe" => session.told.extend(uri().map(|uri| (uri, (method.to_owned(), params.clone())))),
             "resources/unsubscribe" => drop(uri().and_then(|uri| session.told.remove(&uri))),
             _ => {}
         }
     }
 
-    /// The connection of a session is over; the next request makes another.
-    pub(super) fn lose(&self, session: &str) {
+    /// The connection of a session is over; the next request makes another, unless one has done so already.
+    pub(super) fn lose(&self, session: &str, connection: &Arc<Connection>) {
+        self.lose_if(session, |found| found.get().is_some_and(|found| Arc::ptr_eq(found, connection)));
+    }
+
+    fn lose_if(&self, session: &str, is_lost: impl FnOnce(&Opened) -> bool) {
         let mut all = self.all();
         match all.get_mut(session) {
+            Some(found) if !is_lost(&found.connection) => {}
             Some(found) if !found.told.is_empty() => found.connection = Arc::default(),
             _ => drop(all.remove(session)),
         }
@@ -86,9 +95,9 @@ impl Upstream {
             match cell.get_or_try_init(|| self.open_session(from, told)).await {
                 Ok(connection) if connection.ended().is_none() => return Ok(connection.clone()),
                 // It ended while nobody looked, so nothing is lost yet.
-                Ok(_) => self.sessions.lose(session),
+                Ok(ended) => self.sessions.lose(session, ended),
                 Err(trouble) => {
-                    self.sessions.lose(session);
+                    self.sessions.lose_if(session, |found| Arc::ptr_eq(found, &cell));
                     let refused = matches!(trouble, Trouble::Protocol(_) | Trouble::Refused(_) | Trouble::Status { status: 400..=499, .. });
                     // Whatever its words, a server that speaks the newer era and does not know the older greeting is not asked for it again.
                     if refused && self.now().is_some_and(|connection| connection.era == Era::Modern) {

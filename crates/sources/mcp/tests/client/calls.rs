@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use helve_core::{CallContext, CallId, EventData, Observer, Redactor, ToolCall};
 use helve_mcp::McpOptions;
+use helve_mcp_wire::Era;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::live::Remembered;
 use super::upstream::{find, serve};
 
 #[tokio::test]
@@ -83,4 +85,15 @@ async fn a_question_of_the_server_ends_the_call_for_now() {
     assert_eq!(answered.text, r#"{"action":"accept","content":{"name":"Ada","polite":true}}"#);
     let declined = tool.call(&call, &CallContext::default().with_given(Some(needed.decline()))).await.unwrap();
     assert_eq!(declined.text, r#"{"action":"decline"}"#);
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_goes_on_with_is_cancelled_at_the_server() {
+    let server = serve(&["ask"]).await;
+    let eras = Arc::new(Remembered(Mutex::new(Some(Era::Legacy))));
+    let source = server.source(json!({}), McpOptions { eras: Some(eras), ..McpOptions::default() }).await;
+    let (tool, call) = (find(&source, "ask"), ToolCall::new("ask", json!({})));
+    let asked = tool.call(&call, &CallContext::default().asking()).await.unwrap_err();
+    tool.forget(&call, &asked.input().unwrap().state);
+    server.stage.cancelled.notified().await;
 }

@@ -190,6 +190,52 @@ async fn whoever_goes_on_with_a_call_is_told_of_it() {
     assert_eq!(second.0.lock().unwrap()[0].1["message"], "thank you");
 }
 
+/// A client whose user thinks for ever.
+#[derive(Default)]
+struct Thinking {
+    asked: tokio::sync::Notify,
+    free: Arc<tokio::sync::Notify>,
+}
+
+struct OnDrop(Arc<tokio::sync::Notify>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+impl BackChannel for Thinking {
+    fn notify(&self, method: &str, _: Value) {
+        panic!("nothing is passed on word for word that names a question: {method}");
+    }
+
+    fn ask(&self, _: &str, _: Value) -> BoxFuture<'_, Result<Value, RpcError>> {
+        self.asked.notify_one();
+        let free = OnDrop(self.free.clone());
+        Box::pin(async move {
+            let _free = free;
+            std::future::pending().await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_server_takes_back_what_it_asked() {
+    let server = serve(&["takes-back"]).await;
+    let source = server.source(json!({}), McpOptions::default()).await;
+    let client = Arc::new(Thinking::default());
+    let from = Downstream { channel: client.clone(), between: None, progress_token: None, ..from(Era::Legacy, &Arc::default()) };
+    let cx = CallContext::default().with_brought(Arc::new(Passage { from, extra: Map::new() }));
+    let (tool, call) = (find(&source, "takes-back"), ToolCall::new("takes-back", json!({})));
+    let (output, ()) = tokio::join!(tool.call(&call, &cx), async {
+        client.asked.notified().await;
+        server.stage.began.notify_one();
+        client.free.notified().await;
+    });
+    assert_eq!(output.unwrap().text, "never mind");
+}
+
 #[tokio::test]
 async fn prompts_have_the_prefix_of_their_server() {
     let (one, two) = (serve(&[]).await, serve(&[]).await);

@@ -59,6 +59,13 @@ impl Stage {
                 text("done")
             }
             "ask" => self.ask(request).await,
+            "takes-back" => {
+                let asking = request.from.channel.ask("elicitation/create", json!({"message": "Who?"}));
+                tokio::select! {
+                    answer = asking => answer,
+                    () = self.began.notified() => text("never mind"),
+                }
+            }
             "later" => {
                 // When the call is over, and between two others.
                 let (between, over, stage) = (request.from.between.clone().unwrap(), request.cancel.clone(), self.own.upgrade().unwrap());
@@ -81,7 +88,13 @@ impl Stage {
         let schema = json!({"type": "object", "properties": {"name": {"type": "string"}, "polite": {"type": "boolean", "default": true}}});
         let params = json!({"message": "Who?", "requestedSchema": schema});
         let answer = if request.from.era == Era::Legacy {
-            let answer = request.from.channel.ask("elicitation/create", params).await?;
+            let answer = tokio::select! {
+                answer = request.from.channel.ask("elicitation/create", params) => answer?,
+                () = request.cancel.cancelled() => {
+                    self.cancelled.notify_one();
+                    return Ok(json!({}));
+                }
+            };
             let progress = json!({"progressToken": request.from.progress_token, "progress": 1, "message": "thank you"});
             request.from.channel.notify("notifications/progress", progress);
             answer
