@@ -6,6 +6,7 @@ use helve_core::StoreError;
 use helve_core::store::{Finished, Recovered, TaskState};
 use helve_store::PostgresStore;
 
+use crate::approvals;
 use crate::scene::*;
 use crate::server::Schema;
 
@@ -196,6 +197,27 @@ async fn many_may_open_it_at_once_but_not_after_a_newer_version() {
     assert_eq!(opened.len(), 6);
     schema.execute("UPDATE helve_version SET version = 1000").await;
     assert!(matches!(PostgresStore::open(&schema.url()).await, Err(StoreError::Version(_))));
+}
+
+#[tokio::test]
+async fn a_record_of_the_first_version_opens_as_it_was() {
+    let Some(schema) = Schema::new("a_record_of_the_first_version_opens_as_it_was").await else { return };
+    let (run, id) = {
+        let store = schema.open().await;
+        let run = started(&store).await;
+        let asked = approvals::approval(of_run(&run));
+        let id = asked.question.id;
+        store.commit_run(RunCommit { asked: vec![asked], ..step(run.run, 1, RunState::Waiting) }).await.expect("asked");
+        (run, id)
+    };
+    schema.execute("ALTER TABLE helve_approvals DROP COLUMN asker, DROP COLUMN conversation").await;
+    schema.execute("UPDATE helve_version SET version = 1").await;
+    let store = schema.open().await;
+    assert_eq!(store.approval(id).await.expect("readable").expect("a question").question.caller.run, Some(run.run));
+    // Division by nothing would fail.
+    schema.execute("SELECT 1 / count(*) FROM helve_approvals WHERE conversation IS NOT NULL").await;
+    assert_eq!(store.prune(Duration::ZERO).await.expect("pruned"), 0, "a question is open");
+    assert!(store.conversation(run.conversation).await.expect("readable").is_some());
 }
 
 #[tokio::test]
