@@ -37,7 +37,7 @@ async fn slow_compute(
     format!("{}: computed for {seconds} s", label.as_deref().unwrap_or("done"))
 }
 
-/// Fails after a moment.
+/// Fails.
 #[tool(background)]
 async fn failing_job() -> Result<String, ToolError> {
     Err(ToolError::failed("the job does not work today"))

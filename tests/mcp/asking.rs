@@ -93,6 +93,9 @@ fn what_a_tool_asks_reaches_the_user_of_a_client_in_either_era() {
                 assert_eq!(client.asked[0]["message"], "Who are you?", "{case}");
             }
         }
+        let tasks = scene.project.json(&["tasks", "--json"])["tasks"].as_array().expect("a list").clone();
+        assert_eq!(tasks.len(), if trusted { 0 } else { 4 });
+        assert!(tasks.iter().all(|task| task["state"] == "done"), "as they ended, and not as they asked: {tasks:?}");
     }
 }
 

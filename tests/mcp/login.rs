@@ -8,7 +8,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::folder::{stderr, stdout};
+use crate::folder::{echo, stderr, stdout};
 use crate::running::Running;
 use crate::scene::Scene;
 
@@ -153,8 +153,8 @@ fn a_person_logs_in_and_out() {
 #[test]
 fn a_server_that_is_removed_leaves_nothing_behind() {
     let base = start();
-    let scene =
-        Scene::new(&[]).with("club", json!({"url": format!("{base}/mcp"), "headers": {"authorization": format!("Bearer {TOKEN}")}}));
+    let scene = Scene::new(&[("tools/builtin/quick.yaml", &echo("quick"))])
+        .with("club", json!({"url": format!("{base}/mcp"), "headers": {"authorization": format!("Bearer {TOKEN}")}}));
     let scene = scene.agreed();
     let pins = scene.project.state.path().join("helve/mcp-pins.json");
     assert!(fs::read_to_string(&pins).expect("a file").contains("whoami"));
@@ -164,8 +164,8 @@ fn a_server_that_is_removed_leaves_nothing_behind() {
     assert_eq!(removed, json!({"server": "club", "file": "tools/mcp/club.yaml"}));
     assert!(!scene.project.folder.path().join("tools/mcp/club.yaml").exists());
     assert!(!fs::read_to_string(&pins).expect("a file").contains("whoami"));
-    let trust = scene.project.run(&["trust", "--json"]);
-    assert!(!stdout(&trust).contains("changed"), "the rest is trusted as it was: {}", stdout(&trust));
+    let trust = scene.project.json(&["trust", "--json"]);
+    assert_eq!((&trust["trusted"], &trust["message"]), (&json!(true), &json!("already trusted")), "the rest is as it was: {trust}");
 }
 
 #[test]

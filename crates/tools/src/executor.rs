@@ -209,7 +209,7 @@ impl Executor {
     }
 
     /// A call that was permitted before, checked again: what a person or an older process wrote may not fit any more, and a rule may
-    /// forbid it by now.
+    /// forbid it by now. Rules for sets look at how a call was made, so the queue does not look at them again.
     pub(crate) fn prepare(&self, member: &Member, agent: Option<&Arc<str>>, mut call: ToolCall) -> Result<Prepared, Box<Outcome>> {
         let (entry, begun) = (&member.entry, Instant::now());
         let checked = validate::validate(entry, &mut call, self.0.trace.redactor());

@@ -22,5 +22,5 @@ pub use names::{MAX_MODEL_NAME, model_name};
 pub use record::{Hold, Record};
 pub use set::ToolSet;
 pub use toolkit::{ModelList, Selection, Toolkit, ToolkitError};
-pub use waited::Approved;
+pub use waited::{Approved, HeldTask, Made};
 pub use worker::Worker;

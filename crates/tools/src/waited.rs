@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use helve_core::store::{Answering, Approval, ApprovalState, Finish, Reply, Task, TaskEnd};
 use helve_core::{
-    ApprovalId, CallContext, CallId, Decision, Denial, ErrorKind, Mode, Outcome, Question, Status, StoreError, ToolCall, ToolError,
+    ApprovalId, CallContext, CallId, Decision, Denial, ErrorKind, Outcome, Permission, Question, Status, StoreError, ToolCall, ToolError,
 };
 
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::Entry;
 use crate::executor::{Attempted, Executor, Prepared};
-use crate::record::Record;
+use crate::record::{Hold, Record};
 use crate::toolkit::Toolkit;
 use crate::worker::keep;
 
@@ -31,6 +31,55 @@ impl Approved {
     #[must_use]
     pub fn call(&self) -> &ToolCall {
         &self.task.call
+    }
+}
+
+/// What became of a call that a person agreed to.
+pub struct Made {
+    /// How far it came.
+    pub attempted: Attempted,
+    /// The call in the record, where it goes on.
+    pub held: Option<HeldTask>,
+}
+
+/// A call in the record that is not over: its tool asked for something. Dropped, it is cancelled.
+pub struct HeldTask {
+    record: Record,
+    task: Task,
+    cancel: CancellationToken,
+    over: bool,
+    _hold: Hold,
+}
+
+impl HeldTask {
+    /// Records what came of the call in the end.
+    pub async fn end(&mut self, outcome: Outcome) {
+        self.over = true;
+        // Without anyone who stops it: the process that ends breaks it off.
+        keep(&self.record, &self.task.tool, &self.finish(outcome), &CancellationToken::new()).await;
+    }
+
+    /// Fires when someone cancels the task.
+    #[must_use]
+    pub fn cancelled(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    fn finish(&self, outcome: Outcome) -> Finish {
+        let outcome = Outcome { call_id: self.task.id, ..outcome };
+        Finish { task: self.task.id, epoch: self.task.epoch, end: TaskEnd::Over(outcome) }
+    }
+}
+
+impl Drop for HeldTask {
+    fn drop(&mut self) {
+        if !self.over
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (record, tool) = (self.record.clone(), self.task.tool.clone());
+            let end = self.finish(Outcome::failed(self.task.id, tool.clone(), ToolError::cancelled()));
+            runtime.spawn(async move { keep(&record, &tool, &end, &CancellationToken::new()).await });
+        }
     }
 }
 
@@ -70,10 +119,7 @@ impl Executor {
         // Whoever answers looks whether this process lives.
         record.begin().await.map_err(stored)?;
         let by = question.caller.agent.clone().unwrap_or_else(|| "caller".into());
-        let mut approval = Approval::new(question, entry.digest(), entry.spec().rules());
-        if entry.spec().rules().mode == Mode::Inline {
-            approval = approval.asked_by(record.holder());
-        }
+        let approval = Approval::new(question, entry.digest(), entry.spec().rules()).asked_by(record.holder());
         // Also where nobody waits for that any more, the store may keep the question.
         let mut waiting = Waiting { record: record.clone(), question: id, call, by, over: false };
         record.store().ask(approval.clone()).await.map_err(stored)?;
@@ -96,40 +142,42 @@ impl Executor {
     }
 
     /// Makes a call that a person agreed to, and records what came of it; one in the background is waited for. The tool must still be as
-    /// it was, and no rule may forbid the call. It can ask where its context says so; then it is over for the record, and goes on like any
-    /// other call that asked.
-    pub async fn make(&self, toolkit: &Toolkit, approved: Approved, cx: &CallContext) -> Attempted {
+    /// it was, and no rule may forbid the call. It can ask where its context says so. Then it is not over for the record, nor is it after
+    /// an outcome of which `goes_on` says so: whoever goes on with it holds it.
+    pub async fn make(&self, toolkit: &Toolkit, approved: Approved, cx: &CallContext, goes_on: fn(&Outcome) -> bool) -> Made {
         let Approved { task, mut waiting } = approved;
         let (id, tool) = (task.id, task.tool.clone());
         if task.holder != Some(waiting.record.holder()) {
             waiting.over = true;
             let queued = Outcome { call_id: id, tool, status: Status::Accepted, duration: Duration::ZERO };
-            return Attempted::Over(self.queued(queued, cx).await);
+            return Made { attempted: Attempted::Over(self.queued(queued, cx).await), held: None };
         }
         // It is brought to its end also where nobody waits for that.
         let cancel = cx.cancelled().child_token();
-        let _gone = cancel.clone().drop_guard();
+        let gone = cancel.clone().drop_guard();
         let cx = cx.clone().with_cancel(cancel.clone());
         let (executor, toolkit) = (self.clone(), toolkit.clone());
         waiting.over = true;
         let work = async move {
-            let _hold = waiting.record.hold_task(task.id, cancel);
+            let here = waiting.record.hold_task(task.id, cancel.clone());
             let attempted = match executor.prepare_approved(&toolkit, &task, &cx) {
                 Ok(prepared) if cx.can_ask() => executor.attempt_or_ask(prepared, &cx).await,
                 Ok(prepared) => Attempted::Over(executor.attempt(prepared, &cx).await),
                 Err(outcome) => Attempted::Over(*outcome),
             };
-            let outcome = match &attempted {
-                Attempted::Over(outcome) => outcome.clone(),
-                Attempted::Asks(question) => Outcome::failed(id, task.tool.clone(), ToolError::failed(question.reason.clone())),
-            };
-            let end = Finish { task: id, epoch: task.epoch, end: TaskEnd::Over(outcome) };
-            // Without anyone who stops it: the process that ends breaks it off.
-            keep(&waiting.record, &task.tool, &end, &CancellationToken::new()).await;
-            attempted
+            let mut held = HeldTask { record: waiting.record.clone(), task, cancel, over: false, _hold: here };
+            match &attempted {
+                Attempted::Over(outcome) if !goes_on(outcome) => {
+                    held.end(outcome.clone()).await;
+                    Made { attempted, held: None }
+                }
+                _ => Made { attempted, held: Some(held) },
+            }
         };
         let broken = |error| Attempted::Over(Outcome::failed(id, tool, ToolError::new(ErrorKind::Interrupted, format!("{error}"))));
-        tokio::spawn(work).await.unwrap_or_else(broken)
+        let made = tokio::spawn(work).await.unwrap_or_else(|error| Made { attempted: broken(error), held: None });
+        gone.disarm();
+        made
     }
 }
 
@@ -139,6 +187,10 @@ impl Executor {
             let error = ToolError::denied(Denial::Policy, "the tool is gone or has changed since the question was asked");
             return Err(Box::new(Outcome::failed(task.id, task.tool.clone(), error)));
         };
+        if toolkit.restriction(&member.entry) == Permission::Deny {
+            let error = ToolError::denied(Denial::Policy, "the agent's own rules say `deny`");
+            return Err(Box::new(Outcome::failed(task.id, task.tool.clone(), error)));
+        }
         self.prepare(member, toolkit.agent().or(cx.caller().agent.as_ref()), task.call.clone())
     }
 

@@ -54,7 +54,7 @@ impl Stage {
         let entry = self.catalogue.get("wipe").expect("the tool");
         match self.executor.approved(&entry, question, cx).await {
             Err(outcome) => *outcome,
-            Ok(approved) => match self.executor.make(&self.tools, approved, cx).await {
+            Ok(approved) => match self.executor.make(&self.tools, approved, cx, |_| false).await.attempted {
                 Attempted::Over(outcome) => outcome,
                 Attempted::Asks(_) => panic!("it asks nothing"),
             },
@@ -181,8 +181,33 @@ async fn a_tool_that_is_gone_by_now_is_not_called() {
     let (approved, ()) = tokio::join!(stage.executor.approved(&entry, question, &cx), stage.answer(Decision::Approve, None));
     let Ok(approved) = approved else { panic!("a person agreed") };
     let other = helve_testkit::toolkit([helve_testkit::echo("other", Rules::default())]);
-    let Attempted::Over(outcome) = stage.executor.make(&other, approved, &cx).await else { panic!("it asks nothing") };
+    let Attempted::Over(outcome) = stage.executor.make(&other, approved, &cx, |_| false).await.attempted else { panic!("it asks nothing") };
     assert!(outcome.error().is_some_and(|error| error.message().contains("gone or has changed")), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_goes_on_is_recorded_as_it_ends() {
+    for ends in [true, false] {
+        let stage = Stage::new(Mode::Inline);
+        let cx = caller();
+        let entry = stage.catalogue.get("wipe").expect("the tool");
+        let question = stage.question(&cx).await;
+        let (approved, ()) = tokio::join!(stage.executor.approved(&entry, question, &cx), stage.answer(Decision::Approve, None));
+        let Ok(approved) = approved else { panic!("a person agreed") };
+        let made = stage.executor.make(&stage.tools, approved, &cx, |_| true).await;
+        let (Attempted::Over(outcome), Some(mut held)) = (made.attempted, made.held) else { panic!("it goes on") };
+        assert_eq!(stage.tasks().await[0].state, TaskState::Running);
+        if ends {
+            held.end(outcome).await;
+            assert_eq!(stage.tasks().await[0].state, TaskState::Done);
+        }
+        drop(held);
+        while stage.tasks().await[0].state == TaskState::Running {
+            tokio::task::yield_now().await;
+        }
+        let error = stage.tasks().await.pop().and_then(|task| task.outcome).expect("an outcome").error().map(helve_core::ToolError::kind);
+        assert_eq!(error, (!ends).then_some(helve_core::ErrorKind::Cancelled), "nobody went on with it");
+    }
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ pub enum McpCommand {
     /// Add a server: a program, or an address
     #[command(after_help = ADD_HELP)]
     Add(Add),
-    /// Remove a server: its file, its login, and what was agreed to
+    /// Remove a server: its file, what was agreed to, and the login at its address
     Remove(Remove),
     /// Look at the tools of servers that are new or have changed, and agree to them
     Approve(Approve),

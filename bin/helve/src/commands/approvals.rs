@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use helve::store::{Answering, Approval, Reply};
+use helve::store::{Answering, Approval, ApprovalState, Reply};
 use helve::{ApprovalId, Decision, Question, Schema, StoreError, printable};
 use serde_json::{Value, json};
 
@@ -73,6 +73,10 @@ fn answer(id: ApprovalId, reply: Reply, global: &Global, workspace: &Workspace) 
                 terminal::note(&styled(FAINT, &next));
             }
             Ok(ExitCode::SUCCESS)
+        }
+        Answering::TooLate(approval) if approval.asker.is_some() && approval.state == ApprovalState::Cancelled => {
+            Err(Failure::new("conflict", format_args!("whoever made the call is gone, so approval {id} is over and nothing runs"))
+                .hint("the client has to make the call again"))
         }
         Answering::TooLate(approval) => {
             let by = approval.reply.as_ref().map(|reply| format!(" by {}", printable::escape_line(&reply.by))).unwrap_or_default();

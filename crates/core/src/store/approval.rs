@@ -11,7 +11,7 @@ use crate::approval::{Decision, Grant, Question};
 use crate::digest::Digest;
 use crate::error::{Denial, ErrorKind, ToolError};
 use crate::ids::{HolderId, RunId};
-use crate::rules::Rules;
+use crate::rules::{Mode, Rules};
 
 /// How far a question is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,12 +51,15 @@ pub struct Approval {
     /// The run that started the run which asks, for sub-agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run: Option<RunId>,
-    /// The process in which whoever made the call waits for it: it makes the call once it is approved, and nobody does where it is gone.
-    /// Nothing where an approved call goes into the queue, or its run goes on.
+    /// The process in which whoever made the call waits for it: it makes the call once it is approved, unless that runs in the background,
+    /// and nobody does where it is gone. Nothing where nobody waits, or a run does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker: Option<HolderId>,
     /// How the tool is defined, so that a worker can run the call.
     pub definition: Digest,
+    /// Whether the call goes into the queue in any case.
+    #[serde(default)]
+    pub background: bool,
     /// Whether the call may run more than once.
     #[serde(default)]
     pub idempotent: bool,
@@ -114,6 +117,7 @@ impl Approval {
             parent_run: None,
             asker: None,
             definition,
+            background: rules.mode == Mode::Background,
             idempotent: rules.idempotent,
             priority: rules.priority,
             delay: rules.delay,

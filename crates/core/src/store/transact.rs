@@ -207,17 +207,18 @@ fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &s
         if decision == Decision::Approve {
             let arguments = reply.and_then(|reply| reply.arguments.clone()).unwrap_or_else(|| question.call.arguments.clone());
             let call = ToolCall { arguments, ..question.call.clone() };
+            let maker = approval.asker.filter(|_| !approval.background);
             let task = NewTask {
                 tool: question.tool.clone(),
                 caller: question.caller.clone(),
                 // Whoever waits for it makes it; when they are gone, nobody needs it again.
-                idempotent: approval.idempotent && approval.asker.is_none(),
+                idempotent: approval.idempotent && maker.is_none(),
                 priority: approval.priority,
                 delay: approval.delay,
                 ..NewTask::new(call, approval.definition)
             };
             accept(rows, task)?;
-            if let Some(asker) = approval.asker
+            if let Some(asker) = maker
                 && let Some(mut task) = rows.task(question.call.id)?
             {
                 task.claim(asker, rows.now());

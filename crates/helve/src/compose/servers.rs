@@ -209,7 +209,7 @@ impl Helve {
         }
     }
 
-    /// Removes the file of an MCP server, and forgets its login and what was agreed to. Gives the file; nothing where there is no such
+    /// Removes the file of an MCP server, and forgets what was agreed to, and the login unless another server has the same address. Gives the file; nothing where there is no such
     /// server. It is in use until the project is read again.
     ///
     /// # Errors
@@ -217,10 +217,13 @@ impl Helve {
     pub async fn remove_mcp(&self, name: &str) -> Result<Option<PathBuf>, StateError> {
         let Some(project) = &self.project else { return Ok(None) };
         let written = project.servers.written.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some((definition, file)) = written.into_iter().find(|(definition, _)| definition.name == name) else { return Ok(None) };
+        let (named, others): (Vec<_>, Vec<_>) = written.into_iter().partition(|(definition, _)| definition.name == name);
+        let Some((definition, file)) = named.into_iter().next() else { return Ok(None) };
         let failed = |path: String| move |error| StateError::Io { path, error };
-        let forgotten = definition.logout(&self.mcp_options(project)).await;
-        forgotten.map_err(std::io::Error::other).map_err(failed("the login".to_owned()))?;
+        if !others.iter().any(|(other, _)| other.url == definition.url) {
+            let forgotten = definition.logout(&self.mcp_options(project)).await;
+            forgotten.map_err(std::io::Error::other).map_err(failed("the login".to_owned()))?;
+        }
         if project.state.is_some() {
             let root = &self.project().unwrap_or_default().root;
             PinFile::of(project.state.clone()).forget(&definition.identity(root))?;

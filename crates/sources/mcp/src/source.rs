@@ -316,7 +316,7 @@ impl Live {
                             return trouble;
                         }
                         listed = Instant::now();
-                        changes = connection.changes();
+                        self.pass_on(&mut changes);
                         if let Err(trouble) = self.list(&connection).await {
                             if trouble.ends_connection() {
                                 return trouble;
@@ -349,6 +349,21 @@ impl Live {
                         self.publish();
                     }
                 }
+            }
+        }
+    }
+
+    /// Tells of what changed meanwhile, but for the tools, which are about to be listed.
+    fn pass_on(&self, changes: &mut broadcast::Receiver<Change>) {
+        loop {
+            let missed = match changes.try_recv() {
+                Ok(Change::Tools) => vec![],
+                Ok(change) => vec![change],
+                Err(broadcast::error::TryRecvError::Lagged(_)) => vec![Change::Prompts, Change::Resources],
+                Err(_) => return,
+            };
+            for change in missed {
+                let _ = self.upstream.changes().send(change);
             }
         }
     }

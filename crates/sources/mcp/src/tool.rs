@@ -52,7 +52,8 @@ impl DynTool for McpTool {
     }
 
     fn forget(&self, call: &ToolCall, state: &Value) {
-        if let Some(name) = state.get("parked").and_then(Value::as_str) {
+        // One that a client would have gone on with is named by what the client was given.
+        if let Some(name) = state.get("parked").unwrap_or(state).as_str() {
             // Dropped, the call is cancelled at the server.
             drop(self.upstream.parked().take(name, self.bound(call)));
         }

@@ -70,7 +70,9 @@ impl Upstream {
         let params = Map::from_iter([("uri".to_owned(), json!(uri))]);
         let how = How { time: Some(GREETING), ..How::default() };
         self.ask(method, &params, &how).await?;
-        self.watching().told(uri);
+        if more {
+            self.watching().told(uri);
+        }
         Ok(())
     }
 }

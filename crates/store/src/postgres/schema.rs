@@ -60,7 +60,8 @@ const FIRST: &[&str] = &[
 /// understand all texts that JSON can hold.
 const WHO_WAITS: &[&str] = &[
     r#"ALTER TABLE helve_approvals ADD COLUMN asker text COLLATE "C", ADD COLUMN conversation text COLLATE "C""#,
-    r#"UPDATE helve_approvals SET conversation = substring(body from '"conversation":"(conv_[0-9A-Z]{26})"')"#,
+    r#"UPDATE helve_approvals SET conversation = substring(body from '"caller":\{[^}]*"conversation":"(conv_[0-9A-Z]{26})"')
+        WHERE state = 'pending'"#,
     "CREATE INDEX helve_approvals_asked ON helve_approvals (asker) WHERE state = 'pending' AND asker IS NOT NULL",
 ];
 

@@ -13,17 +13,6 @@ pub(super) struct Process {
     pub started: String,
 }
 
-/// What is known of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
-    /// It surely lives.
-    Here,
-    /// It is surely gone.
-    Gone,
-    /// Its lease tells.
-    Unknown,
-}
-
 impl Process {
     /// This process; nothing where the system does not say.
     pub(super) fn this() -> Option<Self> {
@@ -31,12 +20,9 @@ impl Process {
         Some(Self { namespace: namespace()?, number, started: started(number)? })
     }
 
-    /// Whether it lives. From another namespace nobody can tell.
-    pub(super) fn life(&self) -> Life {
-        if namespace().is_none_or(|here| here != self.namespace) {
-            return Life::Unknown;
-        }
-        if started(self.number).is_some_and(|started| started == self.started) { Life::Here } else { Life::Gone }
+    /// Whether it is surely gone. From another namespace nobody can tell.
+    pub(super) fn is_gone(&self) -> bool {
+        namespace().is_some_and(|here| here == self.namespace) && started(self.number).is_none_or(|started| started != self.started)
     }
 }
 
@@ -59,18 +45,18 @@ mod tests {
     #[test]
     fn a_process_lives_until_it_ends() {
         let this = Process::this().expect("a process");
-        assert_eq!(this.life(), Life::Here);
+        assert!(!this.is_gone());
         let mut child = std::process::Command::new("sleep").arg("30").spawn().expect("a child");
         let other = Process { number: child.id(), started: started(child.id()).expect("a start"), ..this.clone() };
-        assert_eq!(other.life(), Life::Here);
-        assert_eq!(Process { started: "1".to_owned(), ..other.clone() }.life(), Life::Gone, "another one with its number");
-        assert_eq!(Process { namespace: "elsewhere".to_owned(), started: "1".to_owned(), ..other.clone() }.life(), Life::Unknown);
+        assert!(!other.is_gone());
+        assert!(Process { started: "1".to_owned(), ..other.clone() }.is_gone(), "another one with its number");
+        assert!(!Process { namespace: "elsewhere".to_owned(), started: "1".to_owned(), ..other.clone() }.is_gone(), "nobody can tell");
         child.kill().expect("killed");
         // Nobody has waited for it yet.
-        while other.life() == Life::Here {
+        while !other.is_gone() {
             std::thread::yield_now();
         }
         child.wait().expect("dead");
-        assert_eq!(other.life(), Life::Gone);
+        assert!(other.is_gone());
     }
 }

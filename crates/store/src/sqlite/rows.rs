@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::clock;
 use super::known::Known;
-use super::process::{Life, Process};
+use super::process::Process;
 use super::tasks;
 
 type Row<T> = Result<T, StoreError>;
@@ -122,21 +122,6 @@ impl<'a> SqliteRows<'a> {
     pub(super) fn begin_to_claim(&mut self, holder: HolderId) -> Row<()> {
         self.execute("DELETE FROM holders WHERE claims = 1 AND id <> ?1", [holder.to_string()])?;
         self.execute("UPDATE holders SET claims = 1 WHERE id = ?1", [holder.to_string()]).map(drop)
-    }
-
-    /// Whether a holder lives: its lease is not over, and its process not gone.
-    fn life_of(&self, holder: HolderId) -> Row<Life> {
-        let sql = "SELECT namespace, process, started FROM holders WHERE id = ?1 AND boot = ?2 AND until > ?3";
-        let row = params![holder.to_string(), clock::boot(), clock::since_boot()];
-        let process = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Option<Process>> {
-            let (namespace, number, started): (Option<String>, Option<u32>, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(namespace.zip(number).zip(started).map(|((namespace, number), started)| Process { namespace, number, started }))
-        };
-        let found = self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(row, process).optional());
-        Ok(match found.map_err(|error| engine(&error))? {
-            None => Life::Gone,
-            Some(process) => process.map_or(Life::Unknown, |process| process.life()),
-        })
     }
 
     pub(super) fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Row<Vec<Approval>> {
@@ -338,6 +323,16 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn is_gone(&mut self, holder: HolderId) -> Row<bool> {
-        Ok(self.life_of(holder)? == Life::Gone)
+        let sql = "SELECT namespace, process, started FROM holders WHERE id = ?1 AND boot = ?2 AND until > ?3";
+        let row = params![holder.to_string(), clock::boot(), clock::since_boot()];
+        let process = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Option<Process>> {
+            let (namespace, number, started): (Option<String>, Option<u32>, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(namespace.zip(number).zip(started).map(|((namespace, number), started)| Process { namespace, number, started }))
+        };
+        let found = self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(row, process).optional());
+        Ok(match found.map_err(|error| engine(&error))? {
+            None => true,
+            Some(process) => process.is_some_and(|process| process.is_gone()),
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! Questions and answers.
 
 use helve_core::store::{Answering, Approval, ApprovalState, Finished, Recovered, Reply, TaskState};
-use helve_core::{ApprovalId, Decision, EventData, Question, Rules, Schema, Store, ToolSpec};
+use helve_core::{ApprovalId, Decision, EventData, Mode, Question, Rules, Schema, Store, ToolSpec};
 
 use crate::scene::*;
 
@@ -123,6 +123,24 @@ pub async fn an_approved_call_goes_to_the_process_that_waits_for_it(store: &dyn 
     let task = find(store, asked.question.call.id).await;
     assert_eq!((task.state, task.holder, task.epoch), (TaskState::Running, Some(waits), 1));
     assert_eq!(finish(store, &task, TaskEnd::Over(good(&task))).await, Finished::Recorded);
+}
+
+pub async fn an_approved_call_in_the_background_is_anybodys(store: &dyn Store) {
+    let waits = process(store).await;
+    let rules = Rules { idempotent: true, mode: Mode::Background, ..Rules::default() };
+    let asked = Approval::new(question(Caller::default()), definition("wipe"), &rules).asked_by(waits);
+    let (id, call) = (asked.question.id, asked.question.call.id);
+    store.ask(asked.clone()).await.expect("asked");
+    store.answer(id, reply(Decision::Approve, "ada")).await.expect("answered");
+    let task = claim_one(store, process(store).await).await;
+    assert_eq!((task.id, task.idempotent), (call, true));
+    // Where nobody waits any more before it is approved, it is not accepted.
+    let asked = Approval { question: question(Caller::default()), ..asked };
+    let id = asked.question.id;
+    store.ask(asked).await.expect("asked");
+    store.leave(waits).await.expect("left");
+    assert!(matches!(store.answer(id, reply(Decision::Approve, "ada")).await, Ok(Answering::TooLate(_))));
+    assert_eq!(ids(store).await, [call]);
 }
 
 pub async fn nobody_makes_a_call_that_nobody_waits_for(store: &dyn Store) {

@@ -82,6 +82,7 @@ macro_rules! conformance {
                 an_answer_lets_its_run_go_on
                 an_approved_call_without_a_run_goes_into_the_queue
                 an_approved_call_goes_to_the_process_that_waits_for_it
+                an_approved_call_in_the_background_is_anybodys
                 nobody_makes_a_call_that_nobody_waits_for
                 a_denied_call_never_runs
                 questions_expire

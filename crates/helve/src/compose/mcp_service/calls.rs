@@ -9,7 +9,7 @@ use helve_core::{CallContext, Caller, CancellationToken, Decision, ErrorKind, Gr
 use helve_mcp::serve::Incoming;
 use helve_mcp::{Passage, content};
 use helve_mcp_wire::{CODES, Era, RpcError};
-use helve_tools::{Admission, Attempted, Entry, Toolkit};
+use helve_tools::{Admission, Attempted, Entry, HeldTask, Toolkit};
 use serde_json::{Value, json};
 
 use super::kept::{Kept, belonging};
@@ -33,6 +33,8 @@ pub(super) struct Calling {
     cx: CallContext,
     /// The call that a person approved, with the arguments that they approved.
     approved: Option<ToolCall>,
+    /// The same in the record, while it goes on.
+    held: Option<HeldTask>,
     /// Where the client looks how far it is, if it comes back for it.
     task: Option<Arc<Task>>,
 }
@@ -67,9 +69,12 @@ impl Service {
         let cancel = CancellationToken::new();
         let told = Told::of(&request.from);
         let cx = self.context(&request, &cancel, told.as_ref());
-        let mut calling = Calling { service, toolkit, entry, request, cancel, told, cx, approved: None, task: None };
+        let mut calling = Calling { service, toolkit, entry, request, cancel, told, cx, approved: None, held: None, task: None };
         let (call, grant) = match kept {
-            Some(kept) => calling.resume(kept),
+            Some((kept, held)) => {
+                calling.held = held;
+                calling.resume(kept)
+            }
             None => (call, None),
         };
         calling.run(call, grant).await
@@ -90,7 +95,7 @@ impl Service {
     }
 
     /// The call that a request goes on with, if it is not a new one.
-    fn found(&self, entry: &Entry, arguments: &Value, request: &Incoming) -> Result<Option<Kept>, RpcError> {
+    fn found(&self, entry: &Entry, arguments: &Value, request: &Incoming) -> Result<Option<(Kept, Option<HeldTask>)>, RpcError> {
         let Some(state) = request.params.get("requestState").and_then(Value::as_str) else { return Ok(None) };
         match self.kept.take(state, belonging(entry, arguments)) {
             None if !self.serving.gateway || self.kept.is_own(state) => {
@@ -166,13 +171,13 @@ impl Calling {
     /// Brings a call to its end that its client comes back for.
     async fn drive(mut self, admitted: Admission, task: Arc<Task>) {
         let mut step = self.settle(admitted).await;
-        let result = loop {
+        for round in 1.. {
             match step {
-                Step::Over(result) => break result,
+                Step::Over(result) => return task.end(result),
                 Step::Asks(asked, kept) => {
-                    let Some(answers) = task.ask(&asked).await else {
+                    let Some(answers) = task.ask(&asked, round).await else {
                         self.forget(&kept);
-                        break Err(internal("nobody answered what the tool asked"));
+                        return task.end(Err(internal("nobody answered what the tool asked")));
                     };
                     self.request.params["inputResponses"] = answers;
                     let (call, grant) = self.resume(kept);
@@ -181,8 +186,7 @@ impl Calling {
                     step = self.settle(admitted).await;
                 }
             }
-        };
-        task.end(result);
+        }
     }
 
     /// Goes on with a call whose client has answered, in its request.
@@ -198,24 +202,26 @@ impl Calling {
                     params.extend(state.map(|state| ("requestState".to_owned(), state)));
                 }
                 self.cx = self.service.context(&self.request, &self.cancel, self.told.as_ref());
-                call.id = tasks::call_id();
                 // As the executor will read them, or the grant would be for another call.
                 let _ = self.entry.spec().input().fit(&mut call.arguments);
-                self.approved = Some(call.clone());
+                self.approved = Some(ToolCall::clone(&call));
                 // That it may run was decided when it began.
                 let (entry, needed) = (&self.entry, InputNeeded::new(vec![], json!({})));
-                let question = Question::about_input(call.clone(), entry.source(), entry.spec(), self.cx.caller().clone(), needed);
-                (call, Some(question.answer(Decision::Approve, AGENT)))
+                let question =
+                    Question::about_input(ToolCall::clone(&call), entry.source(), entry.spec(), self.cx.caller().clone(), needed);
+                (*call, Some(question.answer(Decision::Approve, AGENT)))
             }
         }
     }
 
     /// Nobody goes on with a call.
     fn forget(&self, kept: &Kept) {
-        if let Kept::Asked(question) = kept
-            && let Some(needed) = &question.input
-        {
-            self.entry.tool().forget(&question.call, &needed.state);
+        match kept {
+            Kept::Asked(question) => {
+                let state = question.input.as_ref().map_or(&Value::Null, |needed| &needed.state);
+                self.entry.tool().forget(&question.call, state);
+            }
+            Kept::Approved(call, state) => self.entry.tool().forget(call, state.as_ref().unwrap_or(&Value::Null)),
         }
     }
 
@@ -229,7 +235,7 @@ impl Calling {
         Box::pin(async move {
             let attempted = self.attempt(admitted).await;
             match attempted {
-                Attempted::Over(outcome) => self.over(outcome),
+                Attempted::Over(outcome) => self.over(outcome).await,
                 Attempted::Asks(question) => {
                     let result = json!({"resultType": "input_required", "inputRequests": asking::requests(&question)});
                     Step::Asks(result, Kept::Asked(Box::new(question)))
@@ -255,7 +261,11 @@ impl Calling {
                     Ok(approved) => {
                         self.approved = Some(approved.call().clone());
                         match self.service.toolkit() {
-                            Ok(now) => executor.make(&now, approved, cx).await,
+                            Ok(now) => {
+                                let made = executor.make(&now, approved, cx, |outcome| asks(&present(outcome.clone()))).await;
+                                self.held = made.held;
+                                made.attempted
+                            }
                             Err(error) => {
                                 Attempted::Over(Outcome::failed(id, tool, ToolError::new(ErrorKind::UnknownTool, error.to_string())))
                             }
@@ -269,26 +279,29 @@ impl Calling {
 
     /// What an outcome is to the client. A server behind Helve may want to know more; when the client comes back with the answer, nobody
     /// needs to approve the same call again.
-    fn over(&self, outcome: Outcome) -> Step {
-        match (present(outcome), &self.approved) {
-            (Ok(result), Some(call)) if result.get("resultType").and_then(Value::as_str) == Some("input_required") => {
-                let state = result.get("requestState").cloned();
-                Step::Asks(result, Kept::Approved(call.clone(), state))
-            }
-            (result, _) => Step::Over(result),
+    async fn over(&mut self, outcome: Outcome) -> Step {
+        let result = present(outcome.clone());
+        if let (true, Ok(said), Some(call)) = (asks(&result), &result, &self.approved) {
+            let kept = Kept::Approved(Box::new(call.clone()), said.get("requestState").cloned());
+            return Step::Asks(said.clone(), kept);
         }
+        if let Some(mut held) = self.held.take() {
+            held.end(outcome).await;
+        }
+        Step::Over(result)
     }
 
     /// Lets a client of the newer era answer, and make the request again with the answer.
-    fn put_aside(&self, mut result: Value, kept: Kept) -> Value {
-        let failed = match &kept {
-            Kept::Asked(question) => Some(content::write(&Err(ToolError::failed(question.reason.clone())))),
-            Kept::Approved(..) => None,
-        };
+    fn put_aside(&mut self, mut result: Value, kept: Kept) -> Value {
         let arguments = self.request.params.get("arguments").filter(|arguments| arguments.is_object()).cloned();
-        match self.service.kept.put(kept, belonging(&self.entry, &arguments.unwrap_or_else(|| json!({})))) {
-            Some(name) => result["requestState"] = json!(name),
-            None => result = failed.unwrap_or(result),
+        let belongs = belonging(&self.entry, &arguments.unwrap_or_else(|| json!({})));
+        match self.service.kept.put(kept, self.held.take(), belongs) {
+            Ok(name) => result["requestState"] = json!(name),
+            Err(kept) => {
+                self.forget(&kept);
+                let message = "the tool asks for something, and too many calls wait for an answer already";
+                result = content::write(&Err(ToolError::new(ErrorKind::RateLimited, message)));
+            }
         }
         result
     }
@@ -312,4 +325,9 @@ impl Calling {
             }
         }
     }
+}
+
+/// Whether a result wants to know more.
+fn asks(result: &Result<Value, RpcError>) -> bool {
+    result.as_ref().is_ok_and(|result| result.get("resultType").and_then(Value::as_str) == Some("input_required"))
 }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use helve_core::json::canonical;
-use helve_core::{Digest, Question, ToolCall};
-use helve_tools::Entry;
+use helve_core::{CancellationToken, Digest, Question, ToolCall};
+use helve_tools::{Entry, HeldTask};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 /// How many calls may wait for their clients.
 const MAX_KEPT: usize = 1_024;
@@ -21,7 +22,7 @@ pub(super) enum Kept {
     /// Its tool asked for something.
     Asked(Box<Question>),
     /// A person approved this call, and the server behind it asked for something. What the server wants to hear again goes along.
-    Approved(ToolCall, Option<Value>),
+    Approved(Box<ToolCall>, Option<Value>),
 }
 
 /// Calls that go on, by names that nobody can guess: whoever knows one may go on with its call.
@@ -42,33 +43,46 @@ struct One {
     belongs: Digest,
     size: usize,
     kept: Kept,
+    /// The call in the record, where it is there.
+    held: Option<HeldTask>,
+    /// Nobody need look after it any more.
+    _taken: oneshot::Sender<()>,
 }
 
 impl AllKept {
-    /// Keeps a call for a while, and gives its name; nothing where there is too much already.
-    pub fn put(&self, kept: Kept, belongs: Digest) -> Option<String> {
-        let name = format!("{}{}", self.prefix, helve_mcp::unguessable()?);
+    /// Keeps a call for a while, and gives its name.
+    ///
+    /// # Errors
+    /// Gives the call back where there is too much already.
+    pub fn put(&self, kept: Kept, held: Option<HeldTask>, belongs: Digest) -> Result<String, Kept> {
+        let Some(name) = helve_mcp::unguessable().map(|name| format!("{}{name}", self.prefix)) else { return Err(kept) };
         let size = kept.size();
         let mut all = self.all();
         if all.len() >= MAX_KEPT || all.values().map(|one| one.size).sum::<usize>() + size > MAX_BYTES {
-            return None;
+            return Err(kept);
         }
-        all.insert(name.clone(), One { belongs, size, kept });
+        let (here, taken) = oneshot::channel();
+        let cancelled = held.as_ref().map_or_else(CancellationToken::new, |held| held.cancelled().clone());
+        all.insert(name.clone(), One { belongs, size, kept, held, _taken: here });
         let (all, forgotten) = (Arc::downgrade(&self.all), name.clone());
         tokio::spawn(async move {
-            tokio::time::sleep(PATIENCE).await;
+            tokio::select! {
+                _ = taken => return,
+                () = cancelled.cancelled() => {}
+                () = tokio::time::sleep(PATIENCE) => {}
+            }
             if let Some(all) = all.upgrade() {
                 all.lock().unwrap_or_else(PoisonError::into_inner).remove(&forgotten);
             }
         });
-        Some(name)
+        Ok(name)
     }
 
     /// Takes a call back, for a request that is the same as before.
-    pub fn take(&self, name: &str, belongs: Digest) -> Option<Kept> {
+    pub fn take(&self, name: &str, belongs: Digest) -> Option<(Kept, Option<HeldTask>)> {
         let mut all = self.all();
         all.get(name).filter(|one| one.belongs == belongs)?;
-        all.remove(name).map(|one| one.kept)
+        all.remove(name).map(|one| (one.kept, one.held))
     }
 
     /// Whether a name is one of this server's, known or not.
@@ -105,14 +119,14 @@ mod tests {
     use super::*;
 
     fn approved() -> Kept {
-        Kept::Approved(ToolCall::new("tool", Value::Null), None)
+        Kept::Approved(Box::new(ToolCall::new("tool", Value::Null)), None)
     }
 
     #[tokio::test]
     async fn a_call_goes_on_once_with_the_same_request() {
         let kept = AllKept::default();
         let (own, other) = (Digest::of([b"own".as_slice()]), Digest::of([b"other".as_slice()]));
-        let name = kept.put(approved(), own).expect("a name");
+        let name = kept.put(approved(), None, own).ok().expect("a name");
         assert!(kept.take(&name, other).is_none());
         assert!(kept.take("helve-call-0", own).is_none());
         assert!(kept.take(&name, own).is_some());
@@ -123,13 +137,13 @@ mod tests {
     async fn nobody_waits_for_ever_and_there_are_not_too_many() {
         let kept = AllKept::default();
         let own = Digest::of([b"own".as_slice()]);
-        let names: Vec<_> = (0..MAX_KEPT).map_while(|_| kept.put(approved(), own)).collect();
+        let names: Vec<_> = (0..MAX_KEPT).map_while(|_| kept.put(approved(), None, own).ok()).collect();
         assert_eq!(names.len(), MAX_KEPT);
-        assert!(kept.put(approved(), own).is_none());
+        assert!(kept.put(approved(), None, own).is_err());
         tokio::time::sleep(2 * PATIENCE).await;
         assert!(kept.take(&names[0], own).is_none());
-        assert!(kept.put(approved(), own).is_some());
-        let large = || Kept::Approved(ToolCall::new("tool", json!("x".repeat(MAX_BYTES / 3))), None);
-        assert_eq!((0..3).filter(|_| kept.put(large(), own).is_some()).count(), 2, "nor too much");
+        assert!(kept.put(approved(), None, own).is_ok());
+        let large = || Kept::Approved(Box::new(ToolCall::new("tool", json!("x".repeat(MAX_BYTES / 3)))), None);
+        assert_eq!((0..3).filter(|_| kept.put(large(), None, own).is_ok()).count(), 2, "nor too much");
     }
 }

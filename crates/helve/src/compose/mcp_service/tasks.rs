@@ -25,6 +25,12 @@ const MAX_TASKS: usize = 1_024;
 const KEPT: Duration = Duration::from_hours(1);
 /// How often a client may look.
 const POLL_MS: u64 = 1_000;
+/// How often a call may ask.
+const MAX_ROUNDS: u32 = 10;
+/// How long is waited before a server is asked again that has no question.
+const AGAIN: Duration = Duration::from_millis(100);
+/// How much results may take before those of older tasks are only in the record.
+const MAX_BYTES: usize = 64 << 20;
 /// How long a client has to answer what a tool asks.
 const PATIENCE: Duration = Duration::from_mins(15);
 
@@ -63,14 +69,25 @@ enum Phase {
         answers: Map<String, Value>,
         reply: oneshot::Sender<Value>,
     },
-    Over(Instant, Result<Value, RpcError>),
+    /// Since when, how large the result is, and the result.
+    Over(Instant, usize, Result<Value, RpcError>),
 }
 
 impl Tasks {
     /// Takes note of a call; nothing where there are too many.
     pub fn begin(&self, id: CallId, cancel: CancellationToken) -> Option<Arc<Task>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, task| !matches!(&task.state().phase, Phase::Over(since, _) if since.elapsed() > KEPT));
+        all.retain(|_, task| !matches!(&task.state().phase, Phase::Over(since, ..) if since.elapsed() > KEPT));
+        let mut over: Vec<(Instant, usize, CallId)> = all.iter().filter_map(|(id, task)| task.over(*id)).collect();
+        over.sort_unstable_by_key(|(since, ..)| *since);
+        let mut bytes: usize = over.iter().map(|(_, size, _)| size).sum();
+        for (_, size, id) in over {
+            if bytes <= MAX_BYTES {
+                break;
+            }
+            bytes -= size;
+            all.remove(&id);
+        }
         if all.len() >= MAX_TASKS {
             return None;
         }
@@ -97,6 +114,11 @@ impl Task {
         Value::Object(created)
     }
 
+    /// Since when it is over, and how large its result is.
+    fn over(&self, id: CallId) -> Option<(Instant, usize, CallId)> {
+        if let Phase::Over(since, size, _) = &self.state().phase { Some((*since, *size, id)) } else { None }
+    }
+
     /// What the task does now.
     pub fn say(&self, message: String) {
         let mut state = self.state();
@@ -104,8 +126,16 @@ impl Task {
     }
 
     /// Waits for the client's answers to a result that asks; nothing where it does not answer.
-    pub async fn ask(&self, asked: &Value) -> Option<Value> {
+    pub async fn ask(&self, asked: &Value, round: u32) -> Option<Value> {
         let requests = asked.get("inputRequests").and_then(Value::as_object).cloned().unwrap_or_default();
+        if round > MAX_ROUNDS {
+            return None;
+        }
+        if requests.is_empty() {
+            // It is not done, and wants to be asked again.
+            tokio::time::sleep(AGAIN * round).await;
+            return Some(json!({}));
+        }
         let (reply, answers) = oneshot::channel();
         self.enter(Phase::Asks { requests, answers: Map::new(), reply });
         let answered = tokio::select! {
@@ -136,7 +166,8 @@ impl Task {
 
     /// The call is over.
     pub fn end(&self, result: Result<Value, RpcError>) {
-        self.enter(Phase::Over(Instant::now(), result));
+        let size = result.as_ref().map_or(0, |result| result.to_string().len());
+        self.enter(Phase::Over(Instant::now(), size, result));
     }
 
     fn enter(&self, phase: Phase) {
@@ -150,8 +181,8 @@ impl Task {
             _ if self.cancel.is_cancelled() => ("cancelled", None),
             Phase::Working => ("working", None),
             Phase::Asks { requests, .. } => ("input_required", Some(("inputRequests", json!(requests)))),
-            Phase::Over(_, Ok(result)) => ("completed", Some(("result", result.clone()))),
-            Phase::Over(_, Err(error)) => ("failed", Some(("error", json!(error)))),
+            Phase::Over(.., Ok(result)) => ("completed", Some(("result", result.clone()))),
+            Phase::Over(.., Err(error)) => ("failed", Some(("error", json!(error)))),
         };
         let over = matches!(state.phase, Phase::Over(..)).then(|| state.updated.duration_since(self.created).as_millis());
         let kept = over.and_then(|over| u128::try_from(over).ok()).map(|over| over + KEPT.as_millis());
@@ -257,7 +288,12 @@ impl Service {
     async fn recorded(&self, id: CallId) -> Result<Option<store::Task>, RpcError> {
         let Some(record) = self.helve.executor.record() else { return Ok(None) };
         let found = record.store().task(id).await.map_err(internal)?;
-        let toolkit = self.toolkit().map_err(internal)?;
-        Ok(found.filter(|task| task.caller.agent.as_deref() == Some(AGENT) && toolkit.get(&task.tool).is_some()))
+        let Some(task) = found.filter(|task| task.caller.agent.as_deref() == Some(AGENT)) else { return Ok(None) };
+        if self.toolkit().map_err(internal)?.get(&task.tool).is_none() {
+            // Its server may just be being connected.
+            self.settled().await;
+        }
+        let served = self.toolkit().map_err(internal)?.get(&task.tool).is_some();
+        Ok(served.then_some(task))
     }
 }

@@ -261,9 +261,14 @@ impl Peer {
         let taken_back = CancellationToken::new();
         {
             let mut asks = self.asks();
-            if asks.len() >= MAX_ASKS || asks.contains_key(&id) {
+            let wrong = match asks.len() {
+                _ if asks.contains_key(&id) => Some("a question of this name is open already"),
+                MAX_ASKS.. => Some("too many questions at once"),
+                _ => None,
+            };
+            if let Some(wrong) = wrong {
                 drop(asks);
-                return refuse(CODES.internal, "too many questions at once");
+                return refuse(CODES.internal, wrong);
             }
             asks.insert(id.clone(), taken_back.clone());
         }

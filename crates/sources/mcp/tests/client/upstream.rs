@@ -90,11 +90,11 @@ impl Stage {
         let answer = if request.from.era == Era::Legacy {
             let answer = tokio::select! {
                 answer = request.from.channel.ask("elicitation/create", params) => answer?,
-                () = request.cancel.cancelled() => {
-                    self.cancelled.notify_one();
-                    return Ok(json!({}));
-                }
+                () = request.cancel.cancelled() => json!({"action": "cancel"}),
             };
+            if answer["action"] == "cancel" {
+                self.cancelled.notify_one();
+            }
             let progress = json!({"progressToken": request.from.progress_token, "progress": 1, "message": "thank you"});
             request.from.channel.notify("notifications/progress", progress);
             answer
