@@ -20,7 +20,8 @@ const MAX_ASKS: usize = 16;
 /// The longest name of a question; it is kept until the answer to it is written.
 const MAX_ID: usize = 1 << 10;
 /// What a server may tell whoever asked it, besides changes.
-const PASSED: [&str; 3] = ["notifications/message", "notifications/progress", "notifications/elicitation/complete"];
+const PASSED: [&str; 4] =
+    ["notifications/message", "notifications/progress", "notifications/elicitation/complete", "notifications/subscriptions/acknowledged"];
 /// The longest address of a resource.
 const MAX_ADDRESS: usize = 8 << 10;
 /// How many changes wait for someone who looks after them.
@@ -282,5 +283,49 @@ impl Peer {
             peer.asks().remove(&id);
             outbox.put(Message::Answer { id: Some(id), result });
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::{BoxFuture, pending};
+
+    use super::*;
+
+    /// Remembers what it is told.
+    #[derive(Default)]
+    struct Ear(Mutex<Vec<String>>);
+
+    impl BackChannel for Ear {
+        fn notify(&self, method: &str, _: Value) {
+            self.0.lock().expect("a lock").push(method.to_owned());
+        }
+
+        fn ask(&self, _: &str, _: Value) -> BoxFuture<'_, Result<Value, RpcError>> {
+            Box::pin(pending())
+        }
+    }
+
+    impl Outbox for Ear {
+        fn put(&self, _: Message) {}
+    }
+
+    #[test]
+    fn what_is_known_reaches_whoever_asked_and_nothing_else() {
+        let (peer, ear, outbox) = (Peer::new(), Arc::new(Ear::default()), Arc::new(Ear::default()) as Arc<dyn Outbox>);
+        let waiting = peer.begin(Some(ear.clone()));
+        let other = ["notifications/cancelled", "notifications/whatever", "notifications/tools/list_changed"];
+        for method in PASSED.iter().chain(&other) {
+            let params = Some(json!({META.progress: waiting.id, "requestId": 1}));
+            peer.deliver(Message::Notification { method: (*method).to_owned(), params }, Some(waiting.id), &outbox);
+        }
+        // Whoever listens waits for the last of these.
+        let expected = [
+            "notifications/message",
+            "notifications/progress",
+            "notifications/elicitation/complete",
+            "notifications/subscriptions/acknowledged",
+        ];
+        assert_eq!(*ear.0.lock().expect("a lock"), expected);
     }
 }
