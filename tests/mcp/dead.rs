@@ -1,12 +1,14 @@
 //! Servers that do not work: what they cost, and who hears of it.
 
 use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::folder::{Project, stderr};
+use crate::folder::{Project, echo, stderr};
 use crate::pins::second;
 use crate::running::until;
 use crate::scene::Scene;
@@ -74,4 +76,28 @@ fn a_helve_that_is_told_to_end_leaves_no_server_behind() {
         let gone = || (!Path::new(&format!("/proc/{}", deaf.trim())).exists()).then_some(());
         until("the server is gone", gone);
     }
+}
+
+/// A call waits for a person, and whoever serves it does not.
+#[test]
+fn ctrl_c_says_what_it_waits_for_and_the_second_one_waits_for_nothing() {
+    let tool = format!("{}permission: confirm\n", echo("wipe"));
+    let scene = Scene::new(&[("tools/builtin/wipe.yaml", &tool)]);
+    scene.trust();
+    let (mut server, address) = scene.serve(&[]);
+    let host = address.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    let about = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wipe", "arguments": {"text": "a"}, "_meta": about}});
+    let (call, mut stream) = (call.to_string(), TcpStream::connect(&host).expect("it listens"));
+    let headers = "content-type: application/json\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: wipe";
+    write!(stream, "POST /mcp HTTP/1.1\r\nhost: {host}\r\n{headers}\r\ncontent-length: {}\r\n\r\n{call}", call.len()).expect("it reads");
+    until("a question", || {
+        let list = scene.project.json(&["approvals", "--json"]);
+        list["approvals"].as_array().filter(|open| !open.is_empty()).map(|_| ())
+    });
+    server.interrupt();
+    server.wait_for("Ending: ", "Ctrl-C again");
+    server.interrupt();
+    assert_eq!(server.finish().0.code(), Some(130));
 }

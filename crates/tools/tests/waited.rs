@@ -11,7 +11,7 @@ use helve_core::{
     Store, ToolCall,
 };
 use helve_testkit::{fake, spec};
-use helve_tools::{Admission, Attempted, Catalogue, Executor, Record, Toolkit, View, Worker};
+use helve_tools::{Admission, Approved, Attempted, Catalogue, Executor, Record, Toolkit, View, Worker};
 use serde_json::{Value, json};
 
 /// An executor with a record, and a tool that says what it was called with, and what the caller brought along.
@@ -59,6 +59,14 @@ impl Stage {
                 Attempted::Asks(_) => panic!("it asks nothing"),
             },
         }
+    }
+
+    /// A call that a person agreed to.
+    async fn agreed(&self, cx: &CallContext) -> Approved {
+        let entry = self.catalogue.get("wipe").expect("the tool");
+        let question = self.question(cx).await;
+        let (approved, ()) = tokio::join!(self.executor.approved(&entry, question, cx), self.answer(Decision::Approve, None));
+        approved.unwrap_or_else(|outcome| panic!("a person agreed: {outcome:?}"))
     }
 
     /// The question that is asked now or soon.
@@ -146,9 +154,7 @@ async fn whoever_gives_up_takes_the_question_back() {
 async fn what_was_approved_and_is_not_made_is_over() {
     let stage = Stage::new(Mode::Inline);
     let cx = caller();
-    let entry = stage.catalogue.get("wipe").expect("the tool");
-    let question = stage.question(&cx).await;
-    let (approved, ()) = tokio::join!(stage.executor.approved(&entry, question, &cx), stage.answer(Decision::Approve, None));
+    let approved = stage.agreed(&cx).await;
     assert_eq!(stage.tasks().await[0].state, TaskState::Running);
     drop(approved);
     while stage.tasks().await[0].state == TaskState::Running {
@@ -176,10 +182,7 @@ async fn what_rules_forbid_by_now_is_not_made() {
 async fn a_tool_that_is_gone_by_now_is_not_called() {
     let stage = Stage::new(Mode::Inline);
     let cx = caller();
-    let entry = stage.catalogue.get("wipe").expect("the tool");
-    let question = stage.question(&cx).await;
-    let (approved, ()) = tokio::join!(stage.executor.approved(&entry, question, &cx), stage.answer(Decision::Approve, None));
-    let Ok(approved) = approved else { panic!("a person agreed") };
+    let approved = stage.agreed(&cx).await;
     let other = helve_testkit::toolkit([helve_testkit::echo("other", Rules::default())]);
     let Attempted::Over(outcome) = stage.executor.make(&other, approved, &cx, |_| false).await.attempted else { panic!("it asks nothing") };
     assert!(outcome.error().is_some_and(|error| error.message().contains("gone or has changed")), "{outcome:?}");
@@ -190,10 +193,7 @@ async fn a_call_that_goes_on_is_recorded_as_it_ends() {
     for ends in [true, false] {
         let stage = Stage::new(Mode::Inline);
         let cx = caller();
-        let entry = stage.catalogue.get("wipe").expect("the tool");
-        let question = stage.question(&cx).await;
-        let (approved, ()) = tokio::join!(stage.executor.approved(&entry, question, &cx), stage.answer(Decision::Approve, None));
-        let Ok(approved) = approved else { panic!("a person agreed") };
+        let approved = stage.agreed(&cx).await;
         let made = stage.executor.make(&stage.tools, approved, &cx, |_| true).await;
         let (Attempted::Over(outcome), Some(mut held)) = (made.attempted, made.held) else { panic!("it goes on") };
         assert_eq!(stage.tasks().await[0].state, TaskState::Running);

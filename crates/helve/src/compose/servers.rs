@@ -209,6 +209,14 @@ impl Helve {
         }
     }
 
+    /// The names of the MCP servers that are written down, connected or not.
+    #[must_use]
+    pub fn mcp_names(&self) -> Vec<String> {
+        let Some(project) = &self.project else { return Vec::new() };
+        let written = project.servers.written.read().unwrap_or_else(PoisonError::into_inner);
+        written.iter().map(|(definition, _)| definition.name.clone()).collect()
+    }
+
     /// Removes the file of an MCP server, and forgets what was agreed to, and the login unless another server has the same address. Gives the file; nothing where there is no such
     /// server. It is in use until the project is read again.
     ///

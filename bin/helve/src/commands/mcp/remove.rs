@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use helve::{Trust, printable};
+use helve::{Trust, printable, suggest};
 use serde_json::json;
 
 use crate::cli::Global;
@@ -19,8 +19,10 @@ pub fn run(command: &Remove, global: &Global, workspace: &Workspace) -> Result<E
     let was_trusted = before.trust.is_some_and(Trust::allows);
     let storage = |error: &dyn std::fmt::Display| Failure::new("storage", error);
     let Some(file) = workspace.block_on(helve.remove_mcp(name)).map_err(|error| storage(&error))? else {
-        return Err(Failure::new("not_found", format_args!("there is no MCP server `{}`", printable::escape_line(name)))
-            .hint("`helve mcp list` lists them; a file that cannot be read is removed by hand"));
+        let names = helve.mcp_names();
+        let near = suggest::nearest(name, names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+        let hint = near.unwrap_or_else(|| "`helve mcp list` lists them; a file that cannot be read is removed by hand".to_owned());
+        return Err(Failure::new("not_found", format_args!("there is no MCP server `{}`", printable::escape_line(name))).hint(hint));
     };
     let trusted = workspace.block_on(async {
         helve.reload().map_err(|error| storage(&error))?;

@@ -13,7 +13,7 @@ use crate::cli::mcp::Serve;
 use crate::commands::{show_diagnostics, show_withheld};
 use crate::failure::Failure;
 use crate::terminal::{self, FAINT, styled};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, unless_interrupted};
 
 /// The variable that holds the token which clients must send.
 const TOKEN: &str = "HELVE_MCP_TOKEN";
@@ -53,7 +53,9 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
         let interrupted = stop.clone();
         tokio::spawn(async move {
             if tokio::signal::ctrl_c().await.is_ok() {
+                terminal::note("Ending: calls that run have a few seconds. Ctrl-C again ends them now.");
                 interrupted.cancel();
+                unless_interrupted(std::future::pending::<()>()).await;
             }
         });
         let work = async {
