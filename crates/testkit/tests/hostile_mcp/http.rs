@@ -140,7 +140,7 @@ async fn a_redirect_leads_nowhere() {
 async fn a_session_that_is_forgotten_is_begun_anew_once() {
     let calls = AtomicUsize::new(0);
     let site = on_call(move |asked| match calls.fetch_add(1, Ordering::Relaxed) {
-        0 => Reply::Bytes(head("404 Not Found", "Content-Length: 0", "")),
+        0 => Reply::Bytes(head("404 Not Found", "Content-Length: 0\r\nConnection: close", "")),
         _ => polite(asked),
     })
     .await;
@@ -148,7 +148,7 @@ async fn a_session_that_is_forgotten_is_begun_anew_once() {
     let _bad = connect(&stage, &site, "20s").await;
     let outcome = stage.beside(stage.call("bad_echo", json!({}))).await;
     assert_eq!(outcome.text(), "well");
-    let never = call("20s", |_| Reply::Bytes(head("404 Not Found", "Content-Length: 0", ""))).await;
+    let never = call("20s", |_| Reply::Bytes(head("404 Not Found", "Content-Length: 0\r\nConnection: close", ""))).await;
     assert!(never.text().contains("unreachable: "), "{}", never.text());
 }
 
@@ -160,7 +160,10 @@ async fn a_session_with_a_strange_name_does_no_harm() {
             move |asked| match (asked.method(), polite(asked)) {
                 ("initialize", Reply::Json(message, _)) => {
                     let body = message.to_string();
-                    let headers = format!("Mcp-Session-Id: {name}\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
+                    let headers = format!(
+                        "Mcp-Session-Id: {name}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}",
+                        body.len()
+                    );
                     Reply::Bytes(head("200 OK", &headers, &body))
                 }
                 (_, reply) => reply,

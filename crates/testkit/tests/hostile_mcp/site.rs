@@ -60,8 +60,8 @@ pub fn polite(asked: &Asked) -> Reply {
         "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "site"}}),
         "tools/list" => json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
         "tools/call" => json!({"content": [{"type": "text", "text": "well"}]}),
-        "notifications/initialized" => return Reply::Bytes(head("202 Accepted", "Content-Length: 0", "")),
-        "" if asked.is_get() => return Reply::Bytes(head("405 Method Not Allowed", "Content-Length: 0", "")),
+        "notifications/initialized" => return Reply::Bytes(head("202 Accepted", "Content-Length: 0\r\nConnection: close", "")),
+        "" if asked.is_get() => return Reply::Bytes(head("405 Method Not Allowed", "Content-Length: 0\r\nConnection: close", "")),
         _ => return Reply::Json(json!({"jsonrpc": "2.0", "id": asked.message["id"], "error": {"code": -32601, "message": "no"}}), ""),
     };
     let session = if asked.method() == "initialize" { "Mcp-Session-Id: one\r\n" } else { "" };
