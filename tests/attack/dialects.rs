@@ -1,0 +1,1 @@
+//! Text that was written to keep the parser busy.

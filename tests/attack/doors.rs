@@ -1,0 +1,1 @@
+//! Requests, names and values that strangers send to Helve's doors.

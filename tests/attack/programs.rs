@@ -1,0 +1,1 @@
+//! Programs that change after they were trusted, or that look around in the process that started them.

@@ -1,0 +1,1 @@
+//! Calls that stand in the results of tools, quoted by a model.

@@ -1,0 +1,1 @@
+//! Secrets in the spellings that leak, and in the words of people and models.

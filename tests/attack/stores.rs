@@ -1,0 +1,1 @@
+//! Store files and state folders that somebody else prepared.
