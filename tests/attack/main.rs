@@ -15,3 +15,6 @@ mod quoted_calls;
 mod scene;
 mod secrets;
 mod stores;
+mod trap;
+#[cfg(unix)]
+mod untrusted;

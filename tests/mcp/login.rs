@@ -169,12 +169,14 @@ fn a_server_that_is_removed_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_a_removed_server_hid_is_not_trusted() {
+fn what_a_removed_server_hid_was_shown_before_it_is_trusted() {
     let scene = Scene::new(&[("tools/mcp/z.yaml", "name: clock\ncommand: [sh, evil.sh]\n"), ("evil.sh", "touch ran\n")]);
     let scene = scene.with("clock", json!({"command": ["true"]}));
+    assert!(stderr(&scene.project.run(&["trust"])).contains("evil.sh"), "it would run as soon as the other is gone");
     scene.trust();
+    scene.project.write("evil.sh", b"touch ran; touch more\n");
     let removed = scene.project.run(&["mcp", "remove", "clock"]);
-    assert!(removed.status.success() && stderr(&removed).contains("helve trust"), "{}", stderr(&removed));
+    assert!(removed.status.success(), "{}", stderr(&removed));
     scene.project.run(&["mcp", "list"]);
     assert!(!scene.project.folder.path().join("ran").exists(), "nobody was shown this");
 }

@@ -6,7 +6,7 @@ use helve_testkit::{Reply, Request, Script};
 use serde_json::json;
 
 use crate::folder::echo;
-use crate::scene::{NAP, Scene, dies};
+use crate::scene::{NAP, Running, Scene, dies};
 
 const CLERK: &str = "name: clerk\ninstructions: You count beans.\ntools: [calculate]\n";
 
@@ -139,9 +139,11 @@ fn a_folder_nobody_trusts_cannot_send_words_away() {
         "model: https://models.example/v1#m\n",
         "model: away\nmodels: {away: {provider: openai_compatible, base_url: \"https://models.example/v1\", model: m}}\n",
     ] {
-        let ran = Scene::new(Reply::text("hi")).with("helve.yaml", settings).run(&["a secret"]);
+        let scene = Scene::new(Reply::text("hi")).with("helve.yaml", settings).untrusted();
+        let mut command = scene.command(&["run", "a secret"]);
+        let ran = Running::start(command.env_remove("HELVE_MODEL"), "").finish();
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-        assert!(ran.stderr.contains("nobody trusts this folder yet") && ran.stderr.contains("helve trust"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("the folder is not trusted") && ran.stderr.contains("helve trust"), "{}", ran.stderr);
     }
 }
 
@@ -152,7 +154,7 @@ fn commands_of_a_folder_nobody_trusts_must_be_confirmed() {
         [said] => Reply::text(if said.contains("hello") { "Said." } else { "Not said." }),
         _ => Reply::text("?"),
     });
-    let scene = Scene::new(script).with("tools/builtin/say.yaml", &format!("{}permission: auto\n", echo("say")));
+    let scene = Scene::new(script).with("tools/builtin/say.yaml", &format!("{}permission: auto\n", echo("say"))).untrusted();
     let waiting = scene.events(&["say hello"]);
     assert_eq!((waiting.code, waiting.end().0.as_str()), (Some(3), "run_waiting"), "{}", waiting.stderr);
     assert!(

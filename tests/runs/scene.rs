@@ -43,6 +43,8 @@ const TYPES: [&str; 19] = [
 pub struct Scene {
     pub project: Project,
     pub server: ModelServer,
+    /// Whether the folder is trusted as it is whenever a command begins.
+    trusted: bool,
 }
 
 impl Scene {
@@ -53,7 +55,7 @@ impl Scene {
 
     /// A model of a provider, with more to say of it, such as `timeouts: {idle: 1s}`.
     pub fn of(provider: &str, more: &str, script: impl Into<Script>) -> Self {
-        let scene = Self { project: Project::new(&[]), server: ModelServer::start_blocking(script) };
+        let scene = Self { project: Project::new(&[]), server: ModelServer::start_blocking(script), trusted: true };
         let base = if provider == "gemini" { format!("{}/v1beta", scene.server.origin()) } else { scene.server.url().to_owned() };
         let entry = format!("{{provider: {provider}, base_url: \"{base}\", api_key: \"{KEY}\", model: big, {more}}}");
         scene.project.write("helve.yaml", format!("model: house\nmodels:\n  house: {entry}\n").as_bytes());
@@ -78,6 +80,11 @@ impl Scene {
         ran
     }
 
+    /// The same scene in a folder that is not trusted: the user names the model.
+    pub fn untrusted(self) -> Self {
+        Self { trusted: false, ..self }
+    }
+
     /// `helve run` with something on its stdin.
     pub fn start(&self, arguments: &[&str], stdin: &str) -> Running {
         Running::start(&mut self.command(&[&["run"], arguments].concat()), stdin)
@@ -85,7 +92,14 @@ impl Scene {
 
     /// The command in this project, with an environment that knows nothing.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        alone(self.project.command(arguments), &self.project)
+        let mut command = alone(self.project.command(arguments), &self.project);
+        if self.trusted {
+            let trusted = self.project.run(&["trust", "--yes"]);
+            assert!(trusted.status.success(), "{}", crate::folder::stderr(&trusted));
+        } else {
+            command.env("HELVE_MODEL", format!("{}#big", self.server.url()));
+        }
+        command
     }
 
     /// The process of the tool that sleeps, once it does.

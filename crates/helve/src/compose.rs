@@ -3,7 +3,13 @@
 #[cfg(feature = "project")]
 mod agents;
 #[cfg(feature = "project")]
+mod capability;
+#[cfg(feature = "project")]
+mod document;
+#[cfg(feature = "project")]
 mod eras;
+#[cfg(feature = "project")]
+mod folder_tool;
 #[cfg(feature = "project")]
 mod load;
 #[cfg(feature = "project")]
@@ -39,7 +45,7 @@ pub use helve_models as models;
 #[cfg(feature = "project")]
 pub use helve_process::end_all as end_programs;
 #[cfg(feature = "project")]
-pub use helve_project::{Diagnostic, OnResult, Runnable, Severity, StateError, StateFolder, Trust, read_yaml};
+pub use helve_project::{Capability, Change, Diagnostic, OnResult, Severity, StateError, StateFolder, Trust, read_yaml};
 
 #[cfg(feature = "project")]
 pub use self::mcp_service::McpServing;

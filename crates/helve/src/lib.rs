@@ -33,7 +33,7 @@ pub use compose::models;
 pub use compose::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]
 pub use compose::{
-    Diagnostic, McpServing, OnResult, ProjectAgent, ProjectReport, Runnable, Severity, StateError, StateFolder, Trust, file_schemas,
+    Capability, Change, Diagnostic, McpServing, OnResult, ProjectAgent, ProjectReport, Severity, StateError, StateFolder, Trust, file_schemas,
     read_yaml,
 };
 #[cfg(feature = "project")]

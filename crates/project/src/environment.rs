@@ -3,23 +3,32 @@
 use helve_core::authored::FieldError;
 use helve_core::secret::{is_secret_field, is_secret_variable};
 use secrecy::SecretString;
+use serde_json::Value;
 
 use crate::yaml::Node;
 
-/// Replaces `${NAME}` and `${NAME:-default}` in every text (`$${` stands for `${` itself), and gives back the values that look like secrets.
+/// Replaces `${NAME}` and `${NAME:-default}` in every text at a pointer that `expands` (`$${` stands for `${` itself), and gives back the
+/// values that look like secrets. In all other texts a variable stays as it is written.
 ///
 /// # Errors
 /// Where a variable is not set, or a reference does not end.
-pub(crate) fn expand(node: &mut Node, look_up: &dyn Fn(&str) -> Option<String>) -> Result<Used, FieldError> {
+pub(crate) fn expand(
+    node: &mut Node,
+    expands: &dyn Fn(&str) -> bool,
+    look_up: &dyn Fn(&str) -> Option<String>,
+) -> Result<Used, FieldError> {
     let mut all = Used::default();
     node.rewrite::<FieldError>(&mut |path, text| {
         if !text.contains("${") {
             return Ok(None);
         }
+        if !expands(path) {
+            return Ok(Some(text.replace("$${", "${")));
+        }
         let (expanded, used) = expand_text(text, look_up).map_err(|error| FieldError { path: path.to_owned(), ..error })?;
         let field = path.rsplit('/').next().unwrap_or_default();
         let in_secret_field = is_secret_field(field) || path.starts_with("/auth_method");
-        all.variables.extend(used.iter().map(|(name, _)| name.clone()).filter(|name| look_up(name).is_some()));
+        all.variables.extend(used.iter().map(|(name, _)| name.clone()));
         all.secrets.extend(used.into_iter().filter(|(name, _)| in_secret_field || is_secret_variable(name)).map(|(_, value)| value.into()));
         Ok(Some(expanded))
     })?;
@@ -28,10 +37,39 @@ pub(crate) fn expand(node: &mut Node, look_up: &dyn Fn(&str) -> Option<String>) 
     Ok(all)
 }
 
+/// The variables that are named anywhere in a value, sorted.
+#[must_use]
+pub fn variables_in(value: &Value) -> Vec<String> {
+    let mut names = Vec::new();
+    collect(value, &mut names);
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn collect(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            // A reference that does not end is reported when its file passes the gate.
+            let used = expand_text(text, &|_| Some("set".to_owned())).map(|(_, used)| used).unwrap_or_default();
+            names.extend(used.into_iter().map(|(name, _)| name));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, names)),
+        Value::Object(fields) => fields.values().for_each(|field| collect(field, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Whether a text names a variable.
+#[must_use]
+pub fn has_variable(text: &str) -> bool {
+    text.replace("$${", "").contains("${")
+}
+
 /// What the environment put into a file.
 #[derive(Debug, Default)]
 pub(crate) struct Used {
-    /// The variables that were set and used.
+    /// The variables that stand in it.
     pub(crate) variables: Vec<String>,
     /// The values among them that must not show.
     pub(crate) secrets: Vec<SecretString>,
@@ -88,9 +126,9 @@ mod tests {
         }
     }
 
-    fn expanded(text: &str) -> Result<(serde_json::Value, Vec<String>), FieldError> {
+    fn expanded(text: &str) -> Result<(Value, Vec<String>), FieldError> {
         let mut node = crate::yaml::read(text).expect("YAML");
-        let used = expand(&mut node, &look_up)?;
+        let used = expand(&mut node, &|path| path != "/text", &look_up)?;
         Ok((node.value(), used.secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect()))
     }
 
@@ -101,6 +139,7 @@ mod tests {
         assert_eq!(secrets, ["s3cr3t-value"]);
         assert_eq!(expanded("a: '$${PLACE} ${PLACE} $$x'").expect("expanded").0, json!({"a": "${PLACE} Rome $$x"}));
         assert_eq!(expanded("auth_method: {value: '${PLACE}'}").expect("expanded").1, ["Rome"]);
+        assert_eq!(expanded("text: '${HOUSE_KEY} $${PLACE}'").expect("as written").0, json!({"text": "${HOUSE_KEY} ${PLACE}"}));
     }
 
     #[test]

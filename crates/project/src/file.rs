@@ -13,47 +13,41 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::environment;
 use crate::yaml::{self, Node};
 
-/// One file of a project that is YAML.
+/// One file of a project that is YAML, as it is written. What of it may be used, [`ProjectFile::pass`] decides.
 #[derive(Debug, Clone)]
 pub struct ProjectFile {
     path: Arc<str>,
     text: Arc<str>,
-    node: Node,
-    variables: Vec<String>,
-    secrets: Vec<SecretString>,
+    pub(crate) node: Node,
+    pub(crate) secrets: Vec<SecretString>,
 }
 
 impl ProjectFile {
-    /// Reads a file, given from the project's folder, and replaces `${NAME}` in it.
+    /// Reads a file, given from the project's folder.
     ///
     /// # Errors
-    /// The diagnostic of a file that cannot be read, is not YAML, or names a variable that is not set.
+    /// The diagnostic of a file that cannot be read or is not YAML.
     pub fn open(root: &Path, path: &Arc<str>) -> Result<Self, Box<Diagnostic>> {
         let text = read_inside(root, &root.join(&**path), yaml::MAX_BYTES as u64)
             .map_err(|error| Box::new(Diagnostic::in_file(Severity::Error, path, format!("the file cannot be read: {error}"))))?;
         let text =
             String::from_utf8(text).map_err(|_| Box::new(Diagnostic::in_file(Severity::Error, path, "the file is not UTF-8 text")))?;
-        Self::parse(path, &text, &|name| std::env::var(name).ok())
+        Self::parse(path, &text)
     }
 
     /// Reads the text of a file.
     ///
     /// # Errors
     /// As [`ProjectFile::open`].
-    pub fn parse(path: &Arc<str>, text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<Self, Box<Diagnostic>> {
+    pub fn parse(path: &Arc<str>, text: &str) -> Result<Self, Box<Diagnostic>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let node = yaml::read(text).map_err(|error| {
             let diagnostic = Diagnostic::in_file(Severity::Error, path, &error.message).at(error.position, text);
             Box::new(Diagnostic { hint: error.hint, ..diagnostic })
         })?;
-        let mut file = Self { path: path.clone(), text: text.into(), node, variables: Vec::new(), secrets: Vec::new() };
-        let mut expanded = file.node.clone();
-        let used = environment::expand(&mut expanded, look_up).map_err(|error| Box::new(file.diagnose(Severity::Error, &error)))?;
-        (file.node, file.variables, file.secrets) = (expanded, used.variables, used.secrets);
-        Ok(file)
+        Ok(Self { path: path.clone(), text: text.into(), node, secrets: Vec::new() })
     }
 
     /// The file, from the project's folder.
@@ -66,12 +60,6 @@ impl ProjectFile {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
-    }
-
-    /// The environment variables whose values it took.
-    #[must_use]
-    pub fn variables(&self) -> &[String] {
-        &self.variables
     }
 
     /// What the environment put into it that must not show.
@@ -198,7 +186,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<Thing, String> {
-        let file = ProjectFile::parse(&"tools/x.yaml".into(), text, &|_| None).map_err(|diagnostic| diagnostic.to_string())?;
+        let file = ProjectFile::parse(&"tools/x.yaml".into(), text).map_err(|diagnostic| diagnostic.to_string())?;
         file.read::<Thing>().map_err(|diagnostic| diagnostic.to_string())
     }
 

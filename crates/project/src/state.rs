@@ -51,6 +51,18 @@ impl StateFolder {
         self.0.join(name)
     }
 
+    /// The folder for what belongs to one project.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    pub fn folder_of(&self, project: &Path) -> Result<PathBuf, StateError> {
+        let mut key = helve_core::Digest::of([project.as_os_str().as_encoded_bytes()]).to_string();
+        key.truncate(32);
+        let folder = self.0.join("projects").join(key);
+        create_private(&folder).map_err(|error| refused(&folder, error))?;
+        Ok(folder)
+    }
+
     /// Keeps others from changing the state until what is given back is dropped.
     ///
     /// # Errors

@@ -11,17 +11,41 @@ use crate::state::{StateError, StateFolder};
 
 const FILE: &str = "trust.json";
 
-/// Something in a folder that would run on this machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Runnable {
-    /// The tool or server.
+/// Something that a folder can do once a person trusts it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capability {
+    /// The tool, the server or the setting.
     pub name: String,
-    /// What is started, as a person would type it.
+    /// What happens: the program as a person would type it, the address and what is sent there.
     pub what: String,
     /// The file that says so.
     pub file: String,
-    /// Everything that decides what happens: the command and the scripts it names.
+    /// Everything that decides what happens: what the file says, and the files that it names.
     pub digest: Digest,
+    /// The files beside it that count, such as scripts, with what they hold; nothing where one cannot be read.
+    #[serde(default)]
+    pub files: BTreeMap<String, Option<Digest>>,
+    /// What the digest does not cover, in words.
+    #[serde(default)]
+    pub uncovered: Vec<String>,
+    /// Whether it is a setting of the whole folder. Without it the folder could do more, so taking it away is a change, too.
+    #[serde(default)]
+    pub is_setting: bool,
+}
+
+impl Capability {
+    fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name && self.file == other.file && self.digest == other.digest
+    }
+}
+
+/// What is different from what a person agreed to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It was not there.
+    New,
+    /// It says or names something else: the files that are different, itself among them.
+    Changed(Vec<String>),
 }
 
 /// Whether a folder is trusted.
@@ -54,8 +78,17 @@ pub struct TrustStore {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Decided {
-    digest: Digest,
     at: Timestamp,
+    /// Earlier versions did not keep them, and saw less; what they trusted is asked about again.
+    #[serde(default)]
+    capabilities: Vec<Capability>,
+}
+
+impl Decided {
+    fn covers(&self, now: &[Capability]) -> bool {
+        let known = |list: &[Capability], one: &Capability| list.iter().any(|other| other.is_same(one));
+        now.iter().all(|one| known(&self.capabilities, one)) && self.capabilities.iter().filter(|one| one.is_setting).all(|one| known(now, one))
+    }
 }
 
 impl TrustStore {
@@ -69,25 +102,53 @@ impl TrustStore {
         Ok(store)
     }
 
-    /// Whether a folder is trusted with what it would run now.
+    /// Whether a folder is trusted with what it can do now.
     #[must_use]
-    pub fn of(&self, folder: &Path, runnables: &[Runnable]) -> Trust {
+    pub fn of(&self, folder: &Path, capabilities: &[Capability]) -> Trust {
         match self.folders.get(&key(folder)) {
-            _ if runnables.is_empty() => Trust::NotNeeded,
-            Some(decided) if decided.digest == digest(runnables) => Trust::Trusted,
+            _ if capabilities.is_empty() => Trust::NotNeeded,
+            Some(decided) if decided.covers(capabilities) => Trust::Trusted,
             Some(_) => Trust::Changed,
             None => Trust::Unknown,
         }
+    }
+
+    /// What is different about a capability from what a person agreed to; nothing where it is the same.
+    #[must_use]
+    pub fn change(&self, folder: &Path, capability: &Capability) -> Option<Change> {
+        let before = self.folders.get(&key(folder)).map(|decided| decided.capabilities.as_slice()).unwrap_or_default();
+        let Some(before) = before.iter().find(|one| one.name == capability.name && one.file == capability.file) else {
+            return Some(Change::New);
+        };
+        if before.is_same(capability) {
+            return None;
+        }
+        let names = before.files.keys().chain(capability.files.keys());
+        let mut files: Vec<String> = names.filter(|name| before.files.get(*name) != capability.files.get(*name)).cloned().collect();
+        files.sort_unstable();
+        files.dedup();
+        if files.is_empty() || before.what != capability.what {
+            files.insert(0, capability.file.clone());
+        }
+        Some(Change::Changed(files))
+    }
+
+    /// The settings that a person agreed to and that are gone.
+    #[must_use]
+    pub fn missing(&self, folder: &Path, capabilities: &[Capability]) -> Vec<Capability> {
+        let before = self.folders.get(&key(folder)).map(|decided| decided.capabilities.as_slice()).unwrap_or_default();
+        let is_there = |one: &Capability| capabilities.iter().any(|other| other.name == one.name && other.file == one.file);
+        before.iter().filter(|one| one.is_setting && !is_there(one)).cloned().collect()
     }
 
     /// Trusts a folder with exactly this.
     ///
     /// # Errors
     /// Where the decision cannot be written.
-    pub fn trust(&mut self, folder: &Path, runnables: &[Runnable]) -> Result<(), StateError> {
+    pub fn trust(&mut self, folder: &Path, capabilities: &[Capability]) -> Result<(), StateError> {
         let _lock = self.state.lock()?;
         self.read()?;
-        self.folders.insert(key(folder), Decided { digest: digest(runnables), at: Timestamp::now() });
+        self.folders.insert(key(folder), Decided { at: Timestamp::now(), capabilities: capabilities.to_vec() });
         self.save()
     }
 
@@ -119,18 +180,15 @@ fn key(folder: &Path) -> String {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).to_string_lossy().into_owned()
 }
 
-fn digest(runnables: &[Runnable]) -> Digest {
-    let mut parts: Vec<_> = runnables.iter().map(|runnable| (runnable.name.as_bytes(), runnable.digest)).collect();
-    parts.sort_unstable();
-    Digest::of(parts.iter().flat_map(|(name, digest)| [*name, digest.as_bytes().as_slice()]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn runnable(name: &str, script: &[u8]) -> Runnable {
-        Runnable { name: name.into(), what: "python3 x.py".into(), file: "tools/builtin/x.yaml".into(), digest: Digest::of([script]) }
+    fn capability(name: &str, script: &[u8]) -> Capability {
+        let digest = Digest::of([script]);
+        let (what, file) = ("python3 x.py".into(), "tools/builtin/x.yaml".into());
+        let files = BTreeMap::from([("x.py".to_owned(), Some(digest))]);
+        Capability { name: name.into(), what, file, digest, files, uncovered: Vec::new(), is_setting: name == "rules" }
     }
 
     #[test]
@@ -138,17 +196,41 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let folder = tempfile::tempdir().expect("a folder");
         let open = || TrustStore::open(StateFolder::at(home.path().join("state"))).expect("a store");
-        let shown = [runnable("a", b"1"), runnable("b", b"2")];
+        let shown = [capability("a", b"1"), capability("b", b"2")];
         assert_eq!(open().of(folder.path(), &[]), Trust::NotNeeded);
         assert_eq!(open().of(folder.path(), &shown), Trust::Unknown);
         open().trust(folder.path(), &shown).expect("written");
         assert_eq!(open().of(folder.path(), &shown), Trust::Trusted, "and remembered");
-        let reordered = [runnable("b", b"2"), runnable("a", b"1")];
+        let reordered = [capability("b", b"2"), capability("a", b"1")];
         assert_eq!(open().of(folder.path(), &reordered), Trust::Trusted);
-        assert_eq!(open().of(folder.path(), &[runnable("a", b"1"), runnable("b", b"3")]), Trust::Changed);
-        assert_eq!(open().of(folder.path(), &shown[..1]), Trust::Changed);
+        assert_eq!(open().of(folder.path(), &[capability("a", b"1"), capability("b", b"3")]), Trust::Changed);
+        assert_eq!(open().of(folder.path(), &shown[..1]), Trust::Trusted, "less is no more than was agreed to");
+        assert_eq!(open().change(folder.path(), &shown[0]), None);
+        assert_eq!(open().change(folder.path(), &capability("c", b"1")), Some(Change::New));
+        assert_eq!(open().change(folder.path(), &capability("a", b"3")), Some(Change::Changed(vec!["x.py".into()])));
         assert!(open().revoke(folder.path()).expect("written"));
         assert_eq!(open().of(folder.path(), &shown), Trust::Unknown);
+    }
+
+    #[test]
+    fn a_setting_that_is_gone_is_a_change() {
+        let home = tempfile::tempdir().expect("a folder");
+        let mut store = TrustStore::open(StateFolder::at(home.path())).expect("a store");
+        let shown = [capability("a", b"1"), capability("rules", b"2")];
+        store.trust(home.path(), &shown).expect("kept");
+        assert_eq!(store.of(home.path(), &shown[..1]), Trust::Changed);
+        assert_eq!(store.missing(home.path(), &shown[..1]), shown[1..]);
+        assert_eq!(store.of(home.path(), &shown[1..]), Trust::Trusted);
+    }
+
+    /// An earlier version saw less of a folder, so what it trusted is asked about again.
+    #[test]
+    fn what_an_earlier_version_trusted_has_changed() {
+        let home = tempfile::tempdir().expect("a folder");
+        let text = format!("{{\"{}\": {{\"digest\": \"{}\", \"at\": \"2026-01-01T00:00:00Z\"}}}}", key(home.path()), Digest::of([b"1".as_slice()]));
+        std::fs::write(home.path().join(FILE), text).expect("a file");
+        let store = TrustStore::open(StateFolder::at(home.path())).expect("a store");
+        assert_eq!(store.of(home.path(), &[capability("a", b"1")]), Trust::Changed);
     }
 
     #[test]
@@ -160,13 +242,13 @@ mod tests {
                 scope.spawn(|| {
                     TrustStore::open(StateFolder::at(home.path()))
                         .expect("a store")
-                        .trust(folder.path(), &[runnable("a", b"1")])
+                        .trust(folder.path(), &[capability("a", b"1")])
                         .expect("kept");
                 });
             }
         });
         let store = TrustStore::open(StateFolder::at(home.path())).expect("a store");
-        assert!(folders.iter().all(|folder| store.of(folder.path(), &[runnable("a", b"1")]) == Trust::Trusted));
+        assert!(folders.iter().all(|folder| store.of(folder.path(), &[capability("a", b"1")]) == Trust::Trusted));
     }
 
     #[test]
@@ -174,7 +256,7 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         std::fs::write(home.path().join(FILE), "{\"/\": tru").expect("a file");
         let store = TrustStore::open(StateFolder::at(home.path())).expect("a store");
-        assert_eq!(store.of(Path::new("/"), &[runnable("a", b"1")]), Trust::Unknown);
+        assert_eq!(store.of(Path::new("/"), &[capability("a", b"1")]), Trust::Unknown);
     }
 
     #[cfg(unix)]
@@ -183,7 +265,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().join("state");
-        TrustStore::open(StateFolder::at(&folder)).expect("a store").trust(home.path(), &[runnable("a", b"1")]).expect("written");
+        TrustStore::open(StateFolder::at(&folder)).expect("a store").trust(home.path(), &[capability("a", b"1")]).expect("written");
         let mode = |path: &Path| std::fs::metadata(path).expect("metadata").permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&folder.join(FILE))), (0o700, 0o600));
     }

@@ -59,8 +59,7 @@ impl Session {
             Failure::new("not_found", error).hint("`helve agents` lists them, and `helve tools check` says what is wrong")
         })?;
         let choice = ModelChoice { spec: setup.global.model.clone(), local_only: setup.global.local, record: setup.global.record.clone() };
-        let of_agent = file.as_ref().and_then(|agent| agent.file.model.as_deref());
-        let chosen = helve.model(&choice, of_agent).await.map_err(|error| Failure::new("no_model", &error).hint(&error.hint))?;
+        let chosen = helve.model(&choice, file.as_ref()).await.map_err(|error| Failure::new("no_model", &error).hint(&error.hint))?;
         if let Some(because) = &chosen.because {
             terminal::note(&styled(FAINT, &printable::escape_line(&format!("model: {because}"))));
         }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use helve::models::{PROVIDERS, find_local, key_in_environment};
-use helve::{ModelChoice, probe};
+use helve::{ModelChoice, Trust, probe};
 use serde_json::{Value, json};
 
 use crate::cli::{Global, Models, ModelsCommand};
@@ -34,6 +34,10 @@ fn list(global: &Global, workspace: &Workspace) -> ExitCode {
             json!({"name": name, "provider": entry.provider, "model": model, "because": "models in helve.yaml"})
         })
         .collect();
+    let waiting = report.capabilities.iter().filter(|_| !report.trust.is_some_and(Trust::allows));
+    rows.extend(waiting.filter_map(|capability| capability.name.strip_prefix("model ")).map(
+        |name| json!({"name": name, "provider": null, "model": null, "because": "models in helve.yaml; the folder is not trusted"}),
+    ));
     if !global.local {
         for provider in PROVIDERS.iter().filter(|provider| !provider.default_model.is_empty()) {
             if let Some((variable, _)) = key_in_environment(provider) {

@@ -1,16 +1,16 @@
-//! `helve trust`: a person decides whether a folder may run what it describes, after seeing it.
+//! `helve trust`: a person decides whether a folder may do what it describes, after seeing it.
 
 use std::process::ExitCode;
 
-use helve::{ProjectReport, Trust, printable};
-use serde_json::json;
+use helve::{Capability, Change, ProjectReport, Trust, printable};
+use serde_json::{Value, json};
 
 use crate::cli::{self, Global};
 use crate::failure::Failure;
 use crate::terminal::{self, CAREFUL, FAINT, GOOD, STRONG, styled};
 use crate::workspace::Workspace;
 
-/// Shows what the folder would run and asks.
+/// Shows what the folder would do and asks.
 pub fn run(command: &cli::Trust, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let report = workspace.report();
     let cannot = |error| Failure::new("storage", error);
@@ -21,20 +21,20 @@ pub fn run(command: &cli::Trust, global: &Global, workspace: &Workspace) -> Resu
     match report.trust {
         // What is wrong shows when the decision is to be kept.
         None => return workspace.helve().trust().map_err(cannot).map(|()| ExitCode::FAILURE),
-        Some(Trust::NotNeeded) => return Ok(say(global, &report, "nothing here would run, so there is nothing to trust", true)),
+        Some(Trust::NotNeeded) => return Ok(say(global, &report, "only names and descriptions here, so there is nothing to trust", true)),
         Some(Trust::Trusted) => return Ok(say(global, &report, "already trusted", true)),
         Some(Trust::Changed | Trust::Unknown) => {}
     }
     if global.json && !command.yes {
-        say(global, &report, "not trusted; look at what would run, then pass --yes", false);
+        say(global, &report, "not trusted; look at what it would do, then pass --yes", false);
         return Ok(ExitCode::FAILURE);
     }
     if !global.json {
-        show(&report);
+        show(&report, workspace)?;
     }
     if !command.yes && !agreed()? {
         return Err(Failure::new("permission_denied", "the folder is not trusted")
-            .hint("its commands can be called by you; agents must ask each time"));
+            .hint("you can call its tools with `helve tools call`; agents must ask each time"));
     }
     workspace.helve().trust().map_err(cannot)?;
     Ok(say(global, &report, "trusted", true))
@@ -42,32 +42,60 @@ pub fn run(command: &cli::Trust, global: &Global, workspace: &Workspace) -> Resu
 
 fn agreed() -> Result<bool, Failure> {
     if !terminal::can_ask() {
-        return Err(Failure::usage("there is no terminal to ask on").hint("look at what would run, then pass --yes"));
+        return Err(Failure::usage("there is no terminal to ask on").hint("look at what it would do, then pass --yes"));
     }
     let answer = terminal::ask(&format!("Trust this folder? {}", styled(FAINT, "[y]es / [n]o")));
     Ok(answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes" | "是" | "好")))
 }
 
-fn show(report: &ProjectReport) {
+fn show(report: &ProjectReport, workspace: &Workspace) -> Result<(), Failure> {
     let folder = styled(STRONG, &printable::escape_line(&report.root.display().to_string()));
-    if report.trust == Some(Trust::Changed) {
-        terminal::note(&styled(CAREFUL, "This folder was trusted before, and has changed."));
+    let (changed, missing) = workspace.helve().trust_changes().map_err(|error| Failure::new("storage", error))?;
+    let again = report.trust == Some(Trust::Changed);
+    if again {
+        terminal::note(&format!("{folder} {}", styled(CAREFUL, "has changed since it was trusted:")));
+    } else {
+        terminal::note(&format!("{folder} would do this on your machine, also when an agent asks:"));
     }
-    terminal::note(&format!("{folder} would do this on your machine, also when an agent asks:"));
-    for runnable in &report.runnables {
-        terminal::note(&format!("  {}  {}", styled(STRONG, &printable::escape(&runnable.name)), printable::escape_line(&runnable.what)));
-        terminal::note(&styled(FAINT, &format!("      {}, {}", printable::escape(&runnable.file), &runnable.digest.to_string()[..16])));
+    for (capability, change) in &changed {
+        show_one(capability, again.then_some(change));
+    }
+    for setting in &missing {
+        terminal::note(&format!("  {}  {}", name(setting), styled(CAREFUL, "no longer set")));
+    }
+    let same = report.capabilities.len() - changed.len();
+    if same > 0 {
+        terminal::note(&styled(FAINT, &format!("  the other {same} as before")));
+    }
+    Ok(())
+}
+
+fn show_one(capability: &Capability, change: Option<&Change>) {
+    terminal::note(&format!("  {}  {}", name(capability), printable::escape_line(&capability.what)));
+    let mut files: Vec<&str> = vec![&capability.file];
+    files.extend(capability.files.keys().map(String::as_str));
+    let about = match change {
+        None => files.join(", "),
+        Some(Change::New) => format!("new: {}", files.join(", ")),
+        Some(Change::Changed(changed)) => format!("changed: {}", changed.join(", ")),
+    };
+    terminal::note(&styled(FAINT, &format!("      {}", printable::escape_line(&about))));
+    for gap in &capability.uncovered {
+        terminal::note(&format!("      {} {}", styled(CAREFUL, "not covered:"), printable::escape_line(gap)));
     }
 }
 
+fn name(capability: &Capability) -> String {
+    styled(STRONG, &printable::escape_line(&capability.name))
+}
+
 fn say(global: &Global, report: &ProjectReport, what: &str, trusted: bool) -> ExitCode {
+    let folder = printable::escape_line(&report.root.display().to_string());
     if global.json {
-        terminal::print(
-            &json!({"folder": printable::escape_line(&report.root.display().to_string()), "trusted": trusted, "message": what, "runs": report.runnables})
-                .to_string(),
-        );
+        let runs: Vec<Value> = report.capabilities.iter().map(|capability| json!(capability)).collect();
+        terminal::json(json!({"folder": folder, "trusted": trusted, "message": what, "runs": runs}));
     } else {
-        terminal::print(&format!("{} {what}", styled(GOOD, &format!("{}:", printable::escape_line(&report.root.display().to_string())))));
+        terminal::print(&format!("{} {what}", styled(GOOD, &format!("{folder}:"))));
     }
     ExitCode::SUCCESS
 }

@@ -6,7 +6,7 @@ use helve_agent::{Agent, AgentError, AgentOptions, OutputStrategy, RunLimits};
 use helve_core::{LanguageModel, suggest};
 use helve_tools::Selection;
 
-use super::{Diagnostic, Helve, ProjectAgent, Severity};
+use super::{Diagnostic, Helve, ProjectAgent, Severity, Trust};
 
 /// What an agent is told that no file describes.
 const INSTRUCTIONS: &str = "You are a helpful assistant. Use the tools where they help, and answer briefly.";
@@ -50,6 +50,10 @@ impl Helve {
         let (catalogue, executor) = (self.catalogue.clone(), self.executor.clone());
         let mut options = AgentOptions { name: Some(DEFAULT_NAME.into()), ..AgentOptions::default() };
         let mut selection = None;
+        let report = self.project().unwrap_or_default();
+        let trusted = report.trust.is_some_and(Trust::allows);
+        // Until the folder is trusted, its limits only tighten.
+        let limit = |own: Option<u32>, usual: u32| own.map_or(usual, |own| if trusted { own } else { own.min(usual) });
         match agent {
             None => options.system_prompt = Some(INSTRUCTIONS.to_owned()),
             Some(agent) => {
@@ -62,10 +66,10 @@ impl Helve {
                     fallback_to_structured_output: strategy.fallback_to_structured_output,
                 };
                 let (limits, defaults) = (&file.limits, RunLimits::default());
-                options.max_iterations = limits.max_iterations.unwrap_or(options.max_iterations);
+                options.max_iterations = limit(limits.max_iterations, options.max_iterations);
                 options.limits = RunLimits {
-                    max_calls: limits.max_calls.unwrap_or(defaults.max_calls),
-                    same_calls: limits.same_calls.unwrap_or(defaults.same_calls),
+                    max_calls: limit(limits.max_calls, defaults.max_calls),
+                    same_calls: limit(limits.same_calls, defaults.same_calls),
                     max_tokens: limits.max_tokens,
                     max_cost: limits.max_cost,
                     timeout: limits.timeout.map(|timeout| timeout.0),
@@ -74,8 +78,9 @@ impl Helve {
                 selection = Some(agent.selection.clone());
             }
         }
-        let bytes = self.project().and_then(|report| report.result_bytes);
-        options.limits.result_bytes = bytes.map_or(options.limits.result_bytes, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let bytes = report.result_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let usual = options.limits.result_bytes;
+        options.limits.result_bytes = bytes.map_or(usual, |bytes| if trusted { bytes } else { bytes.min(usual) });
         let name: Option<Arc<str>> = options.name.clone();
         // An agent without a file has all tools, but its calls are still those of an agent.
         let selection = selection.unwrap_or_else(|| Selection { agent: name, tools: vec!["*".into()], ..Selection::default() });

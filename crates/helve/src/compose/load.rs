@@ -1,21 +1,28 @@
 //! A project's files become tools, sources, sets and agents; what is wrong with them becomes diagnostics.
 //!
-//! A broken file costs only itself.
+//! Files are read as they are written, then it is asked whether a person trusts the folder with what they say, and only then they pass
+//! the gate. A broken file costs only itself.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use helve_command::CommandDefinition;
 use helve_core::authored::FieldError;
-use helve_core::json::canonical;
-use helve_core::{Digest, DynTool, Redactor};
+use helve_core::{DynTool, Redactor};
 use helve_fetch::Fetch;
-use helve_http::{HttpDefinition, OpenApiDefinition, RemoteDefinition};
+use helve_http::{OpenApiDefinition, RemoteDefinition};
 use helve_mcp::McpDefinition;
-use helve_process::{CommandLine, script_digest};
 use helve_project::{
-    AgentFile, Diagnostic, Fingerprint, Folder, HelveFile, Kind, ProjectFile, Runnable, SetFile, Severity, discover, read_inside,
+    AgentFile, Capability, Diagnostic, Fingerprint, Folder, Gate, HelveFile, Kind, ProjectFile, SetFile, Severity, Trust, discover,
+    has_variable,
 };
+use secrecy::{ExposeSecret, SecretString};
+
+use super::capability;
+use super::document::Document;
+use super::folder_tool::FolderTool;
+
+/// How often the files are read again because they changed meanwhile.
+const ATTEMPTS: usize = 3;
 
 /// What a project's files say.
 #[derive(Default)]
@@ -33,83 +40,142 @@ pub(super) struct Loaded {
     pub(super) config_file: Option<ProjectFile>,
     /// Whether there are settings that cannot be read, so that nobody knows the rules in them.
     pub(super) config_is_broken: bool,
-    pub(super) runnables: Vec<Runnable>,
-    /// Tools that agents must ask for until the folder is trusted, besides its commands.
-    pub(super) wary: Vec<String>,
-    /// Files beside the project's own that decide what runs.
-    pub(super) scripts: Vec<PathBuf>,
+    /// What the folder can do once it is trusted.
+    pub(super) capabilities: Vec<Capability>,
+    /// Whether it is; nothing where decisions cannot be read.
+    pub(super) trust: Option<Trust>,
+    /// Settings that wait for trust, with the file they stand in.
+    pub(super) sealed: Vec<(Arc<str>, String)>,
+    /// Files beside the project's own that count.
+    pub(super) beside: Vec<PathBuf>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// Whether the folder has any file of a project.
     pub(super) is_project: bool,
 }
 
-/// Reads all files of a project.
-pub(super) fn load(folder: &Path, fetch: &Fetch, redactor: &Redactor) -> std::io::Result<Loaded> {
+/// One file as it is written, with the document that it names; or why it cannot be read.
+struct Written {
+    kind: Kind,
+    file: Result<ProjectFile, Box<Diagnostic>>,
+    document: Option<Document>,
+}
+
+/// What the sources of tools need.
+pub(super) struct Workshop<'a> {
+    pub(super) fetch: &'a Fetch,
+    pub(super) redactor: &'a Redactor,
+}
+
+impl Workshop<'_> {
+    /// Keeps secrets that stand in a file out of sight. A variable that was not expanded is none.
+    fn learn(&self, written: impl IntoIterator<Item = SecretString>) {
+        self.redactor.add_written(written.into_iter().filter(|secret| !has_variable(secret.expose_secret())));
+    }
+}
+
+/// Reads all files of a project; `decide` says whether a person trusts it with what they say.
+pub(super) fn load(
+    folder: &Path,
+    workshop: &Workshop<'_>,
+    decide: impl Fn(&Path, &[Capability]) -> Option<Trust>,
+) -> std::io::Result<Loaded> {
+    let mut attempt = 1;
+    loop {
+        let (mut loaded, written) = read(folder)?;
+        loaded.trust = decide(&loaded.root, &loaded.capabilities);
+        loaded.pass(&written, workshop);
+        // A script that was changed between the question and the tool is not the one that a person agreed to.
+        let same = capabilities(&written, &loaded.root) == loaded.capabilities;
+        if same || loaded.gate() == Gate::Closed {
+            return Ok(loaded);
+        }
+        if attempt == ATTEMPTS {
+            return Err(std::io::Error::other("its files change while they are read"));
+        }
+        attempt += 1;
+    }
+}
+
+/// Reads the files as they are written.
+fn read(folder: &Path) -> std::io::Result<(Loaded, Vec<Written>)> {
     let Folder { root, files, diagnostics } = discover(folder)?;
     // Before the files are read: a change in between is then seen as one.
     let seen = Fingerprint::of(&root);
     let mut loaded = Loaded { root, seen, diagnostics, is_project: !files.is_empty(), ..Loaded::default() };
-    for (kind, path) in &files {
-        let file = match ProjectFile::open(&loaded.root, path) {
-            Ok(file) => file,
-            Err(diagnostic) => {
-                loaded.config_is_broken |= *kind == Kind::Config;
-                loaded.diagnostics.push(*diagnostic);
-                continue;
-            }
-        };
-        redactor.add(file.secrets().iter().cloned());
-        if let Err(diagnostic) = loaded.take(*kind, file, fetch, redactor) {
-            loaded.config_is_broken |= *kind == Kind::Config;
-            loaded.diagnostics.push(*diagnostic);
-        }
+    let mut written = Vec::with_capacity(files.len());
+    for (kind, path) in files {
+        let file = ProjectFile::open(&loaded.root, &path);
+        let with_document = file.as_ref().ok().filter(|_| kind == Kind::Native);
+        let document = with_document.and_then(|file| Document::of(file, &loaded.root));
+        written.push(Written { kind, file, document });
     }
-    Ok(loaded)
+    loaded.capabilities = capabilities(&written, &loaded.root);
+    let beside = loaded.capabilities.iter().flat_map(|capability| capability.files.keys());
+    loaded.beside = beside.map(|file| loaded.root.join(file)).collect();
+    Ok((loaded, written))
+}
+
+fn capabilities(written: &[Written], root: &Path) -> Vec<Capability> {
+    let readable = written.iter().filter_map(|one| Some((one.kind, one.file.as_ref().ok()?, one.document.as_ref())));
+    readable.flat_map(|(kind, file, document)| capability::of_file(kind, file, document, root)).collect()
 }
 
 impl Loaded {
-    fn take(&mut self, kind: Kind, file: ProjectFile, fetch: &Fetch, redactor: &Redactor) -> Result<(), Box<Diagnostic>> {
+    /// Whether the gate is open for this folder.
+    pub(super) fn gate(&self) -> Gate {
+        if self.trust.is_some_and(Trust::allows) { Gate::Open } else { Gate::Closed }
+    }
+
+    /// Lets the files through the gate.
+    fn pass(&mut self, written: &[Written], workshop: &Workshop<'_>) {
+        for one in written {
+            let taken = match &one.file {
+                Ok(file) => self.take(one.kind, file, one.document.as_ref(), workshop),
+                Err(diagnostic) => Err(diagnostic.clone()),
+            };
+            if let Err(diagnostic) = taken {
+                self.config_is_broken |= one.kind == Kind::Config;
+                self.diagnostics.push(*diagnostic);
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        kind: Kind,
+        written: &ProjectFile,
+        document: Option<&Document>,
+        workshop: &Workshop<'_>,
+    ) -> Result<(), Box<Diagnostic>> {
+        let file = written.pass(kind, self.gate())?;
+        workshop.redactor.add(file.secrets().iter().cloned());
         let wrong = |error: FieldError| Box::new(file.diagnose(Severity::Error, &error));
+        self.note(kind, written);
         match kind {
             Kind::Config => {
                 self.config = file.read()?;
-                redactor.add_written(self.config.secrets());
-                self.rules_to_trust(&file);
-                self.models_to_trust(&file);
-                self.record_to_trust(&file);
-                self.webhook_to_trust(&file);
+                workshop.learn(self.config.secrets());
                 self.config_file = Some(file);
             }
-            Kind::Command => {
-                let definition: CommandDefinition = file.read()?;
-                self.commands.push(definition.tool(&self.root, file.path(), redactor).map_err(wrong)?);
-                self.runnables.push(runnable(&definition.name, definition.line(), &self.root, &file));
-                self.scripts.extend(definition.line().scripts(&self.root));
-            }
-            Kind::Native if file.has("openapi") => self.import(&file, fetch, redactor)?,
-            Kind::Native => {
-                let definition: HttpDefinition = file.read()?;
-                redactor.add_written(definition.secrets());
-                self.native.push(definition.tool(file.path(), fetch, redactor).map_err(wrong)?);
-                self.sends_variables([definition.name.clone()], &definition.api_url, &file);
-            }
+            Kind::Command => self.commands.push(FolderTool::command(self.gate(), written, &file, &self.root, workshop)?),
+            Kind::Native => match document {
+                Some(document) => self.import(written, &file, document, workshop)?,
+                None => self.native.push(FolderTool::http(self.gate(), written, &file, workshop)?),
+            },
             Kind::Mcp if file.has("mcp_server_url") => {
                 let definition: RemoteDefinition = file.read()?;
-                redactor.add_written(definition.secrets());
-                let what = format!("connects to {}", address(&definition.mcp_server_url));
-                let digest = Digest::of([file.text().as_bytes()]);
-                self.runnables.push(Runnable { name: definition.name.clone(), what, file: file.path().to_string(), digest });
+                workshop.learn(definition.secrets());
                 self.remotes.push((definition, file));
             }
             Kind::Mcp => {
                 let definition: McpDefinition = file.read()?;
-                redactor.add_written(definition.secrets());
+                workshop.learn(definition.secrets());
                 if let Some((_, earlier)) = self.servers.iter().find(|(known, _)| known.name == definition.name) {
-                    let message = format!("there is a server `{}` in {} already", definition.name, earlier.path());
-                    return Err(Box::new(file.diagnose(Severity::Error, &FieldError::new("/name", message))));
+                    return Err(wrong(taken("server", &definition.name, earlier)));
                 }
-                definition.check(&self.root).map_err(wrong)?;
-                self.server_to_trust(&definition, &file);
+                if self.gate() == Gate::Open || written.variables(kind).is_empty() {
+                    definition.check(&self.root).map_err(wrong)?;
+                }
                 self.servers.push((definition, file));
             }
             Kind::Set => {
@@ -118,8 +184,7 @@ impl Loaded {
                     return Err(wrong(FieldError::new("/name", "a tool set needs a name")));
                 }
                 if let Some((_, earlier)) = self.sets.iter().find(|(known, _)| known.name == set.name) {
-                    let message = format!("there is a tool set `{}` in {} already", set.name, earlier.path());
-                    return Err(Box::new(file.diagnose(Severity::Error, &FieldError::new("/name", message))));
+                    return Err(wrong(taken("tool set", &set.name, earlier)));
                 }
                 self.sets.push((set, file));
             }
@@ -127,11 +192,7 @@ impl Loaded {
                 let agent: AgentFile = file.read()?;
                 check_agent(&agent).map_err(wrong)?;
                 if let Some((_, earlier)) = self.agents.iter().find(|(known, _)| known.name == agent.name) {
-                    let message = format!("there is an agent `{}` in {} already", agent.name, earlier.path());
-                    return Err(Box::new(file.diagnose(Severity::Error, &FieldError::new("/name", message))));
-                }
-                if let Some(spec) = &agent.model {
-                    self.model_to_trust(&format!("of {}", agent.name), spec, &file);
+                    return Err(wrong(taken("agent", &agent.name, earlier)));
                 }
                 self.agents.push((agent, file));
             }
@@ -139,103 +200,59 @@ impl Loaded {
         Ok(())
     }
 
-    /// Makes tools of an OpenAPI document that lies beside the file.
-    fn import(&mut self, file: &ProjectFile, fetch: &Fetch, redactor: &Redactor) -> Result<(), Box<Diagnostic>> {
-        let wrong = |error: FieldError| Box::new(file.diagnose(Severity::Error, &error));
-        let definition: OpenApiDefinition = file.read()?;
-        redactor.add_written(definition.auth_method.iter().flat_map(helve_http::Auth::secrets));
-        let document =
-            read_document(&self.root, file.path(), &definition.openapi).map_err(|message| wrong(FieldError::new("/openapi", message)))?;
-        let imported = helve_http::import(&definition, &document).map_err(wrong)?;
-        for tool in &imported.tools {
-            self.native.push(tool.tool(file.path(), fetch, redactor).map_err(wrong)?);
+    /// Reports what of a file is not used: settings that wait for trust, and variables in texts for models.
+    fn note(&mut self, kind: Kind, file: &ProjectFile) {
+        if self.gate() == Gate::Closed {
+            let sealed = file.sealed(kind);
+            if let Some(first) = sealed.first() {
+                let message = format!("not used because the folder is not trusted: {}", sealed.join(", "));
+                let error = FieldError::new(format!("/{first}"), message).hint("`helve trust` shows what the folder would do, and asks");
+                self.diagnostics.push(file.diagnose(Severity::Warning, &error));
+            }
+            self.sealed.extend(sealed.into_iter().map(|field| (file.path().clone(), field)));
         }
-        let to = imported.tools.first().map(|tool| tool.api_url.clone()).unwrap_or_default();
-        self.sends_variables(imported.tools.into_iter().map(|tool| tool.name), &to, file);
+        for pointer in file.unexpanded(kind) {
+            let error = FieldError::new(pointer, "variables are not expanded in text that models read, nor in rules");
+            self.diagnostics.push(file.diagnose(Severity::Warning, &error.hint("write `$${` where the text itself is meant")));
+        }
+    }
+
+    /// Makes tools of an OpenAPI document that lies beside the file.
+    fn import(
+        &mut self,
+        written: &ProjectFile,
+        file: &ProjectFile,
+        document: &Document,
+        workshop: &Workshop<'_>,
+    ) -> Result<(), Box<Diagnostic>> {
+        let wrong = |error: FieldError| Box::new(file.diagnose(Severity::Error, &error));
+        let content = document.content.as_ref().map_err(|message| wrong(FieldError::new("/openapi", message)))?;
+        let mut definition: OpenApiDefinition = file.read()?;
+        workshop.learn(definition.auth_method.iter().flat_map(helve_http::Auth::secrets));
+        let reads_variables = !written.variables(Kind::Native).is_empty();
+        if reads_variables && self.gate() == Gate::Closed {
+            definition.api_url = definition.api_url.map(|_| NOT_KNOWN_YET.to_owned());
+        }
+        let imported = helve_http::import(&definition, content).map_err(wrong)?;
+        for tool in &imported.tools {
+            self.native.push(if reads_variables {
+                FolderTool::imported(self.gate(), tool, written, document, workshop).map_err(wrong)?
+            } else {
+                tool.tool(file.path(), workshop.fetch, workshop.redactor).map_err(wrong)?
+            });
+        }
         for skipped in &imported.skipped {
             tracing::info!(file = %file.path(), operation = %skipped.operation, reason = %skipped.reason, "operation not imported");
         }
         Ok(())
     }
+}
 
-    /// Tools that send what the environment holds elsewhere are part of what a person must trust.
-    fn sends_variables(&mut self, tools: impl IntoIterator<Item = String>, url: &str, file: &ProjectFile) {
-        if file.variables().is_empty() {
-            return;
-        }
-        let what = format!("sends {} to {}", file.variables().join(", "), address(url));
-        let digest = Digest::of([file.text().as_bytes()]);
-        self.runnables.push(Runnable { name: file.path().to_string(), what, file: file.path().to_string(), digest });
-        self.wary.extend(tools);
-    }
+/// Where an imported service is while the variable that says so may not be read.
+const NOT_KNOWN_YET: &str = "https://not-known-before-trust.invalid";
 
-    /// A server is a program that runs here, or one elsewhere that reads what its tools are called with.
-    fn server_to_trust(&mut self, definition: &McpDefinition, file: &ProjectFile) {
-        if let Some(line) = definition.line() {
-            self.runnables.push(runnable(&definition.name, line, &self.root, file));
-            self.scripts.extend(line.scripts(&self.root));
-            return;
-        }
-        let with = if file.variables().is_empty() { String::new() } else { format!(", with {}", file.variables().join(", ")) };
-        let what = format!("connects to {}{with}", definition.place());
-        let digest = Digest::of([file.text().as_bytes()]);
-        self.runnables.push(Runnable { name: definition.name.clone(), what, file: file.path().to_string(), digest });
-    }
-
-    /// Models elsewhere read all that is said, so they are part of what a person must trust.
-    fn models_to_trust(&mut self, file: &ProjectFile) {
-        let addresses: Vec<(String, String)> =
-            self.config.models.iter().filter_map(|(name, model)| Some((name.clone(), model.base_url.clone()?))).collect();
-        for (name, url) in addresses {
-            self.model_to_trust(&name, &url, file);
-        }
-        if let Some(spec) = self.config.model.clone() {
-            self.model_to_trust("of the project", &spec, file);
-        }
-    }
-
-    fn model_to_trust(&mut self, name: &str, url: &str, file: &ProjectFile) {
-        if !url.starts_with("http") || is_here(url) {
-            return;
-        }
-        let key = if file.variables().is_empty() { String::new() } else { format!(", with {}", file.variables().join(", ")) };
-        let what = format!("sends what is said to {}{key}", address(url));
-        let digest = Digest::of([file.text().as_bytes()]);
-        self.runnables.push(Runnable { name: format!("model {name}"), what, file: file.path().to_string(), digest });
-    }
-
-    /// A record outside of the folder gets all that is said, so it is part of what a person must trust.
-    fn record_to_trust(&mut self, file: &ProjectFile) {
-        let Some(store) = &self.config.store else { return };
-        let own = store
-            .strip_prefix("sqlite:")
-            .map(Path::new)
-            .filter(|path| path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)));
-        if own.is_none() {
-            let what = format!("keeps what is said in {}", address(store));
-            let digest = Digest::of([store.as_bytes()]);
-            self.runnables.push(Runnable { name: "record".into(), what, file: file.path().to_string(), digest });
-        }
-    }
-
-    /// Whoever is told of questions reads the arguments of calls, so that is part of what a person must trust.
-    fn webhook_to_trust(&mut self, file: &ProjectFile) {
-        if let Some(url) = &self.config.approvals.webhook {
-            let what = format!("tells {} of every question, with the arguments of the call", address(url));
-            let digest = Digest::of([url.as_bytes()]);
-            self.runnables.push(Runnable { name: "webhook".into(), what, file: file.path().to_string(), digest });
-        }
-    }
-
-    /// Rules are part of what a person must trust: until then they only tighten.
-    fn rules_to_trust(&mut self, file: &ProjectFile) {
-        if self.config.permissions.is_empty() {
-            return;
-        }
-        let what = serde_json::to_string(&self.config.permissions).unwrap_or_default();
-        let digest = Digest::of([what.as_bytes()]);
-        self.runnables.push(Runnable { name: "permission rules".into(), what, file: file.path().to_string(), digest });
-    }
+fn taken(what: &str, name: &str, earlier: &ProjectFile) -> FieldError {
+    FieldError::new("/name", format!("there is a {what} `{name}` in {} already", earlier.path()))
 }
 
 fn check_agent(agent: &AgentFile) -> Result<(), FieldError> {
@@ -248,42 +265,4 @@ fn check_agent(agent: &AgentFile) -> Result<(), FieldError> {
         return Err(error.hint("leave one of `function_calling` and `fallback_to_structured_output` on"));
     }
     Ok(())
-}
-
-/// A document named in a file, found beside that file and inside the project.
-fn read_document(root: &Path, beside: &str, name: &str) -> Result<serde_json::Value, String> {
-    const MAX_BYTES: u64 = 5 << 20;
-    let folder = root.join(beside).parent().map(Path::to_owned).unwrap_or_default();
-    let bytes = read_inside(root, &folder.join(name), MAX_BYTES).map_err(|error| format!("`{name}` cannot be read: {error}"))?;
-    let text = String::from_utf8(bytes).map_err(|_| format!("`{name}` is not UTF-8 text"))?;
-    if text.trim_start().starts_with('{') {
-        return serde_json::from_str(&text).map_err(|error| format!("`{name}` is not valid JSON: {error}"));
-    }
-    helve_project::read_yaml(&text).map(|node| node.value()).map_err(|error| format!("`{name}`, line {}: {error}", error.position.line))
-}
-
-/// What a command would run: all that its file says, and the scripts of the project that it names.
-fn runnable(name: &str, line: CommandLine<'_>, root: &Path, file: &ProjectFile) -> Runnable {
-    let says = canonical(&file.value());
-    let mut parts: Vec<Vec<u8>> = vec![says.into_bytes()];
-    for script in line.scripts(root) {
-        // A script that cannot be read counts by its name; when it can be, that is a change.
-        parts.push(script.to_string_lossy().into_owned().into_bytes());
-        parts.push(script_digest(&script).map(|digest| digest.as_bytes().to_vec()).unwrap_or_default());
-    }
-    let digest = Digest::of(parts.iter().map(Vec::as_slice));
-    Runnable { name: name.to_owned(), what: line.shown(), file: file.path().to_string(), digest }
-}
-
-/// An address without what may be secret in it.
-fn address(url: &str) -> &str {
-    url.split(['?', '#']).next().unwrap_or_default()
-}
-
-/// Whether an address is on this machine.
-pub(super) fn is_here(url: &str) -> bool {
-    let host = helve_fetch::read_url(url).ok().and_then(|url| url.host_str().map(ToOwned::to_owned));
-    host.is_some_and(|host| {
-        host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-    })
 }

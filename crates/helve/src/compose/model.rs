@@ -9,11 +9,11 @@ use helve_core::authored::FieldError;
 use helve_core::{LanguageModel, ModelError, suggest};
 use helve_fetch::{FetchOptions, Lines, read_url};
 use helve_models::{Found, HttpModel, ModelSpec, Place, Price, Provider, Record, Replay, find, key_in_environment};
-use helve_project::{Diagnostic, ModelEntry, Severity, StateFolder, Trust};
+use helve_project::{Diagnostic, ModelEntry, Severity, StateFolder};
 use serde_json::{Map, Value};
 
-use super::Helve;
-use super::load::{Loaded, is_here};
+use super::load::Loaded;
+use super::{Helve, ProjectAgent, ProjectReport};
 
 /// The file that remembers how calls were carried.
 const LEARNED: &str = "models.json";
@@ -66,22 +66,24 @@ impl From<ModelError> for NoModel {
 }
 
 impl Helve {
-    /// The model that answers: the one that was named, the agent's, the project's, or one that can be found.
+    /// The model that answers: the one that was named, the agent's, the project's, or one that can be found. A folder that is not trusted
+    /// names none: whoever is at its address would read every word.
     ///
     /// # Errors
     /// Where there is none; says what to do.
-    pub async fn model(&self, choice: &ModelChoice, of_agent: Option<&str>) -> Result<ChosenModel, NoModel> {
+    pub async fn model(&self, choice: &ModelChoice, agent: Option<&ProjectAgent>) -> Result<ChosenModel, NoModel> {
         let report = self.project().unwrap_or_default();
         let of_environment = std::env::var("HELVE_MODEL").ok().filter(|spec| !spec.trim().is_empty());
         let of_user = choice.spec.clone().or(of_environment);
-        let of_folder = of_agent.or(report.model.as_deref());
+        let of_folder = agent.and_then(|agent| agent.file.model.as_deref()).or(report.model.as_deref());
         let (model, because, key): (Arc<dyn LanguageModel>, _, String) = if let Some(spec) = &of_user {
             let (model, key) = self.open_model(spec, choice.local_only).await?;
             (model, None, key)
         } else if let Some(spec) = of_folder {
-            self.check_address(spec)?;
             let (model, key) = self.open_model(spec, choice.local_only).await?;
             (model, None, key)
+        } else if let Some(file) = report.file_with_sealed_model(agent) {
+            return Err(untrusted(&format!("{file} names a model")));
         } else {
             let found = find(&self.fetch(), choice.local_only).await.ok_or_else(|| NoModel::new("no model is set up", WAYS))?;
             let model = open_provider(found.provider, &found.model, choice.local_only)?;
@@ -94,15 +96,6 @@ impl Helve {
         let strategy =
             self.state().and_then(|state| learned(state).get(&key).cloned()).and_then(|value| serde_json::from_value(value).ok());
         Ok(ChosenModel { model, because, strategy, key })
-    }
-
-    /// Refuses an address off this machine that only an untrusted folder names: whoever is there would read every word.
-    fn check_address(&self, spec: &str) -> Result<(), NoModel> {
-        let trusted = self.project().and_then(|report| report.trust).is_some_and(Trust::allows);
-        match ModelSpec::read(spec) {
-            ModelSpec::At(url, _) if !trusted && !is_here(&url) => Err(untrusted(spec)),
-            _ => Ok(()),
-        }
     }
 
     async fn open_model(&self, spec: &str, local_only: bool) -> Result<(Arc<dyn LanguageModel>, String), NoModel> {
@@ -144,6 +137,9 @@ impl Helve {
     async fn open_named(&self, name: &str, local_only: bool) -> Result<HttpModel, NoModel> {
         let report = self.project().unwrap_or_default();
         let Some(entry) = report.models.get(name) else {
+            if report.capabilities.iter().any(|capability| capability.name == format!("model {name}")) {
+                return Err(untrusted(&format!("helve.yaml describes the model `{name}`")));
+            }
             let near = match name.split_once('/') {
                 Some((provider, _)) => suggest::did_you_mean(provider, helve_models::PROVIDERS.iter().map(|provider| provider.name)),
                 None => suggest::did_you_mean(name, report.models.keys().map(String::as_str)),
@@ -157,9 +153,6 @@ impl Helve {
             let known = helve_models::PROVIDERS.iter().map(|provider| provider.name).collect::<Vec<_>>().join(", ");
             NoModel::new(format!("the model `{name}` has an unknown provider `{}`", entry.provider), format!("known are: {known}"))
         })?;
-        if !may_be_reached(entry, report.trust) {
-            return Err(untrusted(name));
-        }
         let place = place_of(entry, provider, local_only);
         let model = match (&entry.model, &entry.base_url) {
             (Some(model), _) => model.clone(),
@@ -227,14 +220,19 @@ fn place_of(entry: &ModelEntry, provider: &Provider, local_only: bool) -> Place 
     place
 }
 
-fn untrusted(name: &str) -> NoModel {
-    let message = format!("the model `{name}` is not on this machine, and nobody trusts this folder yet: it would read all that you say");
-    NoModel::new(message, "look at what the folder does with `helve trust`, or name a model yourself with --model")
+fn untrusted(what: &str) -> NoModel {
+    let message = format!("{what}, and the folder is not trusted: the model would read all that is said");
+    NoModel::new(message, "look at what the folder would do with `helve trust`, or name a model yourself with --model")
 }
 
-/// Whether a model of the folder may be reached: its own address could be anybody's.
-fn may_be_reached(entry: &ModelEntry, trust: Option<Trust>) -> bool {
-    entry.base_url.as_deref().is_none_or(is_here) || trust.is_some_and(Trust::allows)
+impl ProjectReport {
+    /// The file that names the model which would answer, if it waits for trust.
+    fn file_with_sealed_model<'a>(&'a self, agent: Option<&'a ProjectAgent>) -> Option<&'a str> {
+        let names_model = |file: &str| self.sealed.iter().any(|(sealed, field)| &**sealed == file && field == "model");
+        let of_agent = agent.map(|agent| &*agent.location).filter(|file| names_model(file));
+        let of_project = || self.sealed.iter().find(|(file, field)| field == "model" && !file.starts_with("agents/")).map(|(file, _)| &**file);
+        of_agent.or_else(of_project)
+    }
 }
 
 /// Reports models that could never be used.
@@ -292,21 +290,6 @@ mod tests {
 
     fn entry(yaml: &str) -> ModelEntry {
         serde_json::from_value(helve_project::read_yaml(yaml).expect("YAML").value()).expect("an entry")
-    }
-
-    #[test]
-    fn strangers_are_reached_only_after_trust() {
-        let model = |url: &str| entry(&format!("provider: openai_compatible\n{url}"));
-        let away = model("base_url: https://models.example/v1");
-        assert!(![None, Some(Trust::Unknown), Some(Trust::Changed)].iter().any(|trust| may_be_reached(&away, *trust)));
-        assert!(may_be_reached(&away, Some(Trust::Trusted)));
-        for near in ["http://127.0.0.1:8000/v1", "http://localhost:8000/v1", "http://[::1]:8000/v1"] {
-            assert!(may_be_reached(&model(&format!("base_url: {near}")), None), "{near}");
-        }
-        for trick in ["http://127.0.0.1.evil.example/v1", "http://localhost.evil.example/v1", "http://10.0.0.1/v1"] {
-            assert!(!may_be_reached(&model(&format!("base_url: {trick}")), None), "{trick}");
-        }
-        assert!(may_be_reached(&model(""), None), "the provider's own address");
     }
 
     #[test]

@@ -9,18 +9,18 @@ use helve_core::authored::FieldError;
 use helve_core::{ListSource, Permission, PermissionRule, Policy, Redactor, Schema, SourceState};
 use helve_fetch::{Fetch, FetchOptions};
 use helve_project::{
-    AgentFile, Diagnostic, Fingerprint, HelveFile, ModelEntry, Runnable, SetFile, Severity, StateError, StateFolder, Trust, TrustStore,
+    AgentFile, Capability, Change, Diagnostic, Fingerprint, Gate, HelveFile, ModelEntry, SetFile, Severity, StateError, StateFolder, Trust, TrustStore,
 };
 use helve_tools::{ExecutorOptions, View};
 use serde_json::{Map, Value, json};
 
 use super::Helve;
-use super::load::{self, Loaded};
+use super::load::{self, Loaded, Workshop};
 use super::resolve::{self, ProjectAgent};
 use super::servers::Servers;
 
 /// Why agents must ask before they use what a folder brings.
-const UNTRUSTED: &str = "nobody trusts this folder yet; `helve trust` shows what it would run";
+const UNTRUSTED: &str = "the folder is not trusted; `helve trust` shows what it would do";
 /// How often a running Helve looks whether its files changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -45,9 +45,9 @@ pub(super) struct Project {
 #[derive(Default)]
 struct Seen {
     files: Fingerprint,
-    /// Files beside the project's own that decide what runs.
-    scripts: Vec<PathBuf>,
-    script_files: Fingerprint,
+    /// Files beside the project's own that count.
+    beside: Vec<PathBuf>,
+    files_beside: Fingerprint,
 }
 
 /// What a project's files say, as far as people are concerned.
@@ -77,16 +77,25 @@ pub struct ProjectReport {
     pub result_bytes: Option<u64>,
     /// What is wrong.
     pub diagnostics: Vec<Diagnostic>,
-    /// What the folder would run on this machine.
-    pub runnables: Vec<Runnable>,
-    /// Whether someone trusts it with that; nothing where nobody's decisions could be read.
+    /// What the folder can do once it is trusted.
+    pub capabilities: Vec<Capability>,
+    /// Whether a person trusts it with that; nothing where decisions cannot be read.
     pub trust: Option<Trust>,
+    /// Settings that wait for trust: the file, and the field in it.
+    pub sealed: Vec<(Arc<str>, String)>,
 }
 
 impl Project {
-    fn trust_of(&self, loaded: &Loaded) -> Option<Trust> {
-        let store = self.state.clone().and_then(|state| TrustStore::open(state).ok())?;
-        Some(store.of(&loaded.root, &loaded.runnables))
+    /// Reads the files, and lets them through the gate as far as a person trusts the folder.
+    fn load(&self, redactor: &Redactor) -> std::io::Result<Loaded> {
+        load::load(&self.folder, &Workshop { fetch: &self.fetch, redactor }, |root, capabilities| {
+            Some(self.decisions().ok()?.of(root, capabilities))
+        })
+    }
+
+    /// What people have decided about folders.
+    fn decisions(&self) -> Result<TrustStore, StateError> {
+        TrustStore::open(self.state.clone().ok_or(StateError::Nowhere)?)
     }
 
     /// The rules of the settings. Where those cannot be read, the last that could, so that what was denied stays denied.
@@ -126,16 +135,10 @@ impl Helve {
     }
 
     fn opened(folder: &Path, state: Option<StateFolder>, redactor: Redactor, connects: bool) -> std::io::Result<Self> {
-        let fetch = Fetch::new(FetchOptions::default());
-        let loaded = load::load(folder, &fetch, &redactor)?;
-        let mut options = ExecutorOptions { redactor, ..ExecutorOptions::default() };
-        if let Some(concurrency) = loaded.config.limits.concurrency {
-            options.concurrency = concurrency.get() as usize;
-        }
         let project = Project {
-            folder: loaded.root.clone(),
+            folder: folder.canonicalize()?,
             state,
-            fetch,
+            fetch: Fetch::new(FetchOptions::default()),
             commands: Arc::new(ListSource::new("command", [])),
             native: Arc::new(ListSource::new("native", [])),
             now: RwLock::default(),
@@ -144,6 +147,12 @@ impl Helve {
             servers: Servers::default(),
             connects,
         };
+        let loaded = project.load(&redactor)?;
+        let mut options = ExecutorOptions { redactor, ..ExecutorOptions::default() };
+        if let Some(concurrency) = loaded.config.limits.concurrency {
+            let most = if loaded.gate() == Gate::Open { usize::MAX } else { options.concurrency };
+            options.concurrency = most.min(concurrency.get() as usize);
+        }
         let helve = Self { project: Some(Arc::new(project)), ..Self::bare(options) };
         helve.add_sources(&loaded);
         helve.adopt(&loaded);
@@ -153,10 +162,9 @@ impl Helve {
     /// Adds the sources in the order of the project's settings.
     fn add_sources(&self, loaded: &Loaded) {
         let Some(project) = &self.project else { return };
-        // Until someone trusts the folder, nothing in it takes the place of a tool that comes with Helve.
-        let trusted = project.trust_of(loaded).is_some_and(Trust::allows);
         for name in order(loaded) {
-            let rank = if name == "builtin" && !trusted { 0 } else { rank_of(loaded, name) + 1 };
+            // Until the folder is trusted, nothing in it takes the place of a tool that comes with Helve.
+            let rank = if name == "builtin" && loaded.gate() == Gate::Closed { 0 } else { rank_of(loaded, name) + 1 };
             match name {
                 "command" => self.catalogue.add_source_at(rank, project.commands.clone()),
                 "native" => self.catalogue.add_source_at(rank, project.native.clone()),
@@ -174,8 +182,7 @@ impl Helve {
     /// Where the folder is gone; everything stays as it was.
     pub fn reload(&self) -> std::io::Result<()> {
         if let Some(project) = &self.project {
-            let loaded = load::load(&project.folder, &project.fetch, &self.redactor)?;
-            self.adopt(&loaded);
+            self.adopt(&project.load(&self.redactor)?);
         }
         Ok(())
     }
@@ -185,7 +192,7 @@ impl Helve {
         let Some(project) = &self.project else { return std::future::pending().await };
         let changed = || {
             let seen = project.seen.read().unwrap_or_else(PoisonError::into_inner);
-            Fingerprint::of(&project.folder) != seen.files || Fingerprint::of_files(&seen.scripts) != seen.script_files
+            Fingerprint::of(&project.folder) != seen.files || Fingerprint::of_files(&seen.beside) != seen.files_beside
         };
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -201,8 +208,7 @@ impl Helve {
     /// Lets what the files say hold from now on: the rules first, so that nothing new runs under the old ones.
     fn adopt(&self, loaded: &Loaded) {
         let Some(project) = &self.project else { return };
-        let trust = project.trust_of(loaded);
-        let trusted = trust.is_some_and(Trust::allows);
+        let trusted = loaded.gate() == Gate::Open;
         let expire = loaded.config.approvals.expire.map(|time| time.0);
         self.executor.set_policy(policy(loaded, &project.rules_of(loaded), trusted).with_question_time(expire));
         project.commands.set(SourceState::Ready(loaded.commands.iter().cloned().collect()));
@@ -220,9 +226,8 @@ impl Helve {
         super::model::check(loaded, &mut diagnostics);
         let agents = resolve::agents(loaded, &self.catalogue, &mut diagnostics);
         let default_agent = loaded.config.agent.as_deref().map(Arc::from);
-        let (root, runnables) = (loaded.root.clone(), loaded.runnables.clone());
         let report = ProjectReport {
-            root,
+            root: loaded.root.clone(),
             agents,
             default_agent,
             model: loaded.config.model.as_deref().map(Arc::from),
@@ -234,17 +239,18 @@ impl Helve {
             is_project: loaded.is_project,
             result_bytes: loaded.config.limits.result_bytes,
             diagnostics,
-            runnables,
-            trust,
+            capabilities: loaded.capabilities.clone(),
+            trust: loaded.trust,
+            sealed: loaded.sealed.clone(),
         };
         *project.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(report);
-        let script_files = Fingerprint::of_files(&loaded.scripts);
-        let seen = Seen { files: loaded.seen.clone(), scripts: loaded.scripts.clone(), script_files };
+        let files_beside = Fingerprint::of_files(&loaded.beside);
+        let seen = Seen { files: loaded.seen.clone(), beside: loaded.beside.clone(), files_beside };
         *project.seen.write().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
     /// The folder in which the user's own decisions are kept.
-    #[cfg(feature = "models")]
+    #[cfg(any(feature = "models", feature = "store"))]
     pub(super) fn state(&self) -> Option<&StateFolder> {
         self.project.as_ref()?.state.as_ref()
     }
@@ -297,20 +303,31 @@ impl Helve {
         self.trust_if(|_| true).map(drop)
     }
 
-    /// The same, if somebody agreed to each thing that it would run. Says whether the folder is trusted.
+    /// The same, if somebody agreed to each thing that it can do. Returns whether the folder is trusted.
     ///
     /// # Errors
     /// Where the decision cannot be kept.
-    pub fn trust_if(&self, agreed: impl Fn(&Runnable) -> bool) -> Result<bool, StateError> {
+    pub fn trust_if(&self, agreed: impl Fn(&Capability) -> bool) -> Result<bool, StateError> {
         let Some(project) = &self.project else { return Ok(false) };
         let report = project.now.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if !report.runnables.iter().all(agreed) {
+        if !report.capabilities.iter().all(agreed) {
             return Ok(false);
         }
-        let state = project.state.clone().ok_or(StateError::Nowhere)?;
-        TrustStore::open(state)?.trust(&report.root, &report.runnables)?;
+        project.decisions()?.trust(&report.root, &report.capabilities)?;
         let _ = self.reload();
         Ok(true)
+    }
+
+    /// What is different from what a person agreed to when they trusted the folder, and the settings that are gone.
+    ///
+    /// # Errors
+    /// Where decisions cannot be read.
+    pub fn trust_changes(&self) -> Result<(Vec<(Capability, Change)>, Vec<Capability>), StateError> {
+        let Some(project) = &self.project else { return Ok((Vec::new(), Vec::new())) };
+        let report = project.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let decisions = project.decisions()?;
+        let changed = report.capabilities.iter().filter_map(|one| Some((one.clone(), decisions.change(&report.root, one)?))).collect();
+        Ok((changed, decisions.missing(&report.root, &report.capabilities)))
     }
 
     /// Trusts the project's folder no longer; says whether it was trusted.
@@ -319,8 +336,7 @@ impl Helve {
     /// Where the decision cannot be kept.
     pub fn revoke_trust(&self) -> Result<bool, StateError> {
         let Some(project) = &self.project else { return Ok(false) };
-        let state = project.state.clone().ok_or(StateError::Nowhere)?;
-        let known = TrustStore::open(state)?.revoke(&project.folder)?;
+        let known = project.decisions()?.revoke(&project.folder)?;
         let _ = self.reload();
         Ok(known)
     }
@@ -362,7 +378,7 @@ fn unknown_sources(loaded: &Loaded) -> Option<Diagnostic> {
     loaded.config_file.as_ref().map(|file| file.diagnose(Severity::Error, &error))
 }
 
-/// The rules that hold. Until a person trusts the folder, its rules only tighten, and agents ask before its commands.
+/// The rules that hold. Until a person trusts the folder, its rules only tighten, and agents ask before they use its tools.
 fn policy(loaded: &Loaded, rules: &[PermissionRule], trusted: bool) -> Policy {
     let mut rules = rules.to_vec();
     if loaded.config_is_broken {
@@ -372,22 +388,15 @@ fn policy(loaded: &Loaded, rules: &[PermissionRule], trusted: bool) -> Policy {
     if trusted {
         return Policy::new(rules);
     }
-    for tool in &loaded.wary {
+    for source in ["command", "native"] {
         rules.push(PermissionRule {
-            tool: Some(tool.as_str().into()),
+            source: Some(source.into()),
             agent: Some("*".into()),
             permission: Permission::Confirm,
             because: Some(UNTRUSTED.to_owned()),
             ..PermissionRule::default()
         });
     }
-    rules.push(PermissionRule {
-        source: Some("command".into()),
-        agent: Some("*".into()),
-        permission: Permission::Confirm,
-        because: Some(UNTRUSTED.to_owned()),
-        ..PermissionRule::default()
-    });
     Policy::new(rules).only_tightening()
 }
 

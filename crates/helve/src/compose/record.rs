@@ -1,4 +1,5 @@
-//! Where the record is: what a person wrote, what the project says, the project's own folder, or the user's.
+//! Where the record is: what a person wrote, what a trusted project says, or the user's state folder. A record that lies in a project's
+//! folder is not believed for lying there: whoever made the folder could have written it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +10,6 @@ use helve_tools::Record;
 
 use super::Helve;
 
-/// Where a project keeps what belongs to this machine only.
-#[cfg(feature = "project")]
-const FOLDER: &str = ".helve";
 const FILE: &str = "helve.db";
 
 /// Why there is no record, and what to do.
@@ -83,20 +81,18 @@ impl Helve {
             return Place::read(&url, Path::new("."));
         }
         let report = self.project().unwrap_or_default();
+        // A folder that is not trusted has no say in it: the setting does not pass the gate.
         if let Some(url) = &report.store {
-            let place = Place::read(url, &report.root)?;
-            // A stranger's folder must not choose where all that is said goes.
-            if !is_inside(&place, &report.root) && !report.trust.is_some_and(super::Trust::allows) {
-                let message = "this folder wants its record outside of itself, and nobody trusts the folder yet";
-                return Err(NoRecord::new(message, "look at what it does with `helve trust`, or name a record with --store"));
-            }
-            return Ok(place);
+            return Place::read(url, &report.root);
         }
-        match self.state() {
-            _ if report.is_project => Ok(Place::File(own_folder(&report.root)?.join(FILE))),
-            Some(state) => Ok(Place::File(state.path(FILE))),
-            None => Err(NoRecord::new("there is no place for the record", "name one with --store, such as `sqlite:helve.db`")),
+        let nowhere = || NoRecord::new("there is no place for the record", "name one with --store, such as `sqlite:helve.db`");
+        let state = self.state().ok_or_else(nowhere)?;
+        if !report.is_project {
+            return Ok(Place::File(state.path(FILE)));
         }
+        let folder = state.folder_of(&report.root);
+        let folder = folder.map_err(|error| NoRecord::new(error.to_string(), "name another place with --store, such as `sqlite:helve.db`"))?;
+        Ok(Place::File(folder.join(FILE)))
     }
 }
 
@@ -118,30 +114,6 @@ fn unusable(place: &Place, error: &StoreError) -> NoRecord {
     NoRecord::new(error.to_string(), hint)
 }
 
-/// Whether a record stays in a folder.
-#[cfg(feature = "project")]
-fn is_inside(place: &Place, root: &Path) -> bool {
-    let Place::File(file) = place else { return false };
-    let plain = !file.components().any(|part| matches!(part, std::path::Component::ParentDir));
-    // A link in the folder could lead anywhere.
-    let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
-    plain && file.starts_with(root) && folder.is_none_or(|folder| folder.starts_with(root))
-}
-
-/// The project's folder for this machine, which no version control takes.
-#[cfg(feature = "project")]
-fn own_folder(root: &Path) -> Result<PathBuf, NoRecord> {
-    let folder = root.join(FOLDER);
-    let made = std::fs::create_dir_all(&folder).and_then(|()| {
-        let ignore = folder.join(".gitignore");
-        if ignore.exists() { Ok(()) } else { std::fs::write(ignore, "*\n") }
-    });
-    made.map_err(|error| {
-        NoRecord::new(format!("{} cannot be used: {error}", folder.display()), "name another place with --store, such as `sqlite:helve.db`")
-    })?;
-    Ok(folder)
-}
-
 #[cfg(all(test, feature = "project"))]
 mod tests {
     use super::*;
@@ -157,17 +129,5 @@ mod tests {
             let error = Place::read(wrong, base).expect_err(wrong);
             assert!(error.hint.contains("sqlite:"), "{wrong}: {error}");
         }
-    }
-
-    #[test]
-    fn a_strangers_record_stays_in_its_folder() {
-        let root = Path::new("/project");
-        for inside in ["/project/.helve/helve.db", "/project/x.db"] {
-            assert!(is_inside(&Place::File(inside.into()), root), "{inside}");
-        }
-        for outside in ["/elsewhere/x.db", "/project/../x.db", "/projects/x.db"] {
-            assert!(!is_inside(&Place::File(outside.into()), root), "{outside}");
-        }
-        assert!(!is_inside(&Place::Server("postgres://db/x".into()), root));
     }
 }

@@ -55,6 +55,13 @@ impl Node {
         matches!(&self.content, Content::Map(entries) if entries.iter().any(|entry| entry.key == key))
     }
 
+    /// Drops the fields of a map that are not wanted.
+    pub fn retain_fields(&mut self, mut wanted: impl FnMut(&str) -> bool) {
+        if let Content::Map(entries) = &mut self.content {
+            entries.retain(|entry| wanted(&entry.key));
+        }
+    }
+
     /// Where a JSON pointer leads: to the key of a field, to an item, or to the nearest that is there.
     #[must_use]
     pub fn locate(&self, pointer: &str) -> Position {

@@ -22,19 +22,15 @@ const DEFAULT_BYTES: u64 = 1 << 20;
 const MAX_BYTES: u64 = 64 << 20;
 
 impl HttpDefinition {
-    /// Makes the tool. Everything that can be wrong with the definition is found here; its secrets are made known
-    /// to the redactor.
+    /// What the tool offers: what may be known of it before it may do anything.
     ///
     /// # Errors
-    /// Where the definition has a mistake, with the field it is in.
-    pub fn tool(&self, location: &str, fetch: &Fetch, redactor: &Redactor) -> Result<Arc<dyn DynTool>, FieldError> {
-        redactor.add_written(self.secrets());
+    /// Where the name, the parameters or the output have a mistake, with the field it is in.
+    pub fn spec(&self, location: &str) -> Result<ToolSpec, FieldError> {
         let input = read_parameters(self.parameters.as_ref(), "/parameters")?;
-        let plan = Plan::read(self, &input)?;
         let mut spec = ToolSpec::new(self.name.as_str(), self.description.as_str(), input)?
             .with_rules(self.rules.rules(Permission::Auto))
-            .with_origin(ToolKind::Native, location)
-            .with_implementation(self.implementation());
+            .with_origin(ToolKind::Native, location);
         if let Some(title) = &self.title {
             spec = spec.with_title(title.as_str());
         }
@@ -42,6 +38,18 @@ impl HttpDefinition {
             let schema = Schema::new(output.clone()).map_err(|error| FieldError::new("/output", error.to_string()))?;
             spec = spec.with_output(schema);
         }
+        Ok(spec)
+    }
+
+    /// Makes the tool. Everything that can be wrong with the definition is found here; its secrets are made known
+    /// to the redactor.
+    ///
+    /// # Errors
+    /// Where the definition has a mistake, with the field it is in.
+    pub fn tool(&self, location: &str, fetch: &Fetch, redactor: &Redactor) -> Result<Arc<dyn DynTool>, FieldError> {
+        redactor.add_written(self.secrets());
+        let spec = self.spec(location)?.with_implementation(self.implementation());
+        let plan = Plan::read(self, spec.input())?;
         let bytes = self.max_bytes.unwrap_or(DEFAULT_BYTES);
         if !(1..=MAX_BYTES).contains(&bytes) {
             return Err(FieldError::new("/max_bytes", format!("an answer may have 1 to {MAX_BYTES} bytes")));

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use helve::mcp::NewServer;
-use helve::{Runnable, Trust, printable, secret};
+use helve::{Capability, Trust, printable, secret};
 use serde_json::json;
 
 use super::{approve, words};
@@ -41,7 +41,7 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
     let trusted = workspace.block_on(async {
         helve.reload().map_err(|error| Failure::new("storage", error))?;
         // Whoever types the command has seen it; nothing else that the folder would run becomes trusted by that.
-        let agreed = |runnable: &Runnable| runnable.file == file || before.runnables.contains(runnable);
+        let agreed = |capability: &Capability| capability.file == file || before.capabilities.contains(capability);
         if was_trusted { helve.trust_if(agreed).map_err(|error| Failure::new("storage", error)) } else { Ok(false) }
     })?;
     if !trusted {

@@ -30,7 +30,7 @@ pub fn run(command: &Remove, global: &Global, workspace: &Workspace) -> Result<E
         if !was_trusted {
             return Ok(true);
         }
-        helve.trust_if(|runnable| before.runnables.contains(runnable)).map_err(|error| storage(&error))
+        helve.trust_if(|capability| before.capabilities.contains(capability)).map_err(|error| storage(&error))
     })?;
     if !trusted {
         terminal::note("The folder would run other things now than before; look at them with `helve trust`.");

@@ -1,0 +1,68 @@
+//! The document that a file names, such as one of OpenAPI: read once, so that what was counted is what is used.
+
+use std::path::Path;
+
+use helve_core::Digest;
+use helve_project::{ProjectFile, read_inside, read_yaml};
+use serde_json::Value;
+
+const MAX_BYTES: u64 = 5 << 20;
+
+/// A document beside a file of the project.
+pub(super) struct Document {
+    /// Where it lies, from the project's folder.
+    pub(super) path: String,
+    /// What it holds; nothing where it cannot be read.
+    pub(super) digest: Option<Digest>,
+    /// What it says, or why that cannot be used.
+    pub(super) content: Result<Value, String>,
+}
+
+impl Document {
+    /// The document that a file names, found beside that file and inside the project.
+    pub(super) fn of(file: &ProjectFile, root: &Path) -> Option<Self> {
+        let name = file.value().get("openapi")?.as_str()?.to_owned();
+        let beside = Path::new(&**file.path()).parent().unwrap_or(Path::new(""));
+        let path = beside.join(&name).to_string_lossy().into_owned();
+        let (digest, content) = match read_inside(root, &root.join(&path), MAX_BYTES) {
+            Ok(bytes) => (Some(Digest::of([bytes.as_slice()])), parse(&name, bytes)),
+            Err(error) => (None, Err(format!("`{name}` cannot be read: {error}"))),
+        };
+        Some(Self { path, digest, content })
+    }
+
+    /// Every address of a service that it names, for whichever operation.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        let mut addresses = Vec::new();
+        if let Ok(content) = &self.content {
+            collect(content, &mut addresses);
+        }
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
+    }
+}
+
+fn parse(name: &str, bytes: Vec<u8>) -> Result<Value, String> {
+    let text = String::from_utf8(bytes).map_err(|_| format!("`{name}` is not UTF-8 text"))?;
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(&text).map_err(|error| format!("`{name}` is not valid JSON: {error}"));
+    }
+    read_yaml(&text).map(|node| node.value()).map_err(|error| format!("`{name}`, line {}: {error}", error.position.line))
+}
+
+/// All `url`s of all lists of `servers`. Documents nest no deeper than their reader allows.
+fn collect(value: &Value, addresses: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect(item, addresses)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if let ("servers", Value::Array(servers)) = (name.as_str(), field) {
+                    addresses.extend(servers.iter().filter_map(|server| server.get("url")?.as_str()).map(ToOwned::to_owned));
+                }
+                collect(field, addresses);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

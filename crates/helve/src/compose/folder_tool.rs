@@ -1,0 +1,135 @@
+//! A tool of the folder whose file reads variables. What it offers is what is written; what it does is made with the variables: at once
+//! where the folder is trusted, else when a person consents to a call, for that call.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use helve_command::CommandDefinition;
+use helve_core::authored::FieldError;
+use helve_core::json::canonical;
+use helve_core::{CallContext, Digest, DynTool, Output, Redactor, ToolCall, ToolError, ToolSpec};
+use helve_http::{HttpDefinition, OpenApiDefinition};
+use helve_project::{Diagnostic, Gate, Kind, ProjectFile, Severity};
+use serde_json::Value;
+
+use super::document::Document;
+use super::load::Workshop;
+
+type Made = Result<Arc<dyn DynTool>, Box<Diagnostic>>;
+
+/// A tool of the folder whose file reads variables.
+pub(super) struct FolderTool {
+    spec: Arc<ToolSpec>,
+    make: Box<dyn Fn() -> Made + Send + Sync>,
+}
+
+impl FolderTool {
+    /// A command, from the file as it is written and as it passed the gate.
+    pub(super) fn command(gate: Gate, written: &ProjectFile, passed: &ProjectFile, root: &Path, workshop: &Workshop<'_>) -> Made {
+        let (folder, redactor) = (root.to_owned(), workshop.redactor.clone());
+        let read = |file: &ProjectFile, folder: &Path, redactor: &Redactor| {
+            redactor.add(file.secrets().iter().cloned());
+            let definition: CommandDefinition = file.read()?;
+            definition.tool(folder, file.path(), redactor).map_err(|error| wrong(file, &error))
+        };
+        if written.variables(Kind::Command).is_empty() {
+            return read(passed, &folder, &redactor);
+        }
+        // A variable that is not expanded is no secret, so the redactor hears nothing of it.
+        let offered = written.pass(Kind::Command, Gate::Closed).and_then(|file| read(&file, root, &Redactor::default()));
+        let spec = offered.map(|tool| tool.spec().clone());
+        let make = move |file: &ProjectFile| read(file, &folder, &redactor);
+        Self::with_variables(gate, Kind::Command, written, passed, spec, make)
+    }
+
+    /// An HTTP tool, from the file as it is written and as it passed the gate.
+    pub(super) fn http(gate: Gate, written: &ProjectFile, passed: &ProjectFile, workshop: &Workshop<'_>) -> Made {
+        let (fetch, redactor) = (workshop.fetch.clone(), workshop.redactor.clone());
+        let make = move |file: &ProjectFile| {
+            redactor.add(file.secrets().iter().cloned());
+            let definition: HttpDefinition = file.read()?;
+            definition.tool(file.path(), &fetch, &redactor).map_err(|error| wrong(file, &error))
+        };
+        if written.variables(Kind::Native).is_empty() {
+            return make(passed);
+        }
+        let spec = written.pass(Kind::Native, Gate::Closed).and_then(|file| {
+            let definition: HttpDefinition = file.read()?;
+            let spec = definition.spec(file.path()).map_err(|error| wrong(&file, &error))?;
+            Ok(spec.with_implementation(implementation(written, &definition.name, None)).share())
+        });
+        Self::with_variables(gate, Kind::Native, written, passed, spec, make)
+    }
+
+    /// One tool of an OpenAPI document.
+    pub(super) fn imported(
+        gate: Gate,
+        tool: &HttpDefinition,
+        written: &ProjectFile,
+        document: &Document,
+        workshop: &Workshop<'_>,
+    ) -> Result<Arc<dyn DynTool>, FieldError> {
+        let spec = tool.spec(written.path())?.with_implementation(implementation(written, &tool.name, document.digest)).share();
+        let (fetch, redactor) = (workshop.fetch.clone(), workshop.redactor.clone());
+        if gate == Gate::Open {
+            let tool = tool.tool(written.path(), &fetch, &redactor)?;
+            return Ok(Arc::new(Self { spec, make: Box::new(move || Ok(tool.clone())) }));
+        }
+        let (name, written, document) = (tool.name.clone(), written.clone(), document.content.clone());
+        let make = move || {
+            let file = written.pass(Kind::Native, Gate::Open)?;
+            redactor.add(file.secrets().iter().cloned());
+            let definition: OpenApiDefinition = file.read()?;
+            let no_operation = |message: String| wrong(&file, &FieldError::new("/openapi", message));
+            let document = document.as_ref().map_err(|message| no_operation(message.clone()))?;
+            let imported = helve_http::import(&definition, document).map_err(|error| wrong(&file, &error))?;
+            let found = imported.tools.iter().find(|tool| tool.name == name);
+            let tool = found.ok_or_else(|| no_operation(format!("there is no operation `{name}`")))?;
+            tool.tool(file.path(), &fetch, &redactor).map_err(|error| wrong(&file, &error))
+        };
+        Ok(Arc::new(Self { spec, make: Box::new(make) }))
+    }
+
+    fn with_variables(
+        gate: Gate,
+        kind: Kind,
+        written: &ProjectFile,
+        passed: &ProjectFile,
+        spec: Result<Arc<ToolSpec>, Box<Diagnostic>>,
+        make: impl Fn(&ProjectFile) -> Made + Send + Sync + 'static,
+    ) -> Made {
+        if gate == Gate::Closed {
+            let written = written.clone();
+            let make = move || make(&written.pass(kind, Gate::Open)?);
+            return Ok(Arc::new(Self { spec: spec?, make: Box::new(make) }));
+        }
+        let tool = make(passed)?;
+        // A variable in a field that is no free text cannot be read as it is written; the tool then speaks for itself.
+        let spec = spec.unwrap_or_else(|_| tool.spec().clone());
+        Ok(Arc::new(Self { spec, make: Box::new(move || Ok(tool.clone())) }))
+    }
+}
+
+/// The hash of what calls do, which approvals are bound to: variables by their names, so that a new key changes nothing.
+fn implementation(written: &ProjectFile, tool: &str, document: Option<Digest>) -> Digest {
+    let says = canonical(&Value::Object(written.counted(Kind::Native)));
+    Digest::of([tool.as_bytes(), says.as_bytes(), document.as_ref().map_or(&[][..], |digest| digest.as_bytes())])
+}
+
+fn wrong(file: &ProjectFile, error: &FieldError) -> Box<Diagnostic> {
+    Box::new(file.diagnose(Severity::Error, error))
+}
+
+impl DynTool for FolderTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            let tool = (self.make)().map_err(|diagnostic| ToolError::failed(diagnostic.message.clone()))?;
+            tool.call(call, cx).await
+        })
+    }
+}
