@@ -231,11 +231,12 @@ fn secrets_of_files_never_show() {
     ]);
     for arguments in [
         &["tools", "--json"][..],
+        &["-vvv", "tools", "call", "keyed", "--json"],
+        &["trust", "--json", "--yes"],
         &["tools", "show", "keyed", "--json"],
         &["-vvv", "tools", "call", "keyed", "--json"],
         &["-vvv", "tools", "call", "leak"],
         &["tools", "check"],
-        &["trust", "--json", "--yes"],
     ] {
         let output = project.command(arguments).env("PLAIN_NAME", canary).output().expect("helve runs");
         let seen = stdout(&output) + &stderr(&output);
@@ -266,9 +267,10 @@ async fn agents_ask_before_commands_of_a_folder_nobody_trusts() {
     let person = json!(helve.call("say", json!({"text": "hi"})).await);
     assert_eq!(person["status"], "done", "a person who calls consents");
     assert_eq!(call_one(&helve, "tell", json!({})).await, "waiting", "it would send what the environment holds");
-    assert_eq!(call_one(&helve, "ask", json!({})).await, "done", "it sends nothing of the user's");
+    assert_eq!(call_one(&helve, "ask", json!({})).await, "waiting", "it would send what the model says");
     helve.trust().expect("kept");
     assert_eq!(call_one(&helve, "tell", json!({})).await, "done");
+    assert_eq!(call_one(&helve, "ask", json!({})).await, "done");
     assert_eq!(call(&helve).await, "done");
     assert_eq!(call(&open()).await, "done", "trust is remembered");
     project.write("tools/builtin/say.yaml", echo("say").replace("[cat]", "[cat, '-']").as_bytes());

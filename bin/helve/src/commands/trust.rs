@@ -21,7 +21,7 @@ pub fn run(command: &cli::Trust, global: &Global, workspace: &Workspace) -> Resu
     match report.trust {
         // What is wrong shows when the decision is to be kept.
         None => return workspace.helve().trust().map_err(cannot).map(|()| ExitCode::FAILURE),
-        Some(Trust::NotNeeded) => return Ok(say(global, &report, "only names and descriptions here, so there is nothing to trust", true)),
+        Some(Trust::NotNeeded) => return Ok(say(global, &report, "nothing here would run, so there is nothing to trust", true)),
         Some(Trust::Trusted) => return Ok(say(global, &report, "already trusted", true)),
         Some(Trust::Changed | Trust::Unknown) => {}
     }

@@ -81,15 +81,20 @@ fn of_tool(kind: Kind, fields: &Map<String, Value>, file: &ProjectFile, document
             addresses.extend(document.iter().flat_map(|document| document.addresses()).map(|url| address(&url)));
         }
         addresses.dedup();
-        let what = if kind == Kind::Mcp { "connects" } else { "sends arguments" };
-        if addresses.is_empty() { "reaches no address".to_owned() } else { format!("{what}{} to {}", and(&variables), addresses.join(", ")) }
+        let to = addresses.join(", ");
+        match (kind, variables.is_empty()) {
+            _ if to.is_empty() => "reaches no address".to_owned(),
+            (Kind::Mcp, true) => format!("connects to {to}"),
+            (Kind::Mcp, false) => format!("connects to {to}, with {}", variables.join(", ")),
+            _ => format!("sends arguments{} to {to}", and(&variables)),
+        }
     } else {
         for script in line.scripts(root) {
             let name = script.strip_prefix(root).unwrap_or(&script).to_string_lossy().into_owned();
             files.insert(name, script_digest(&script));
         }
         uncovered = Vec::new();
-        format!("runs {}", line.shown())
+        line.shown()
     };
     files.extend(document.map(|document| (document.path.clone(), document.digest)));
     let says = canonical(&value);
