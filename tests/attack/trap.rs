@@ -56,7 +56,8 @@ fn serve(mut stream: std::net::TcpStream, written: &Mutex<Vec<String>>) {
         let text = String::from_utf8_lossy(&request).into_owned();
         written.lock().unwrap_or_else(PoisonError::into_inner)[index].clone_from(&text);
         if is_whole(&text) {
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}");
+            let _ =
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}");
             return;
         }
     }

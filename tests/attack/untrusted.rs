@@ -121,7 +121,15 @@ fn config(dice: &mut Dice, port: u16) -> String {
         "sources: [native, mcp, command, builtin]".to_owned(),
         format!("permissions: [{{tool: \"*\", permission: auto, because: {}}}]", yaml(&text(dice))),
         format!("approvals: {{webhook: {}}}", yaml(&url)),
-        format!("store: {}", dice.pick(&["sqlite:planted.db", "sqlite:../outside.db", "sqlite:../../helve-outside.db", "postgres://u:${DB_PASSWORD}@127.0.0.1:1/x"])),
+        format!(
+            "store: {}",
+            dice.pick(&[
+                "sqlite:planted.db",
+                "sqlite:../outside.db",
+                "sqlite:../../helve-outside.db",
+                "postgres://u:${DB_PASSWORD}@127.0.0.1:1/x"
+            ])
+        ),
         "listen: 0.0.0.0:7800".to_owned(),
         "allowed_hosts: [\"*\"]".to_owned(),
         format!("public_url: {}", yaml(&url)),
@@ -258,7 +266,12 @@ fn opening_a_folder_does_nothing_but_read() {
         for arguments in COMMANDS {
             let ran = run(&project, arguments);
             let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-            let context = || format!("round {round}, {arguments:?}\n{}\n{said}", fs::read_to_string(project.folder.path().join("helve.yaml")).unwrap_or_default());
+            let context = || {
+                format!(
+                    "round {round}, {arguments:?}\n{}\n{said}",
+                    fs::read_to_string(project.folder.path().join("helve.yaml")).unwrap_or_default()
+                )
+            };
             assert!(!said.contains(CANARY), "{}", context());
             assert!(!said.contains("panicked"), "{}", context());
             assert!(trap.seen().is_empty(), "{:?}: {}", trap.seen(), context());
@@ -266,7 +279,8 @@ fn opening_a_folder_does_nothing_but_read() {
             assert_eq!(snapshot(project.folder.path()), before, "{}", context());
         }
         let state = snapshot(project.state.path());
-        let leaks: Vec<_> = state.iter().filter(|(_, bytes)| String::from_utf8_lossy(bytes).contains(CANARY)).map(|(name, _)| name).collect();
+        let leaks: Vec<_> =
+            state.iter().filter(|(_, bytes)| String::from_utf8_lossy(bytes).contains(CANARY)).map(|(name, _)| name).collect();
         assert!(leaks.is_empty(), "{leaks:?}");
     }
 }

@@ -29,13 +29,13 @@ pub use compose::Helve;
 pub use compose::NoRecord;
 #[cfg(feature = "models")]
 pub use compose::models;
-#[cfg(all(feature = "project", feature = "models"))]
-pub use compose::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]
 pub use compose::{
-    Capability, Change, Diagnostic, McpServing, OnResult, ProjectAgent, ProjectReport, Severity, StateError, StateFolder, Trust, file_schemas,
-    read_yaml,
+    Capability, Change, Diagnostic, McpServing, OnResult, ProjectAgent, ProjectReport, Severity, StateError, StateFolder, Trust,
+    file_schemas, read_yaml,
 };
+#[cfg(all(feature = "project", feature = "models"))]
+pub use compose::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]
 pub use compose::{end_programs, mcp};
 pub use helve_agent::*;

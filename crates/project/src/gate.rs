@@ -37,11 +37,8 @@ fn passage(kind: Kind, field: &str) -> Passage {
         (Kind::Config, "agent")
         | (Kind::Command | Kind::Native | Kind::Mcp, "title" | "description")
         | (Kind::Set, "name" | "description" | "tools" | "tool_sets")
-        | (
-            Kind::Agent,
-            "name" | "description" | "instructions" | "tools" | "tool_sets" | "subagents" | "output_strategy" | "limits",
-        ) => Passage::Free,
-        (Kind::Config, "permissions" | "limits") | (Kind::Agent, "permissions") => Passage::Tightening,
+        | (Kind::Agent, "name" | "description" | "instructions" | "tools" | "tool_sets" | "subagents" | "output_strategy") => Passage::Free,
+        (Kind::Config | Kind::Agent, "permissions" | "limits") => Passage::Tightening,
         (Kind::Command | Kind::Native | Kind::Mcp, _) => Passage::Offered,
         _ => Passage::Sealed,
     }
@@ -123,5 +120,67 @@ impl ProjectFile {
             Ok(None)
         });
         pointers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const CONFIG: &str = "model: m\nmodels: {}\nagent: a\nsources: []\npermissions: []\napprovals: {}\nstore: s\nlisten: l\npublic_url: p\n\
+        allowed_hosts: []\ndevices: []\nlimits: {}\nsomething_new: x\n";
+
+    fn file(text: &str) -> ProjectFile {
+        ProjectFile::parse(&"x.yaml".into(), text).expect("YAML")
+    }
+
+    fn fields(value: &Value) -> Vec<String> {
+        value.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_the_table_does_not_know_is_sealed() {
+        let closed = file(CONFIG).pass(Kind::Config, Gate::Closed).expect("passed");
+        assert_eq!(fields(&closed.value()), ["agent", "permissions", "limits"]);
+        let agent = "name: a\ninstructions: x\nmodel: m\non_result: run\npermissions: {}\nlimits: {}\nsomething_new: x\n";
+        let closed = file(agent).pass(Kind::Agent, Gate::Closed).expect("passed");
+        assert_eq!(fields(&closed.value()), ["name", "instructions", "permissions", "limits"]);
+        assert_eq!(file(agent).sealed(Kind::Agent), ["model", "on_result", "something_new"]);
+        assert_eq!(file("name: s\nsomething_new: x\n").sealed(Kind::Set), ["something_new"]);
+    }
+
+    /// "Nothing to trust" is a proof: where nothing counts, both gates let the same through.
+    #[test]
+    fn where_nothing_counts_both_gates_are_the_same() {
+        let texts = ["", "${HOME}", "$${HOME}", "${NOT_SET_ANYWHERE}", "words"];
+        for kind in [Kind::Config, Kind::Command, Kind::Native, Kind::Mcp, Kind::Set, Kind::Agent] {
+            for field in
+                ["name", "title", "description", "instructions", "agent", "tools", "tool_sets", "subagents", "model", "limits", "command"]
+            {
+                for text in texts {
+                    let file = file(&format!("{field}: {}\n", json!(text)));
+                    if file.counted(kind).is_empty() {
+                        let passed = |gate| file.pass(kind, gate).map(|file| file.value()).map_err(|error| error.message);
+                        assert_eq!(passed(Gate::Closed), passed(Gate::Open), "{kind:?} {field} {text}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn variables_are_expanded_behind_an_open_gate_and_never_for_models() {
+        let text = "name: t\ndescription: ${HOME}\ncommand: [x, '${HOME}']\nparameters: [{name: a, description: '${HOME}'}]\n";
+        let home = std::env::var("HOME").expect("a home");
+        let value = |gate| file(text).pass(Kind::Command, gate).expect("passed").value();
+        let offered = |command: &str| json!({"name": "t", "description": "${HOME}", "command": ["x", command], "parameters": [{"name": "a", "description": "${HOME}"}]});
+        assert_eq!((value(Gate::Closed), value(Gate::Open)), (offered("${HOME}"), offered(&home)));
+        assert_eq!(file(text).variables(Kind::Command), ["HOME"]);
+        assert_eq!(file(text).unexpanded(Kind::Command), ["/description", "/parameters/0/description"]);
+        let server = "name: m\ntools: {a: {description: '${HOME}', arguments: {key: '${HOME}'}}}\n";
+        let passed = file(server).pass(Kind::Mcp, Gate::Open).expect("passed").value();
+        assert_eq!(passed["tools"]["a"], json!({"description": "${HOME}", "arguments": {"key": home}}));
     }
 }

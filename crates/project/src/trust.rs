@@ -87,7 +87,8 @@ struct Decided {
 impl Decided {
     fn covers(&self, now: &[Capability]) -> bool {
         let known = |list: &[Capability], one: &Capability| list.iter().any(|other| other.is_same(one));
-        now.iter().all(|one| known(&self.capabilities, one)) && self.capabilities.iter().filter(|one| one.is_setting).all(|one| known(now, one))
+        now.iter().all(|one| known(&self.capabilities, one))
+            && self.capabilities.iter().filter(|one| one.is_setting).all(|one| known(now, one))
     }
 }
 
@@ -227,7 +228,11 @@ mod tests {
     #[test]
     fn what_an_earlier_version_trusted_has_changed() {
         let home = tempfile::tempdir().expect("a folder");
-        let text = format!("{{\"{}\": {{\"digest\": \"{}\", \"at\": \"2026-01-01T00:00:00Z\"}}}}", key(home.path()), Digest::of([b"1".as_slice()]));
+        let text = format!(
+            "{{\"{}\": {{\"digest\": \"{}\", \"at\": \"2026-01-01T00:00:00Z\"}}}}",
+            key(home.path()),
+            Digest::of([b"1".as_slice()])
+        );
         std::fs::write(home.path().join(FILE), text).expect("a file");
         let store = TrustStore::open(StateFolder::at(home.path())).expect("a store");
         assert_eq!(store.of(home.path(), &[capability("a", b"1")]), Trust::Changed);

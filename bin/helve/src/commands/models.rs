@@ -35,9 +35,11 @@ fn list(global: &Global, workspace: &Workspace) -> ExitCode {
         })
         .collect();
     let waiting = report.capabilities.iter().filter(|_| !report.trust.is_some_and(Trust::allows));
-    rows.extend(waiting.filter_map(|capability| capability.name.strip_prefix("model ")).map(
-        |name| json!({"name": name, "provider": null, "model": null, "because": "models in helve.yaml; the folder is not trusted"}),
-    ));
+    rows.extend(
+        waiting.filter_map(|capability| capability.name.strip_prefix("model ")).map(
+            |name| json!({"name": name, "provider": null, "model": null, "because": "models in helve.yaml; the folder is not trusted"}),
+        ),
+    );
     if !global.local {
         for provider in PROVIDERS.iter().filter(|provider| !provider.default_model.is_empty()) {
             if let Some((variable, _)) = key_in_environment(provider) {

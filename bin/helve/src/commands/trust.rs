@@ -71,7 +71,11 @@ fn show(report: &ProjectReport, workspace: &Workspace) -> Result<(), Failure> {
 }
 
 fn show_one(capability: &Capability, change: Option<&Change>) {
-    terminal::note(&format!("  {}  {}", name(capability), printable::escape_line(&capability.what)));
+    let line = format!("  {}  {}", name(capability), printable::escape_line(&capability.what));
+    if capability.is_setting && change.is_none() {
+        return terminal::note(&format!("{line}  {}", styled(FAINT, &format!("({})", printable::escape_line(&capability.file)))));
+    }
+    terminal::note(&line);
     let mut files: Vec<&str> = vec![&capability.file];
     files.extend(capability.files.keys().map(String::as_str));
     let about = match change {

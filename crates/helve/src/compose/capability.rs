@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use helve_core::Digest;
 use helve_core::json::canonical;
 use helve_core::secret::{MASK, is_secret_field, password_in_url};
-use helve_core::Digest;
 use helve_fetch::read_url;
 use helve_process::{CommandLine, script_digest};
 use helve_project::{Capability, Kind, ProjectFile, has_variable, variables_in};

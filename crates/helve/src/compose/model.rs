@@ -230,7 +230,8 @@ impl ProjectReport {
     fn file_with_sealed_model<'a>(&'a self, agent: Option<&'a ProjectAgent>) -> Option<&'a str> {
         let names_model = |file: &str| self.sealed.iter().any(|(sealed, field)| &**sealed == file && field == "model");
         let of_agent = agent.map(|agent| &*agent.location).filter(|file| names_model(file));
-        let of_project = || self.sealed.iter().find(|(file, field)| field == "model" && !file.starts_with("agents/")).map(|(file, _)| &**file);
+        let of_project =
+            || self.sealed.iter().find(|(file, field)| field == "model" && !file.starts_with("agents/")).map(|(file, _)| &**file);
         of_agent.or_else(of_project)
     }
 }

@@ -9,7 +9,8 @@ use helve_core::authored::FieldError;
 use helve_core::{ListSource, Permission, PermissionRule, Policy, Redactor, Schema, SourceState};
 use helve_fetch::{Fetch, FetchOptions};
 use helve_project::{
-    AgentFile, Capability, Change, Diagnostic, Fingerprint, Gate, HelveFile, ModelEntry, SetFile, Severity, StateError, StateFolder, Trust, TrustStore,
+    AgentFile, Capability, Change, Diagnostic, Fingerprint, Gate, HelveFile, ModelEntry, SetFile, Severity, StateError, StateFolder, Trust,
+    TrustStore,
 };
 use helve_tools::{ExecutorOptions, View};
 use serde_json::{Map, Value, json};

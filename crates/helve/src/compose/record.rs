@@ -91,7 +91,8 @@ impl Helve {
             return Ok(Place::File(state.path(FILE)));
         }
         let folder = state.folder_of(&report.root);
-        let folder = folder.map_err(|error| NoRecord::new(error.to_string(), "name another place with --store, such as `sqlite:helve.db`"))?;
+        let folder =
+            folder.map_err(|error| NoRecord::new(error.to_string(), "name another place with --store, such as `sqlite:helve.db`"))?;
         Ok(Place::File(folder.join(FILE)))
     }
 }

@@ -8,7 +8,7 @@ use helve_tools::Record;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::{Helve, Trust};
+use super::Helve;
 
 /// How often it is tried.
 const TRIES: u32 = 3;
