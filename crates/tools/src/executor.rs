@@ -214,12 +214,11 @@ impl Executor {
 
     /// A call that was accepted before, checked again: what a person or an older process wrote may not fit any more, and by now a rule
     /// may forbid it, or want a person's consent that it does not have. Rules for sets look at how the call was made.
-    pub(crate) fn prepare(&self, entry: &Arc<Entry>, agent: Option<&Arc<str>>, task: &Task) -> Result<Prepared, Box<Outcome>> {
-        let (mut call, begun) = (task.call.clone(), Instant::now());
-        let member = Member { entry: entry.clone(), sets: task.sets.clone() };
+    pub(crate) fn prepare(&self, member: &Member, agent: Option<&Arc<str>>, task: &Task) -> Result<Prepared, Box<Outcome>> {
+        let (entry, mut call, begun) = (&member.entry, task.call.clone(), Instant::now());
         let consent = task.consent.as_ref().is_some_and(|consent| consent.covers(&call, entry.digest()));
         let checked = validate::validate(entry, &mut call, self.0.trace.redactor());
-        match checked.and_then(|()| self.0.permit.check(&member, agent.map(|agent| &**agent), &call, consent)) {
+        match checked.and_then(|()| self.0.permit.check(member, agent.map(|agent| &**agent), &call, consent)) {
             Ok(()) => Ok(Prepared { call, entry: entry.clone(), begun, given: None }),
             Err(error) => Err(Box::new(self.0.trace.finish(&call, entry, Err(error), begun))),
         }

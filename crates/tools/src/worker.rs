@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::catalogue::{Catalogue, Entry, Snapshot, View};
 use crate::executor::Executor;
 use crate::record::Record;
+use crate::toolkit::Member;
 
 /// How often a worker looks for work that nobody told it of.
 const LOOK: Duration = Duration::from_secs(1);
@@ -132,7 +133,8 @@ async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task,
     let _hold = record.hold_task(task.id, cancel.clone());
     let observer = Arc::new(Ear { record: record.clone(), task: task.id });
     let cx = CallContext::new(task.caller.clone()).with_cancel(cancel).with_observer(observer);
-    let outcome = match executor.prepare(&entry, task.caller.agent.as_ref(), &task) {
+    let member = Member { entry, sets: task.sets.clone() };
+    let outcome = match executor.prepare(&member, task.caller.agent.as_ref(), &task) {
         Ok(prepared) => executor.attempt(prepared, &cx).await,
         Err(outcome) => *outcome,
     };

@@ -104,8 +104,11 @@ pub(super) fn open_reader(file: &Path) -> Result<Connection, StoreError> {
 fn begin(connection: &Connection) -> rusqlite::Result<Result<(), StoreError>> {
     shape::harden(connection)?;
     connection.busy_timeout(PATIENCE)?;
-    let owner: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
-    let tables: u32 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    // At one moment: another process may be making the tables.
+    let moment = connection.unchecked_transaction()?;
+    let owner: i32 = moment.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let tables: u32 = moment.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    moment.finish()?;
     Ok(if owner == APPLICATION || tables == 0 {
         Ok(())
     } else {
