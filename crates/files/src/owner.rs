@@ -40,11 +40,12 @@ pub(crate) fn others_write(found: &Metadata) -> bool {
     found.mode() & 0o022 != 0
 }
 
-/// Takes permissions away that others have. What is not ours stays as it is: it was checked before.
+/// Takes permissions away that others have.
 #[cfg(unix)]
 pub(crate) fn tighten(path: &Path, found: &Metadata, mode: u32) -> Result<(), FileError> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    if found.mode() & 0o077 == 0 {
+    let others_have_some = found.mode() & 0o077 != 0;
+    if !others_have_some {
         return Ok(());
     }
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).map_err(|error| FileError::io(path, error))

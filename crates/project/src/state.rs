@@ -178,7 +178,8 @@ fn refused(path: &Path, error: io::Error) -> StateError {
     StateError::Io { path: path.display().to_string(), error }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
