@@ -26,7 +26,7 @@ enum Place {
 
 use Place::{Edge, Face, Inside, Shared, Tests};
 
-const PLACES: [(&str, Place); 21] = [
+const PLACES: [(&str, Place); 22] = [
     ("helve-agent", Inside),
     ("helve-core", Inside),
     ("helve-dialect", Inside),
@@ -40,6 +40,7 @@ const PLACES: [(&str, Place); 21] = [
     ("helve-project", Edge),
     ("helve-store", Edge),
     ("helve-fetch", Shared),
+    ("helve-files", Shared),
     ("helve-mcp-wire", Shared),
     ("helve-process", Shared),
     ("helve", Face),

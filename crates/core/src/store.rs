@@ -5,6 +5,7 @@
 //! fenced by an epoch, so that one which was thought dead cannot write over its successor.
 
 mod approval;
+mod consent;
 mod memory;
 mod rows;
 mod run;
@@ -18,6 +19,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 pub use self::approval::{Answering, Approval, ApprovalState, Reply};
+pub use self::consent::Consent;
 pub use self::memory::MemoryStore;
 pub use self::rows::Rows;
 pub use self::run::{ConversationRecord, NewRun, RunCommit, RunRecord, RunState, TakenRun};

@@ -6,9 +6,11 @@
 mod clock;
 mod known;
 mod log;
+mod place;
 mod process;
 mod rows;
 mod schema;
+mod shape;
 mod tasks;
 mod thread;
 
@@ -74,7 +76,8 @@ impl SqliteStore {
     /// Opens a file, which is made where it is missing.
     ///
     /// # Errors
-    /// Where it cannot be opened, is no record of Helve, or was written by a newer version.
+    /// Where it cannot be opened, is no record of Helve, was written by a newer version, or could have been prepared by somebody else: it
+    /// is a symbolic link, has several names, belongs to another user, or its tables are not those that Helve makes.
     pub fn open(file: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(file, Durability::Full)
     }
@@ -84,19 +87,14 @@ impl SqliteStore {
     /// # Errors
     /// See [`SqliteStore::open`].
     pub fn open_with(file: impl AsRef<Path>, durability: Durability) -> Result<Self, StoreError> {
-        let file = file.as_ref();
-        if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|error| unavailable(file, &error))?;
-        }
-        let connection = schema::open(file, durability)?;
-        let reader = schema::open_reader(file)?;
-        let mut lock = file.as_os_str().to_owned();
-        lock.push("-lock");
+        let file = place::prepare(file.as_ref())?;
+        let connection = schema::open(&file, durability)?;
+        let reader = schema::open_reader(&file)?;
         Ok(Self(Arc::new(Inner {
             writer: Worker::writer(connection)?,
             reader: Worker::reader(reader)?,
             changes: watch::Sender::new(0),
-            lock: lock.into(),
+            lock: place::lock_of(&file),
             claimer: Mutex::default(),
         })))
     }
@@ -143,12 +141,8 @@ impl SqliteStore {
             claimer.holders.insert(holder);
             return Ok(Some(false));
         }
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true);
         // Whoever can open it can hold it, and nobody would give tasks out.
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&self.0.lock).map_err(|error| unavailable(&self.0.lock, &error))?;
+        let file = helve_files::open(&self.0.lock).map_err(place::refused)?;
         match file.try_lock() {
             Ok(()) => {
                 *claimer = Some(Claimer { _file: file, holders: HashSet::from([holder]) });

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
+use helve_core::store::Task;
 use helve_core::{
     CallContext, DynTool, ErrorKind, EventData, Grant, InputGiven, InputNeeded, Layer, Next, Outcome, Output, Permission, Policy, Question,
     Redactor, Status, ToolCall, ToolError,
@@ -18,6 +19,7 @@ use crate::catalogue::Entry;
 use crate::layers::cache::Cache;
 use crate::layers::catch::Catch;
 use crate::layers::check_output::CheckOutput;
+use crate::layers::defer::Maker;
 use crate::layers::limit::{Limit, Limits};
 use crate::layers::permit::{Permit, Verdict};
 use crate::layers::retry::Retry;
@@ -173,6 +175,7 @@ impl Executor {
             return answered(&call, Err(error));
         }
         let given = grant.as_ref().and_then(|grant| grant.given.clone());
+        let approval = grant.as_ref().filter(|grant| grant.given.is_none()).map(|grant| grant.approval_id);
         match self.0.permit.decide(toolkit, member, &call, cx, grant) {
             Verdict::Allow => {}
             Verdict::Refuse(error) => return answered(&call, Err(error)),
@@ -186,7 +189,8 @@ impl Executor {
         if let Some(output) = kept {
             return answered(&call, Ok(output));
         }
-        match defer::defer(self.record(), &member.entry, &call, cx.caller()).await {
+        let maker = Maker { caller: cx.caller(), agent: toolkit.agent(), approval };
+        match defer::defer(self.record(), member, &call, &maker).await {
             Ok(false) => Admission::Ready(Prepared { call, entry: member.entry.clone(), begun, given }),
             Ok(true) => {
                 let (tool, duration) = (member.entry.name().clone(), begun.elapsed());
@@ -208,12 +212,13 @@ impl Executor {
         self.0.record.get_or_init(|| record)
     }
 
-    /// A call that was permitted before, checked again: what a person or an older process wrote may not fit any more, and a rule may
-    /// forbid it by now. Rules for sets look at how a call was made, so the queue does not look at them again.
-    pub(crate) fn prepare(&self, member: &Member, agent: Option<&Arc<str>>, mut call: ToolCall) -> Result<Prepared, Box<Outcome>> {
-        let (entry, begun) = (&member.entry, Instant::now());
+    /// A call that was accepted before, checked again: what a person or an older process wrote may not fit any more, and by now a rule
+    /// may forbid it, or want a person's consent that it does not have. Rules for sets look at how the call was made.
+    pub(crate) fn prepare(&self, member: &Member, agent: Option<&Arc<str>>, task: &Task) -> Result<Prepared, Box<Outcome>> {
+        let (entry, mut call, begun) = (&member.entry, task.call.clone(), Instant::now());
+        let consent = task.consent.as_ref().is_some_and(|consent| consent.covers(&call, entry.digest()));
         let checked = validate::validate(entry, &mut call, self.0.trace.redactor());
-        match checked.and_then(|()| self.0.permit.check(member, agent.map(|agent| &**agent), &call)) {
+        match checked.and_then(|()| self.0.permit.check(member, agent.map(|agent| &**agent), &call, consent)) {
             Ok(()) => Ok(Prepared { call, entry: entry.clone(), begun, given: None }),
             Err(error) => Err(Box::new(self.0.trace.finish(&call, entry, Err(error), begun))),
         }

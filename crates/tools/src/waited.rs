@@ -191,7 +191,7 @@ impl Executor {
             let error = ToolError::denied(Denial::Policy, "the agent's own rules say `deny`");
             return Err(Box::new(Outcome::failed(task.id, task.tool.clone(), error)));
         }
-        self.prepare(member, toolkit.agent().or(cx.caller().agent.as_ref()), task.call.clone())
+        self.prepare(member, toolkit.agent().or(cx.caller().agent.as_ref()), task)
     }
 
     /// Waits for the end of a call that was accepted into the queue. Whoever cancels cancels it there.

@@ -133,8 +133,8 @@ async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task,
     let _hold = record.hold_task(task.id, cancel.clone());
     let observer = Arc::new(Ear { record: record.clone(), task: task.id });
     let cx = CallContext::new(task.caller.clone()).with_cancel(cancel).with_observer(observer);
-    let member = Member { entry, sets: Arc::default() };
-    let outcome = match executor.prepare(&member, task.caller.agent.as_ref(), task.call.clone()) {
+    let member = Member { entry, sets: task.sets.clone() };
+    let outcome = match executor.prepare(&member, task.caller.agent.as_ref(), &task) {
         Ok(prepared) => executor.attempt(prepared, &cx).await,
         Err(outcome) => *outcome,
     };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::consent::Consent;
 use crate::call::{Caller, ToolCall};
 use crate::digest::Digest;
 use crate::error::{ErrorKind, ToolError};
@@ -72,6 +73,10 @@ pub struct NewTask {
     pub definition: Digest,
     /// On whose behalf.
     pub caller: Caller,
+    /// The tool sets through which the caller has the tool.
+    pub sets: Arc<[Arc<str>]>,
+    /// The consent of a person under which it is accepted; `None` where no approval was needed.
+    pub consent: Option<Consent>,
     /// Whether it may run more than once.
     pub idempotent: bool,
     /// Higher goes first; 0 is usual.
@@ -91,6 +96,8 @@ impl NewTask {
             call,
             definition,
             caller: Caller::default(),
+            sets: Arc::default(),
+            consent: None,
             idempotent: false,
             priority: 0,
             delay: Duration::ZERO,
@@ -123,6 +130,12 @@ pub struct Task {
     pub definition: Digest,
     /// On whose behalf.
     pub caller: Caller,
+    /// The tool sets through which the caller had the tool.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub sets: Arc<[Arc<str>]>,
+    /// The consent of a person under which it was accepted. Tasks of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<Consent>,
     /// Whether it may run more than once.
     pub idempotent: bool,
     /// Higher goes first.
@@ -227,6 +240,8 @@ impl Task {
             call: task.call,
             definition: task.definition,
             caller: task.caller,
+            sets: task.sets,
+            consent: task.consent,
             idempotent: task.idempotent,
             priority: task.priority,
             attempts: 0,
@@ -320,7 +335,7 @@ impl Task {
         }
     }
 
-    /// The same call once more, under another id; nothing where it did not end badly.
+    /// The same call once more, under another id; nothing where it did not end badly. Whoever asks for that consents to it.
     #[must_use]
     pub fn again(&self, id: CallId, now: Timestamp) -> Option<Self> {
         if !matches!(self.state, TaskState::Failed | TaskState::Dead | TaskState::Cancelled) {
@@ -328,6 +343,8 @@ impl Task {
         }
         let call = ToolCall { id, ..self.call.clone() };
         let task = NewTask {
+            consent: Some(Consent::of_caller(&call, self.definition)),
+            sets: self.sets.clone(),
             call,
             tool: self.tool.clone(),
             definition: self.definition,

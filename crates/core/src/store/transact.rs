@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use super::{
-    Accepted, Answering, Approval, ApprovalState, Cancelling, Claim, ConversationRecord, Finish, Finished, NewRun, NewTask, Progress,
-    Recovered, Reply, Rows, RunCommit, RunRecord, RunState, Stop, StoreError, TakenRun, Task,
+    Accepted, Answering, Approval, ApprovalState, Cancelling, Claim, Consent, ConversationRecord, Finish, Finished, NewRun, NewTask,
+    Progress, Recovered, Reply, Rows, RunCommit, RunRecord, RunState, Stop, StoreError, TakenRun, Task,
 };
 use crate::approval::Decision;
 use crate::call::ToolCall;
@@ -211,6 +211,7 @@ fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &s
             let task = NewTask {
                 tool: question.tool.clone(),
                 caller: question.caller.clone(),
+                consent: Some(Consent::of_approval(question.id, &call, approval.definition)),
                 // Whoever waits for it makes it; when they are gone, nobody needs it again.
                 idempotent: approval.idempotent && maker.is_none(),
                 priority: approval.priority,

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::clock;
 use super::known::Known;
 use super::process::Process;
-use super::tasks;
+use super::{place, tasks};
 
 type Row<T> = Result<T, StoreError>;
 
@@ -164,16 +164,16 @@ impl<'a> SqliteRows<'a> {
 
     /// Writes a copy of everything into a new file.
     pub(super) fn copy_to(&self, file: &Path) -> Row<()> {
-        if file.exists() {
-            return Err(StoreError::Conflict(format!("{} is there already", file.display())));
+        let file = place::prepare_copy(file)?;
+        let copied = match file.to_str() {
+            Some(name) => self.execute("VACUUM INTO ?1", [name]).map(drop),
+            None => Err(StoreError::Conflict(format!("the name {} cannot be used", file.display()))),
+        };
+        if copied.is_err() {
+            // An empty file would be taken for a copy.
+            let _ = std::fs::remove_file(&file);
         }
-        if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-            return Err(StoreError::Conflict(format!("the copy cannot be written: there is no folder {}", folder.display())));
-        }
-        let name = file.to_str().ok_or_else(|| StoreError::Conflict(format!("the name {} cannot be used", file.display())))?;
-        self.execute("VACUUM INTO ?1", [name])?;
-        super::schema::private(file);
-        Ok(())
+        copied
     }
 
     /// Forgets rows that are older, and what belongs to each of them. Says how many there were.

@@ -7,7 +7,7 @@ use helve_core::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::Durability;
+use super::{Durability, place, shape};
 use crate::crash;
 
 /// Older ones could lose committed transactions after a crash of the machine.
@@ -22,7 +22,7 @@ pub(super) const VERSION: u32 = 3;
 const _: () = assert!(VERSION as usize == STEPS.len(), "each step has its version");
 
 /// Each step brings the tables from the version of its place to the next.
-const STEPS: [&str; 3] = [FIRST, TASKS_IN_COLUMNS, WHO_WAITS];
+pub(super) const STEPS: [&str; 3] = [FIRST, TASKS_IN_COLUMNS, WHO_WAITS];
 
 const FIRST: &str = "
     CREATE TABLE tasks (id TEXT PRIMARY KEY, state TEXT NOT NULL, rank INTEGER NOT NULL, due INTEGER NOT NULL, definition TEXT NOT NULL,
@@ -79,22 +79,44 @@ pub(super) fn open(file: &Path, durability: Durability) -> Result<Connection, St
     if rusqlite::version_number() < OLDEST {
         return Err(StoreError::Version(format!("SQLite {} is too old; 3.51.3 is needed", rusqlite::version())));
     }
-    let mut connection = Connection::open(file).map_err(|error| explain(file, &error))?;
-    prepare(&mut connection, durability).map_err(|error| explain(file, &error))??;
-    private(file);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let mut connection = Connection::open_with_flags(file, flags).map_err(|error| explain(file, &error))?;
+    begin(&connection).map_err(|error| explain(file, &error))??;
+    // Only now is it known to be one of Helve's, and nothing is written before.
+    place::tighten(file)?;
+    prepare(&mut connection, durability).map_err(|error| explain(file, &error))?.map_err(|error| in_file(file, error))?;
     Ok(connection)
 }
 
 /// A connection that only reads.
 pub(super) fn open_reader(file: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags).map_err(|error| explain(file, &error))?;
-    connection.busy_timeout(PATIENCE).map_err(|error| explain(file, &error))?;
-    Ok(connection)
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let open = || {
+        let connection = Connection::open_with_flags(file, flags)?;
+        shape::harden(&connection)?;
+        connection.busy_timeout(PATIENCE)?;
+        Ok(connection)
+    };
+    open().map_err(|error| explain(file, &error))
+}
+
+/// Lets a connection run nothing that the file brings along, and refuses a database of another program.
+fn begin(connection: &Connection) -> rusqlite::Result<Result<(), StoreError>> {
+    shape::harden(connection)?;
+    connection.busy_timeout(PATIENCE)?;
+    // At one moment: another process may be making the tables.
+    let moment = connection.unchecked_transaction()?;
+    let owner: i32 = moment.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let tables: u32 = moment.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    moment.finish()?;
+    Ok(if owner == APPLICATION || tables == 0 {
+        Ok(())
+    } else {
+        Err(StoreError::Version("the file is a database of another program".to_owned()))
+    })
 }
 
 fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Result<Result<(), StoreError>> {
-    connection.busy_timeout(PATIENCE)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", durability.name())?;
     connection.pragma_update(None, "foreign_keys", false)?;
@@ -105,13 +127,11 @@ fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Res
     connection.set_prepared_statement_cache_capacity(64);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let owner: i32 = transaction.query_row("PRAGMA application_id", [], |row| row.get(0))?;
-    let tables: u32 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if owner != APPLICATION && tables > 0 {
-        return Ok(Err(StoreError::Version("the file is a database of another program".to_owned())));
-    }
     if version > VERSION {
         return Ok(Err(StoreError::Version(format!("a newer Helve wrote it (version {version}, known is {VERSION})"))));
+    }
+    if let Err(error) = shape::check(&transaction, version as usize)? {
+        return Ok(Err(error));
     }
     for step in STEPS.iter().skip(version as usize) {
         transaction.execute_batch(step)?;
@@ -126,20 +146,11 @@ fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Res
     Ok(Ok(()))
 }
 
-/// What is recorded is nobody else's business.
-pub(super) fn private(file: &Path) {
-    #[cfg(unix)]
-    for ending in ["", "-wal", "-shm"] {
-        use std::os::unix::fs::PermissionsExt;
-        let mut name = file.as_os_str().to_owned();
-        name.push(ending);
-        if !Path::new(&name).exists() {
-            continue;
-        }
-        // It is there without this too; others on the machine could read it then.
-        if let Err(error) = std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o600)) {
-            tracing::debug!(%error, file = %Path::new(&name).display(), "the record's permissions stay as they are");
-        }
+/// Names the file of which something is wrong.
+fn in_file(file: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Damaged(said) => StoreError::Damaged(format!("{}: {said}", file.display())),
+        other => other,
     }
 }
 

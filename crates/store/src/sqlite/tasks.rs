@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{NewTask, Rows, Task, TaskFilter, TaskState};
+use helve_core::store::{Consent, NewTask, Rows, Task, TaskFilter, TaskState};
 use helve_core::{CallId, Caller, ConversationId, Digest, StoreError, ToolCall};
 use jiff::Timestamp;
 use rusqlite::types::FromSql;
@@ -30,6 +30,10 @@ struct Given<'a> {
     call: &'a ToolCall,
     tool: &'a str,
     caller: &'a Caller,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    sets: &'a [Arc<str>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consent: Option<&'a Consent>,
     idempotent: bool,
     priority: i8,
     max_attempts: u32,
@@ -44,6 +48,9 @@ struct Found {
     call: ToolCall,
     tool: Arc<str>,
     caller: Caller,
+    #[serde(default)]
+    sets: Arc<[Arc<str>]>,
+    consent: Option<Consent>,
     idempotent: bool,
     priority: i8,
     max_attempts: u32,
@@ -58,6 +65,8 @@ impl Found {
             tool: self.tool,
             definition,
             caller: self.caller,
+            sets: self.sets,
+            consent: self.consent,
             idempotent: self.idempotent,
             priority: self.priority,
             delay: Duration::ZERO,
@@ -82,6 +91,8 @@ pub(super) fn add(rows: &SqliteRows<'_>, task: &Task) -> Row<bool> {
         call: &task.call,
         tool: &task.tool,
         caller: &task.caller,
+        sets: &task.sets,
+        consent: task.consent.as_ref(),
         idempotent: task.idempotent,
         priority: task.priority,
         max_attempts: task.max_attempts,

@@ -99,6 +99,18 @@ pub async fn an_approved_call_without_a_run_goes_into_the_queue(store: &dyn Stor
     assert_eq!(find(store, call).await.call.arguments, json!({"disk": 2}));
 }
 
+pub async fn an_approved_call_carries_the_consent_to_what_was_approved(store: &dyn Store) {
+    for arguments in [None, Some(json!({"disk": 2}))] {
+        let asked = approval(Caller { agent: Some("ada".into()), ..Caller::default() });
+        let (id, call) = (asked.question.id, asked.question.call.clone());
+        store.ask(asked).await.expect("asked");
+        store.answer(id, Reply { arguments: arguments.clone(), ..reply(Decision::Approve, "ada") }).await.expect("answered");
+        let task = find(store, call.id).await;
+        let approved = ToolCall { arguments: arguments.unwrap_or(call.arguments.clone()), ..call };
+        assert_eq!(task.consent, Some(Consent::of_approval(id, &approved, definition("wipe"))));
+    }
+}
+
 /// A question of a call that a process waits for, and that process.
 async fn waited_for(store: &dyn Store) -> (Approval, HolderId) {
     let holder = process(store).await;

@@ -76,6 +76,8 @@ macro_rules! conformance {
                 tasks_of_a_worker_that_is_gone_go_on_or_end
                 a_process_that_slept_does_not_break_its_own_calls_off
                 a_task_that_was_not_begun_goes_back_unharmed
+                a_task_keeps_the_consent_under_which_it_was_accepted
+                whoever_tries_a_task_again_consents_to_it
             }
             approvals {
                 exactly_one_answer_wins
@@ -83,6 +85,7 @@ macro_rules! conformance {
                 an_approved_call_without_a_run_goes_into_the_queue
                 an_approved_call_goes_to_the_process_that_waits_for_it
                 an_approved_call_in_the_background_is_anybodys
+                an_approved_call_carries_the_consent_to_what_was_approved
                 nobody_makes_a_call_that_nobody_waits_for
                 a_denied_call_never_runs
                 questions_expire

@@ -4,7 +4,7 @@ pub use std::collections::{BTreeMap, BTreeSet};
 pub use std::sync::Arc;
 pub use std::time::Duration;
 
-pub use helve_core::store::{Claim, Finish, NewRun, NewTask, RunCommit, RunState, Task, TaskEnd, TaskFilter};
+pub use helve_core::store::{Claim, Consent, Finish, NewRun, NewTask, RunCommit, RunState, Task, TaskEnd, TaskFilter};
 pub use helve_core::{
     CallId, Caller, ConversationId, Digest, EndOfRun, ErrorKind, EventData, HolderId, Message, MessageBody, Outcome, Output, Part, RunId,
     Status, Store, ToolCall, ToolError, Usage,

@@ -209,3 +209,29 @@ pub async fn a_task_that_was_not_begun_goes_back_unharmed(store: &dyn Store) {
     let listed = store.tasks(TaskFilter { state: Some(TaskState::Running), limit: 10, ..TaskFilter::default() }).await.expect("a list");
     assert_eq!(listed.len(), 1);
 }
+
+pub async fn a_task_keeps_the_consent_under_which_it_was_accepted(store: &dyn Store) {
+    let new = task("a");
+    let consent = Consent::of_caller(&new.call, new.definition);
+    let consented = accepted(store, NewTask { consent: Some(consent.clone()), sets: Arc::from(["web".into()]), ..new }).await;
+    let none = accepted(store, task("a")).await;
+    let holder = process(store).await;
+    let claimed = claim(store, holder, 2).await;
+    for task in claimed.into_iter().chain([find(store, consented).await, find(store, none).await]) {
+        let expected = (task.id == consented).then_some(&consent);
+        assert_eq!((task.consent.as_ref(), task.sets.len()), (expected, usize::from(expected.is_some())));
+        assert!(task.consent.is_none_or(|consent| consent.covers(&task.call, task.definition)));
+    }
+}
+
+pub async fn whoever_tries_a_task_again_consents_to_it(store: &dyn Store) {
+    accepted(store, NewTask { idempotent: false, ..task("a") }).await;
+    let holder = process(store).await;
+    let task = claim_one(store, holder).await;
+    assert_eq!(task.consent, None);
+    finish(store, &task, TaskEnd::Over(bad(&task, ErrorKind::PermissionDenied))).await;
+    let again = store.retry_task(task.id).await.expect("again");
+    let found = claim_one(store, holder).await;
+    assert_eq!((found.id, &found.consent), (again.id, &again.consent));
+    assert!(found.consent.is_some_and(|consent| consent.covers(&found.call, found.definition)));
+}

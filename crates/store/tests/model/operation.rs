@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Approval, NewRun, NewTask, Progress, Reply, RunCommit, RunState, TaskFilter, TaskState};
+use helve_core::store::{Approval, Consent, NewRun, NewTask, Progress, Reply, RunCommit, RunState, TaskFilter, TaskState};
 use helve_core::{
     ApprovalId, CallId, Caller, ConversationId, Decision, Digest, EventData, HolderId, Message, MessageBody, Part, Question, Rules, RunId,
     Schema, Timestamp, ToolCall, ToolSpec,
@@ -126,6 +126,15 @@ fn definition(tool: &str) -> Digest {
     Digest::of([tool.as_bytes()])
 }
 
+/// Some calls are a person's, some are approved, and some are neither.
+fn consent(number: u8, call: &ToolCall, definition: Digest) -> Option<Consent> {
+    match number % 3 {
+        0 => None,
+        1 => Some(Consent::of_caller(call, definition)),
+        _ => Some(Consent::of_approval(ApprovalId::mint(), call, definition)),
+    }
+}
+
 fn said(text: &str) -> Arc<Message> {
     Arc::new(Message::new(MessageBody::User { parts: vec![Part::Text { text: text.into() }] }))
 }
@@ -241,11 +250,14 @@ impl Pools {
     fn accept(&mut self, a: u8, b: u8) -> Step {
         // Every so often a row is too large for its table.
         let text = if a.is_multiple_of(29) { "x".repeat(100_000) } else { a.to_string() };
+        let call = ToolCall::new(tool(a), json!({"text": text}));
         let task = NewTask {
-            call: ToolCall::new(tool(a), json!({"text": text})),
             tool: tool(a).into(),
             definition: definition(tool(a)),
             caller: self.caller(b),
+            sets: if a.is_multiple_of(5) { Arc::from(["web".into()]) } else { Arc::default() },
+            consent: consent(a, &call, definition(tool(a))),
+            call,
             idempotent: !a.is_multiple_of(3),
             priority: i8::try_from(b % 3).unwrap_or_default() - 1,
             delay: if b.is_multiple_of(13) { Duration::from_hours(1) } else { Duration::ZERO },

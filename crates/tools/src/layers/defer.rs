@@ -1,15 +1,42 @@
 //! Background calls go into the durable queue instead of running now.
 
-use helve_core::store::NewTask;
-use helve_core::{Caller, ErrorKind, Mode, ToolCall, ToolError};
+use std::sync::Arc;
 
-use crate::catalogue::Entry;
+use helve_core::store::{Consent, NewTask};
+use helve_core::{ApprovalId, Caller, Digest, ErrorKind, Mode, ToolCall, ToolError};
+
 use crate::record::Record;
+use crate::toolkit::Member;
+
+/// Who makes a call that shall run in the background.
+pub(crate) struct Maker<'a> {
+    pub(crate) caller: &'a Caller,
+    /// The agent whose toolkit it is, which counts more than what the caller says.
+    pub(crate) agent: Option<&'a Arc<str>>,
+    /// The approval that a person gave to this call.
+    pub(crate) approval: Option<ApprovalId>,
+}
+
+impl Maker<'_> {
+    /// On whose behalf the call is made, for the rules that hold when it runs.
+    fn caller(&self) -> Caller {
+        Caller { agent: self.agent.or(self.caller.agent.as_ref()).cloned(), ..self.caller.clone() }
+    }
+
+    /// What a worker can go by that must not run the call without a person's consent: an approval, or that a person calls directly.
+    fn consent(&self, call: &ToolCall, definition: Digest) -> Option<Consent> {
+        match self.approval {
+            Some(approval) => Some(Consent::of_approval(approval, call, definition)),
+            None => (self.caller() == Caller::default()).then(|| Consent::of_caller(call, definition)),
+        }
+    }
+}
 
 /// Accepts a background call into the queue, or lets an inline call through. Says whether it was accepted.
 ///
 /// There is no queue without a record, and a promise that a crash would break is worse than a refusal.
-pub(crate) async fn defer(record: Option<&Record>, entry: &Entry, call: &ToolCall, caller: &Caller) -> Result<bool, ToolError> {
+pub(crate) async fn defer(record: Option<&Record>, member: &Member, call: &ToolCall, maker: &Maker<'_>) -> Result<bool, ToolError> {
+    let entry = &member.entry;
     if entry.spec().rules().mode == Mode::Inline {
         return Ok(false);
     }
@@ -17,19 +44,21 @@ pub(crate) async fn defer(record: Option<&Record>, entry: &Entry, call: &ToolCal
         let message = format!("`{}` runs in the background, which needs a store, and none is set up", entry.name());
         return Err(ToolError::new(ErrorKind::Storage, message).transient(false));
     };
-    let task = task(entry, call, caller);
-    match record.store().accept(task).await {
+    match record.store().accept(task(member, call, maker)).await {
         Ok(_) => Ok(true),
         Err(error) => Err(ToolError::new(ErrorKind::Storage, format!("`{}` was not accepted", entry.name())).caused_by(error)),
     }
 }
 
 /// A call as a task.
-pub(crate) fn task(entry: &Entry, call: &ToolCall, caller: &Caller) -> NewTask {
+fn task(member: &Member, call: &ToolCall, maker: &Maker<'_>) -> NewTask {
+    let entry = &member.entry;
     let rules = entry.spec().rules();
     NewTask {
         tool: entry.name().clone(),
-        caller: caller.clone(),
+        caller: maker.caller(),
+        sets: member.sets.clone(),
+        consent: maker.consent(call, entry.digest()),
         idempotent: rules.idempotent,
         priority: rules.priority,
         delay: rules.delay,

@@ -16,6 +16,9 @@ use crate::toolkit::{Member, Toolkit};
 /// Answers that are remembered. Across restarts that is the business of whoever stores the questions.
 const REMEMBERED: usize = 65_536;
 
+/// Stands for whoever put a call in the queue that neither an agent nor a person stands behind.
+const UNKNOWN_AGENT: &str = "(unknown)";
+
 /// What is decided about one call.
 pub(crate) enum Verdict {
     Allow,
@@ -75,11 +78,18 @@ impl Permit {
         policy.decide(entry.spec().rules().permission, &subject).permission
     }
 
-    /// Whether rules still let a call run that was permitted before.
-    pub(crate) fn check(&self, member: &Member, agent: Option<&str>, call: &ToolCall) -> Result<(), ToolError> {
+    /// Whether rules let a call run that was accepted before, under the consent of a person or without. They may have changed since:
+    /// a folder is not trusted any more, for one.
+    pub(crate) fn check(&self, member: &Member, agent: Option<&str>, call: &ToolCall, consent: bool) -> Result<(), ToolError> {
+        // Only a person calls without being an agent, and a person's call carries their consent.
+        let agent = agent.or((!consent).then_some(UNKNOWN_AGENT));
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
         let ruling = policy.decide(member.entry.spec().rules().permission, &subject(member, agent, call));
-        if ruling.permission == Permission::Deny { Err(ToolError::denied(Denial::Policy, ruling.reason)) } else { Ok(()) }
+        match ruling.permission {
+            Permission::Deny => Err(ToolError::denied(Denial::Policy, ruling.reason)),
+            Permission::Confirm if !consent => Err(ToolError::denied(Denial::Policy, unapproved(call.id, &ruling.reason))),
+            Permission::Confirm | Permission::Auto => Ok(()),
+        }
     }
 
     pub(crate) fn decide(&self, toolkit: &Toolkit, member: &Member, call: &ToolCall, cx: &CallContext, grant: Option<Grant>) -> Verdict {
@@ -143,6 +153,11 @@ impl Permit {
             Decision::Approve => Verdict::Refuse(ToolError::denied(Denial::Policy, "the question was answered before, and counts once")),
         }
     }
+}
+
+/// Why a queued call did not run, and how a person can let it run.
+fn unapproved(call: CallId, reason: &str) -> String {
+    format!("the call needs a person's approval by now, and has none: {reason}. `helve tasks retry {call}` approves and repeats it")
 }
 
 /// What rules look at.

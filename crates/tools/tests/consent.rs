@@ -1,0 +1,148 @@
+//! What a worker runs of what was accepted: by the rules of now, and with the consent of a person where they ask for it.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use helve_core::store::{NewTask, Task, TaskState};
+use helve_core::{
+    CallContext, CallId, Caller, CancellationToken, Decision, Grant, ListSource, Mode, Output, Permission, PermissionRule, Policy, Rules,
+    ToolCall,
+};
+use helve_testkit::{fake, spec};
+use helve_tools::{Admission, Catalogue, Executor, Record, Selection, ToolSet, Toolkit, View, Worker};
+use serde_json::json;
+
+/// An executor with a queue, and a tool that counts how often it ran.
+struct Stage {
+    executor: Executor,
+    catalogue: Catalogue,
+    ran: Arc<AtomicUsize>,
+}
+
+impl Stage {
+    fn new(permission: Permission) -> Self {
+        let ran = Arc::new(AtomicUsize::new(0));
+        let counted = ran.clone();
+        let rules = Rules { permission, mode: Mode::Background, ..Rules::default() };
+        let tool = fake(spec("wipe").with_rules(rules), move |_, _| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async { Ok(Output::text("wiped")) })
+        });
+        let (catalogue, executor) = (Catalogue::new(), Executor::default());
+        catalogue.add_source(Arc::new(ListSource::new("tests", [tool])));
+        catalogue.define_set(ToolSet { name: "disks".into(), description: String::new(), tools: vec!["wipe".into()] });
+        executor.use_record(Record::in_memory());
+        Self { executor, catalogue, ran }
+    }
+
+    /// Lets a rule hold from now on.
+    fn rule(&self, rule: PermissionRule) {
+        self.executor.set_policy(Policy::new(vec![rule]));
+    }
+
+    fn record(&self) -> Record {
+        self.executor.record().expect("a record").clone()
+    }
+
+    fn everything(&self) -> Toolkit {
+        Toolkit::everything(&self.catalogue.snapshot(&View::default()))
+    }
+
+    /// Makes a call that is accepted.
+    async fn accepted(&self, tools: &Toolkit, caller: Caller, grant: Option<(ToolCall, Grant)>) -> CallId {
+        let (call, grant) = grant.map_or((ToolCall::new("wipe", json!({"disk": 1})), None), |(call, grant)| (call, Some(grant)));
+        match self.executor.admit(tools, call, &CallContext::new(caller), grant).await {
+            Admission::Accepted(outcome) => outcome.call_id,
+            _ => panic!("it is not accepted"),
+        }
+    }
+
+    /// What becomes of a task in a worker, and how often the tool ran so far.
+    async fn worked(&self, id: CallId) -> (TaskState, usize) {
+        let worker = Worker::new(self.record(), self.executor.clone(), self.catalogue.clone(), 1);
+        worker.run_until_empty(CancellationToken::new()).await.expect("worked");
+        (self.task(id).await.state, self.ran.load(Ordering::SeqCst))
+    }
+
+    async fn task(&self, id: CallId) -> Task {
+        self.record().store().task(id).await.expect("readable").expect("a task")
+    }
+}
+
+fn agent() -> Caller {
+    Caller { agent: Some("ada".into()), ..Caller::default() }
+}
+
+fn confirm() -> PermissionRule {
+    PermissionRule { agent: Some("*".into()), permission: Permission::Confirm, ..PermissionRule::default() }
+}
+
+#[tokio::test]
+async fn a_rule_that_came_later_wants_the_consent_of_a_person() {
+    let stage = Stage::new(Permission::Auto);
+    let id = stage.accepted(&stage.everything(), agent(), None).await;
+    assert_eq!(stage.task(id).await.consent, None);
+    stage.rule(confirm());
+    assert_eq!(stage.worked(id).await, (TaskState::Failed, 0));
+    let again = stage.record().store().retry_task(id).await.expect("again").id;
+    assert_eq!(stage.worked(again).await, (TaskState::Done, 1), "whoever repeats it consents");
+}
+
+#[tokio::test]
+async fn a_persons_call_needs_no_further_consent_and_is_denied_by_a_rule() {
+    let stage = Stage::new(Permission::Auto);
+    let id = stage.accepted(&stage.everything(), Caller::default(), None).await;
+    stage.rule(PermissionRule { permission: Permission::Confirm, ..PermissionRule::default() });
+    assert_eq!(stage.worked(id).await, (TaskState::Done, 1));
+    stage.rule(confirm());
+    let id = stage.accepted(&stage.everything(), Caller::default(), None).await;
+    stage.rule(PermissionRule::for_tool("wipe", Permission::Deny));
+    assert_eq!(stage.worked(id).await, (TaskState::Failed, 1));
+}
+
+#[tokio::test]
+async fn a_call_of_nobody_is_no_persons() {
+    let stage = Stage::new(Permission::Auto);
+    stage.rule(confirm());
+    let definition = stage.catalogue.get("wipe").expect("the tool").digest();
+    let new = NewTask::new(ToolCall::new("wipe", json!({})), definition);
+    let id = new.call.id;
+    stage.record().store().accept(new).await.expect("accepted");
+    assert_eq!(stage.worked(id).await, (TaskState::Failed, 0));
+    // A run without the name of an agent is no person either.
+    let run = Caller { run: Some(helve_core::RunId::mint()), ..Caller::default() };
+    let id = stage.accepted(&stage.everything(), run, None).await;
+    assert_eq!(stage.worked(id).await, (TaskState::Failed, 0));
+}
+
+#[tokio::test]
+async fn an_approval_is_the_consent_of_a_person() {
+    let stage = Stage::new(Permission::Confirm);
+    let tools = stage.everything();
+    let call = ToolCall::new("wipe", json!({"disk": 1}));
+    let Admission::Waiting(question) = stage.executor.admit(&tools, call, &CallContext::new(agent()), None).await else {
+        panic!("a person is asked");
+    };
+    let (id, grant) = (question.id, question.answer(Decision::Approve, "ada"));
+    let task = stage.accepted(&tools, agent(), Some((question.call, grant))).await;
+    assert_eq!(stage.task(task).await.consent.and_then(|consent| consent.approval), Some(id));
+    assert_eq!(stage.worked(task).await, (TaskState::Done, 1));
+}
+
+#[tokio::test]
+async fn a_worker_knows_through_which_set_and_agent_a_call_was_made() {
+    let stage = Stage::new(Permission::Confirm);
+    stage.rule(PermissionRule {
+        set: Some("disks".into()),
+        agent: Some("scribe".into()),
+        permission: Permission::Auto,
+        ..PermissionRule::default()
+    });
+    let selection = Selection { agent: Some("scribe".into()), sets: vec!["disks".into()], ..Selection::default() };
+    let tools = stage.catalogue.toolkit(&selection, &View::default()).expect("a toolkit");
+    let id = stage.accepted(&tools, Caller::default(), None).await;
+    assert_eq!(stage.task(id).await.consent, None, "an agent is no person");
+    assert_eq!(stage.worked(id).await, (TaskState::Done, 1));
+}
