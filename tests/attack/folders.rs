@@ -246,3 +246,51 @@ fn a_change_shows_what_changed() {
     project.write("helve.yaml", b"permissions: [{tool: t, permission: confirm}]\n");
     assert_eq!(project.json(&["trust", "--json"])["message"], "already trusted", "less than was agreed to is no change");
 }
+
+const BACKGROUND: &str = "mode: background\n";
+
+/// A call that waits in a store which the folder brings along does not run before trust, in no process; the question names the store.
+#[test]
+fn a_store_in_the_folder_is_not_believed() {
+    let trap = Trap::set();
+    let tool = format!("name: report\ndescription: x\napi_url: {}\n{BACKGROUND}", trap.url("/"));
+    let project = Project::new(&[("tools/native/report.yaml", &tool)]);
+    fs::create_dir(project.folder.path().join(".helve")).expect("a folder");
+    let planted = format!("sqlite:{}", project.folder.path().join(".helve/helve.db").display());
+    let queued = project.json(&["--store", &planted, "tools", "call", "report", "--json"]);
+    assert_eq!(queued["status"], "accepted", "{queued}");
+    for arguments in [&["worker", "--until-empty"][..], &["chat"], &["mcp", "serve", "--stdio"], &["tasks", "--json"]] {
+        let ran = project.run(arguments);
+        assert!(!stdout(&ran).contains("report"), "{arguments:?}: {}", stdout(&ran));
+    }
+    assert_eq!(trap.seen(), Vec::<String>::new());
+    assert!(question(&project).0.contains(".helve/helve.db"));
+    trust(&project);
+    assert!(project.run(&["worker", "--until-empty"]).status.success());
+    assert_eq!(trap.seen().len(), 1, "it was moved over, and what waited in it has run");
+    assert!(!project.folder.path().join(".helve/helve.db").exists());
+    assert_eq!(project.json(&["trust", "--json"])["message"], "already trusted");
+}
+
+/// Links in the folder lead nowhere: the store is elsewhere.
+#[cfg(unix)]
+#[test]
+fn links_in_the_folder_are_not_followed_for_its_store() {
+    let outside = tempfile::tempdir().expect("a folder");
+    let project = Project::new(&[("agents/a.yaml", "name: a\n")]);
+    let link = |name: &str, to: &str| {
+        std::os::unix::fs::symlink(outside.path().join(to), project.folder.path().join(name)).expect("a link");
+    };
+    fs::create_dir(project.folder.path().join(".helve")).expect("a folder");
+    for (name, to) in
+        [(".helve/helve.db", "db"), (".helve/helve.db-wal", "wal"), (".helve/helve.db-lock", "lock"), (".helve/.gitignore", "ignore")]
+    {
+        link(name, to);
+    }
+    for arguments in
+        [&["runs"][..], &["worker", "--until-empty"], &["tools", "call", "calculate", "expression=1"], &["trust", "--yes"], &["runs"]]
+    {
+        project.run(arguments);
+    }
+    assert_eq!(fs::read_dir(outside.path()).expect("a folder").count(), 0, "nothing was made there");
+}

@@ -32,6 +32,29 @@ pub(super) fn of_file(kind: Kind, file: &ProjectFile, document: Option<&Document
     }
 }
 
+/// Where earlier versions kept a project's store, and where a folder may bring one along.
+pub(super) const STORE: &str = ".helve/helve.db";
+
+/// The store that lies in the folder. Whoever made the folder may have written it, with calls that wait in its queue.
+pub(super) fn of_store(root: &Path) -> Option<Capability> {
+    if !root.join(STORE).symlink_metadata().is_ok_and(|file| file.is_file()) {
+        return None;
+    }
+    let hashed = |name: String| root.join(&name).is_file().then(|| (name.clone(), script_digest(&root.join(&name))));
+    let files: BTreeMap<_, _> = ["", "-wal"].into_iter().filter_map(|ending| hashed(format!("{STORE}{ending}"))).collect();
+    let what = "takes over the store in the folder, with the calls and approvals that wait in it".to_owned();
+    let digest = digest(STORE, &files);
+    Some(Capability {
+        name: "store in the folder".into(),
+        what,
+        file: STORE.into(),
+        digest,
+        files,
+        uncovered: Vec::new(),
+        is_setting: false,
+    })
+}
+
 /// A setting, or each model where there are several.
 fn of_setting(field: &str, value: &Value, owner: Option<&str>, file: &ProjectFile) -> Vec<Capability> {
     if let ("models", Value::Object(models)) = (field, value) {
@@ -97,10 +120,13 @@ fn of_tool(kind: Kind, fields: &Map<String, Value>, file: &ProjectFile, document
         line.shown()
     };
     files.extend(document.map(|document| (document.path.clone(), document.digest)));
-    let says = canonical(&value);
-    let parts = files.iter().flat_map(|(name, digest)| [name.as_bytes(), digest.as_ref().map_or(&[][..], |digest| digest.as_bytes())]);
-    let digest = Digest::of([says.as_bytes()].into_iter().chain(parts));
+    let digest = digest(&canonical(&value), &files);
     Capability { name, what, file: file.path().to_string(), digest, files, uncovered, is_setting: false }
+}
+
+fn digest(says: &str, files: &BTreeMap<String, Option<Digest>>) -> Digest {
+    let parts = files.iter().flat_map(|(name, digest)| [name.as_bytes(), digest.as_ref().map_or(&[][..], |digest| digest.as_bytes())]);
+    Digest::of([says.as_bytes()].into_iter().chain(parts))
 }
 
 fn texts(list: Option<&Value>) -> Vec<String> {

@@ -21,6 +21,7 @@ use super::capability;
 use super::document::Document;
 use super::folder_tool::FolderTool;
 
+const LOOK: &str = "`helve trust` shows what the folder would do, and asks";
 /// How often the files are read again because they changed meanwhile.
 const ATTEMPTS: usize = 3;
 
@@ -117,7 +118,7 @@ fn read(folder: &Path) -> std::io::Result<(Loaded, Vec<Written>)> {
 
 fn capabilities(written: &[Written], root: &Path) -> Vec<Capability> {
     let readable = written.iter().filter_map(|one| Some((one.kind, one.file.as_ref().ok()?, one.document.as_ref())));
-    readable.flat_map(|(kind, file, document)| capability::of_file(kind, file, document, root)).collect()
+    readable.flat_map(|(kind, file, document)| capability::of_file(kind, file, document, root)).chain(capability::of_store(root)).collect()
 }
 
 impl Loaded {
@@ -128,6 +129,10 @@ impl Loaded {
 
     /// Lets the files through the gate.
     fn pass(&mut self, written: &[Written], workshop: &Workshop<'_>) {
+        if self.gate() == Gate::Closed && self.capabilities.iter().any(|capability| capability.file == capability::STORE) {
+            let message = format!("the store {} is not used because the folder is not trusted", capability::STORE);
+            self.diagnostics.push(Diagnostic::general(Severity::Warning, message).hint(LOOK));
+        }
         for one in written {
             let taken = match &one.file {
                 Ok(file) => self.take(one.kind, file, one.document.as_ref(), workshop),
@@ -206,7 +211,7 @@ impl Loaded {
             let sealed = file.sealed(kind);
             if let Some(first) = sealed.first() {
                 let message = format!("not used because the folder is not trusted: {}", sealed.join(", "));
-                let error = FieldError::new(format!("/{first}"), message).hint("`helve trust` shows what the folder would do, and asks");
+                let error = FieldError::new(format!("/{first}"), message).hint(LOOK);
                 self.diagnostics.push(file.diagnose(Severity::Warning, &error));
             }
             self.sealed.extend(sealed.into_iter().map(|field| (file.path().clone(), field)));
