@@ -91,7 +91,7 @@ fn a_forged_call_in_a_store_is_not_run_by_a_worker() {
 #[test]
 fn a_forged_call_in_a_store_is_not_run_while_somebody_talks_or_serves() {
     let (_, sql) = FORGED[0];
-    let scene = Scene::new(Reply::text("hi")).with(REPORT.0, REPORT.1);
+    let scene = Scene::new(Reply::text("hi")).with(REPORT.0, REPORT.1).untrusted();
     let (file, store) = scene.project.queued();
     change(&file, sql);
     is_refused(&dealt_with(&scene.project, scene.command(&[&store, "chat"]), &store), "chat");

@@ -29,6 +29,8 @@ mod resolve;
 #[cfg(feature = "project")]
 mod servers;
 #[cfg(all(feature = "project", feature = "store"))]
+mod takeover;
+#[cfg(all(feature = "project", feature = "store"))]
 mod webhook;
 
 use helve_core::{CallContext, Outcome, Redactor, ToolCall};

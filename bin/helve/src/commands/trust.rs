@@ -77,7 +77,7 @@ fn show_one(capability: &Capability, change: Option<&Change>) {
     }
     terminal::note(&line);
     let mut files: Vec<&str> = vec![&capability.file];
-    files.extend(capability.files.keys().map(String::as_str));
+    files.extend(capability.files.keys().map(String::as_str).filter(|file| *file != capability.file));
     let about = match change {
         None => files.join(", "),
         Some(Change::New) => format!("new: {}", files.join(", ")),

@@ -9,8 +9,6 @@ use helve_store::{PostgresStore, SqliteStore};
 use helve_tools::Record;
 
 use super::Helve;
-#[cfg(feature = "project")]
-use super::capability::STORE;
 
 const FILE: &str = "helve.db";
 
@@ -25,7 +23,7 @@ pub struct NoRecord {
 }
 
 impl NoRecord {
-    fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: hint.into() }
     }
 }
@@ -64,7 +62,9 @@ impl Helve {
         }
         let place = self.place(url)?;
         #[cfg(feature = "project")]
-        self.take_over(&place).await?;
+        if let Place::File(file) = &place {
+            self.take_over(file).await?;
+        }
         let store = open(&place).await.map_err(|error| unusable(&place, &error))?;
         let record = self.executor.use_record(Record::new(store)).clone();
         #[cfg(feature = "project")]
@@ -98,34 +98,6 @@ impl Helve {
         let folder =
             folder.map_err(|error| NoRecord::new(error.to_string(), "name another place with --store, such as `sqlite:helve.db`"))?;
         Ok(Place::File(folder.join(FILE)))
-    }
-
-    /// Moves the store of a trusted folder, where earlier versions kept it, to where it belongs.
-    #[cfg(feature = "project")]
-    async fn take_over(&self, place: &Place) -> Result<(), NoRecord> {
-        let report = self.project().unwrap_or_default();
-        let (Place::File(file), Some(state)) = (place, self.state()) else { return Ok(()) };
-        let (old, trusted) = (report.root.join(STORE), report.trust.is_some_and(super::Trust::allows));
-        let shown = report.capabilities.iter().any(|capability| capability.file == STORE);
-        if !trusted || !shown || !file.starts_with(state.path("projects")) || file.exists() {
-            return Ok(());
-        }
-        let failed = |error: &dyn std::fmt::Display| {
-            let message = format!("the store {STORE} cannot be moved to the state folder: {error}");
-            NoRecord::new(message, "move it away to begin with a new one, or name it with --store")
-        };
-        let _lock = state.lock().map_err(|error| failed(&error))?;
-        if file.exists() {
-            return Ok(());
-        }
-        let store = SqliteStore::open(&old).map_err(|error| failed(&error))?;
-        store.backup(file).await.map_err(|error| failed(&error))?;
-        drop(store);
-        for ending in ["", "-wal", "-shm", "-lock"] {
-            let _ = std::fs::remove_file(report.root.join(format!("{STORE}{ending}")));
-        }
-        tracing::info!(store = %file.display(), "the store was moved to the state folder");
-        Ok(())
     }
 }
 
