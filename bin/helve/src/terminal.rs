@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::{LazyLock, OnceLock};
 
 use anstyle::{AnsiColor, Style};
-use helve::Redactor;
+use helve::{Redactor, printable};
 
 /// What stands out.
 pub const STRONG: Style = Style::new().bold();
@@ -67,12 +67,13 @@ pub fn note_exactly(line: &str) {
     let _ = writeln!(anstream::stderr(), "{}", OWN.clean(line).unwrap_or_else(|| line.to_owned()));
 }
 
-/// Prints a document on stdout as JSON. Secrets are taken out of its values, so that it stays JSON.
+/// Prints a document on stdout as JSON. Secrets are taken out of its values, so that it stays JSON; characters that would fool a
+/// terminal are escaped, which changes no value.
 pub fn json(mut document: serde_json::Value) {
     if let Some(redactor) = GUARD.get() {
         redactor.clean_value(&mut document);
     }
-    let _ = writeln!(anstream::stdout(), "{document}");
+    let _ = writeln!(anstream::stdout(), "{}", printable::json(&document));
 }
 
 /// Says what went wrong and what to do next.

@@ -1,12 +1,17 @@
 //! JSON from strangers: read within limits, measured, and written in one canonical form.
 //!
-//! Everything a model, a server or a device sends passes [`parse`] or [`measure`] before anything else looks at it.
+//! Everything a model, a server or a device sends passes [`parse`] or [`measure`] before anything else looks at it. The text of models
+//! has a reader of its own, in `helve-dialect`, which mends what they write and refuses the same things.
 
 use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
+
+/// How many characters of a key are named.
+const MAX_KEY: usize = 40;
 
 /// How much JSON is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +53,23 @@ pub enum JsonError {
         /// What was allowed.
         limit: usize,
     },
-    /// Not JSON, or JSON with more than one reading (duplicate keys, numbers that would lose digits).
+    /// Not JSON.
     #[error("not valid JSON: {message}")]
     Syntax {
         /// What is wrong, with line and column.
         message: String,
     },
+    /// An object has a key twice: readers differ in which of the values they take.
+    #[error("the key `{key}` appears twice; give it once")]
+    DuplicateKey {
+        /// The key, shortened.
+        key: String,
+        /// How deep the object is; the outermost one has 0.
+        depth: usize,
+    },
+    /// An integer is beyond 64 bits: it would silently become another number.
+    #[error("an integer does not fit 64 bits; send it as a string")]
+    WideInteger,
 }
 
 /// Reads one JSON document within limits.
@@ -71,9 +87,7 @@ pub fn parse(text: &[u8], limits: Limits) -> Result<Value, JsonError> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = Seed { reading: &reading, depth: 0 }.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     match value {
-        Ok(_) if reading.huge.get() && has_long_integer(text) => {
-            Err(JsonError::Syntax { message: "an integer does not fit 64 bits; send it as a string".into() })
-        }
+        Ok(_) if reading.huge.get() && has_wide_integer(text) => Err(JsonError::WideInteger),
         Ok(value) => Ok(value),
         Err(error) => Err(reading.passed.take().unwrap_or(JsonError::Syntax { message: error.to_string() })),
     }
@@ -171,7 +185,7 @@ pub(crate) fn integral(number: &Number) -> Option<i64> {
 }
 
 /// Whether a number literal outside strings has neither fraction nor exponent and does not fit 64 bits.
-fn has_long_integer(text: &[u8]) -> bool {
+fn has_wide_integer(text: &[u8]) -> bool {
     let mut in_string = false;
     let mut bytes = text.iter().copied().enumerate();
     while let Some((start, byte)) = bytes.next() {
@@ -296,12 +310,15 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let inner = self.inner()?;
         let mut object = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            if object.contains_key(&key) {
-                let shown: String = key.chars().take(40).collect();
-                return Err(A::Error::custom(format!("the key `{shown}` appears twice")));
+            match object.entry(key) {
+                Entry::Vacant(place) => {
+                    place.insert(fields.next_value_seed(inner)?);
+                }
+                Entry::Occupied(place) => {
+                    let key = place.key().chars().take(MAX_KEY).collect();
+                    return Err(self.reading.refuse(JsonError::DuplicateKey { key, depth: self.depth }));
+                }
             }
-            let field = fields.next_value_seed(inner)?;
-            object.insert(key, field);
         }
         Ok(Value::Object(object))
     }

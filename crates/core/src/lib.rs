@@ -13,6 +13,7 @@ mod ids;
 mod input;
 pub mod json;
 mod layer;
+pub mod lookalike;
 pub mod mention;
 mod message;
 mod model;

@@ -1,5 +1,7 @@
 //! Who may call what: a tool's own wish, the operator's rules, and what an agent tightens.
 
+mod condition;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,6 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::condition::Match;
 use crate::pattern::Pattern;
 use crate::printable;
 
@@ -79,7 +82,8 @@ pub struct PermissionRule {
     /// Calls by agent; calls without an agent never match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Pattern>,
-    /// Calls by argument: each named argument must be there and fit. What is not a string is matched as JSON.
+    /// Calls by argument: each named argument must be there and fit. What is not a string is matched as canonical JSON: `1` also meets
+    /// 1.0 and 1e0.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub when: std::collections::BTreeMap<String, Pattern>,
     /// What holds for calls that match.
@@ -97,18 +101,18 @@ impl PermissionRule {
     }
 
     /// Whether the rule speaks about this call.
-    #[must_use]
-    pub fn matches(&self, subject: &Subject<'_>) -> bool {
+    fn matches(&self, subject: &Subject<'_>) -> Match {
         let fits = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|pattern| pattern.matches(text));
-        (fits(&self.tool, subject.tool) || fits(&self.tool, subject.model_name))
+        let speaks = (fits(&self.tool, subject.tool) || fits(&self.tool, subject.model_name))
             && fits(&self.source, subject.source)
             && self.set.as_ref().is_none_or(|set| subject.sets.iter().any(|name| set.matches(name)))
-            && self.agent.as_ref().is_none_or(|agent| subject.agent.is_some_and(|name| agent.matches(name)))
-            && self.when.iter().all(|(key, pattern)| match subject.arguments.get(key) {
-                Some(Value::String(text)) => pattern.matches(text),
-                Some(other) => pattern.matches(&other.to_string()),
-                None => false,
-            })
+            && self.agent.as_ref().is_none_or(|agent| subject.agent.is_some_and(|name| agent.matches(name)));
+        if !speaks {
+            return Match::No;
+        }
+        let met =
+            |(key, pattern): (&String, &Pattern)| subject.arguments.get(key).map_or(Match::No, |value| condition::meets(pattern, value));
+        self.when.iter().map(met).min().unwrap_or(Match::Yes)
     }
 }
 
@@ -157,11 +161,24 @@ impl Policy {
         self
     }
 
-    /// Decides about one call of a tool that wishes for `own`.
+    /// Decides about one call of a tool that wishes for `own`. Where it is unclear whether a rule speaks about the call, it counts if
+    /// that is stricter.
     #[must_use]
     pub fn decide(&self, own: Permission, subject: &Subject<'_>) -> Ruling {
-        let strictest = self.rules.iter().filter(|rule| rule.matches(subject)).max_by_key(|rule| rule.permission);
-        match strictest.filter(|rule| !self.only_tightens || rule.permission > own) {
+        let (mut certain, mut unclear): (Option<&PermissionRule>, Option<&PermissionRule>) = (None, None);
+        for rule in &self.rules {
+            let strictest = match rule.matches(subject) {
+                Match::No => continue,
+                Match::Unclear => &mut unclear,
+                Match::Yes => &mut certain,
+            };
+            if strictest.is_none_or(|other| rule.permission >= other.permission) {
+                *strictest = Some(rule);
+            }
+        }
+        let certain = certain.filter(|rule| !self.only_tightens || rule.permission > own);
+        let holds = certain.map_or(own, |rule| rule.permission);
+        match unclear.filter(|rule| rule.permission > holds).or(certain) {
             Some(rule) => Ruling { permission: rule.permission, reason: reason(rule) },
             // Most calls end here, so no text is made for a permission that nobody has to read.
             None if own == Permission::Auto => Ruling { permission: own, reason: String::new() },
@@ -243,6 +260,30 @@ mod tests {
         let many = json!({"when": {"count": "1?"}, "permission": "deny"});
         assert_eq!(decide(vec![many.clone()], Permission::Auto, &json!({"count": 12})), Permission::Deny);
         assert_eq!(decide(vec![many], Permission::Auto, &json!({"count": 2})), Permission::Auto);
+    }
+
+    #[test]
+    fn a_rule_for_a_number_holds_in_every_spelling() {
+        let deny = json!({"when": {"count": "1"}, "permission": "deny"});
+        for spelling in ["1", "1.0", "1e0", "100e-2", "\"1\"", "\"1.0\""] {
+            let arguments: Value = serde_json::from_str(&format!("{{\"count\": {spelling}}}")).expect("JSON");
+            assert_eq!(decide(vec![deny.clone()], Permission::Auto, &arguments), Permission::Deny, "{spelling}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_may_or_may_not_hold_only_tightens() {
+        let rule = |permission: &str| json!({"when": {"count": "1.*"}, "permission": permission});
+        let unclear = json!({"count": 1.0});
+        for (own, permission, wanted) in [
+            (Permission::Auto, "deny", Permission::Deny),
+            (Permission::Confirm, "auto", Permission::Confirm),
+            (Permission::Deny, "confirm", Permission::Deny),
+        ] {
+            assert_eq!(decide(vec![rule(permission)], own, &unclear), wanted);
+        }
+        let other = json!({"permission": "auto"});
+        assert_eq!(decide(vec![rule("confirm"), other], Permission::Deny, &unclear), Permission::Confirm, "stricter than the other rule");
     }
 
     #[test]

@@ -33,6 +33,28 @@ pub fn escape_line(text: &str) -> String {
         .collect()
 }
 
+/// Writes a value as JSON on one line, with deceptive characters as `\u` escapes: whoever reads the JSON gets the same value, and a
+/// terminal that shows it is not fooled.
+#[must_use]
+pub fn json(value: &serde_json::Value) -> String {
+    let text = value.to_string();
+    if !text.contains(is_deceptive) {
+        return text;
+    }
+    let mut safe = String::with_capacity(text.len() + 64);
+    for character in text.chars() {
+        // Outside of strings JSON has none of them, and inside an escape stands for the character.
+        if is_deceptive(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(character);
+        }
+    }
+    safe
+}
+
 /// Cuts the middle out of a long text and says how much is missing, so that neither end can hide.
 #[must_use]
 pub fn shorten(text: &str, length: usize) -> String {
@@ -100,6 +122,16 @@ mod tests {
             assert_ne!(escape(&format!("wipe{hidden}")), format!("wipe{hidden}"), "{hidden:?}");
         }
         assert_eq!(escape_line("a\nb\u{200b}é"), "a\\nb\\u{200b}é");
+    }
+
+    #[test]
+    fn json_says_the_same_without_deceptive_characters() {
+        let value = serde_json::json!({"\u{202e}key": ["\u{9b}31m \u{7f}\u{85}\u{200b}", "\u{e0041}\u{e007f}", "é 中 🙂 \\u009b \" \n"]});
+        let text = json(&value);
+        assert!(!text.contains(is_deceptive), "{text:?}");
+        assert!(text.contains(r"\u009b31m \u007f\u0085\u200b") && text.contains(r"\udb40\udc41") && text.contains("é 中 🙂"), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), value);
+        assert_eq!(json(&serde_json::json!({"a": "plain"})), r#"{"a":"plain"}"#);
     }
 
     #[test]

@@ -68,6 +68,16 @@ impl Fault {
         Self::new(Kind::Syntax, error)
     }
 
+    pub fn twice(key: &str) -> Self {
+        Self::new(Kind::DuplicateKey, format!("the key {key:?} comes twice; give it once"))
+    }
+
+    /// An integer that would silently become another one.
+    pub fn wide(integer: &str) -> Self {
+        let shown: String = integer.chars().take(40).collect();
+        Self::syntax(format!("the integer {shown} does not fit 64 bits; send it as a string, or with an exponent"))
+    }
+
     pub fn cut() -> Self {
         Self::new(Kind::Incomplete, "the message ended before the call was complete, so it was not run; write the whole call again")
     }

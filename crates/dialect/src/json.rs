@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
                 Frame::Members { list, key } => {
                     // Calls have few members; more are read another way.
                     if list.len() > 16 || list.iter().any(|(other, _)| other == key) {
-                        return Err(Fault::new(Kind::DuplicateKey, "a key comes twice"));
+                        return Err(Fault::twice(key));
                     }
                     list.push((std::mem::take(key), value));
                 }
@@ -259,9 +259,7 @@ impl<'a> Reader<'a> {
                     Entry::Vacant(place) => {
                         place.insert(value);
                     }
-                    Entry::Occupied(place) if !self.mode.is_lenient() => {
-                        return Err(Fault::new(Kind::DuplicateKey, format!("the key {:?} comes twice; give it once", place.key())));
-                    }
+                    Entry::Occupied(place) if !self.mode.is_lenient() => return Err(Fault::twice(place.key())),
                     Entry::Occupied(mut place) => {
                         place.insert(value);
                         self.repairs.add(Repair::DuplicateKey);
@@ -317,7 +315,9 @@ impl<'a> Reader<'a> {
             match self.stack.last_mut() {
                 Some(Frame::Array { items, .. }) => items.push(inner),
                 Some(Frame::Object { map, key, .. }) => {
-                    map.insert(std::mem::take(key), inner);
+                    if map.insert(std::mem::take(key), inner).is_some() {
+                        self.repairs.add(Repair::DuplicateKey);
+                    }
                 }
                 Some(Frame::Members { .. }) | None => {}
             }

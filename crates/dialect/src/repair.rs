@@ -37,6 +37,8 @@ repairs! {
     ForeignLiteral = "foreign_literal",
     /// A number that the grammar does not have, such as `+1`, `.5` or `007`.
     OddNumber = "odd_number",
+    /// An integer that does not fit 64 bits, kept as text so that no digit is lost. Who runs calls should refuse this one.
+    WideInteger = "wide_integer",
     /// A line break or another control character inside a string.
     RawControl = "raw_control",
     /// A backslash before a character that needs none.
@@ -49,7 +51,7 @@ repairs! {
     ExtraBracket = "extra_bracket",
     /// A comma was missing.
     MissingComma = "missing_comma",
-    /// A key came twice; the last one counts.
+    /// A key came twice; the last one counts. Others may read it as the first one: who runs calls should refuse this one.
     DuplicateKey = "duplicate_key",
     /// The call used another family's names for its parts.
     OtherKey = "other_key",

@@ -8,6 +8,6 @@ mod probe;
 
 pub use era::{CODES, Codes, Era, META, MetaKeys, VERSIONS};
 pub use headers::{BadHeaderParam, HEADERS, HeaderNames, HeaderParam, decode_header, encode_header, name_of};
-pub use message::{Message, NotAMessage, RequestId, RpcError, check_values};
+pub use message::{Message, NotAMessage, RequestId, RpcError};
 pub use pages::{PageLimits, PageTrouble, Pages};
 pub use probe::{Heard, Probe, Verdict};

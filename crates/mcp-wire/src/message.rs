@@ -2,11 +2,14 @@
 
 use std::fmt;
 
+use helve_core::json::{self, JsonError, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// How many values a message may have. Each takes far more room in memory than on the wire, so its length alone does not bound it.
 const MAX_VALUES: usize = 100_000;
+/// How deep they may be inside each other.
+const MAX_DEPTH: usize = 127;
 
 /// Names a request until it is answered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -78,6 +81,16 @@ pub enum NotAMessage {
     /// It has too many values.
     #[error("it has more than {MAX_VALUES} values")]
     Values,
+    /// It is JSON that can be read in more than one way, or not without a loss.
+    #[error("it is ambiguous: {reason}")]
+    Ambiguous {
+        /// The request or the answer that it is about, where that is clear.
+        id: Option<RequestId>,
+        /// Whether only what the message carries is concerned, not the message itself.
+        inside: bool,
+        /// What is wrong, in words for whoever sent it.
+        reason: String,
+    },
     /// It is JSON, and something else.
     #[error("it is no message: {0}")]
     Shape(&'static str),
@@ -89,8 +102,21 @@ impl Message {
     /// # Errors
     /// Where it is none.
     pub fn read(text: &[u8]) -> Result<Self, NotAMessage> {
-        check_values(text)?;
-        let value: Value = serde_json::from_slice(text).map_err(|error| NotAMessage::Json(error.to_string()))?;
+        Self::of(parse(text)?)
+    }
+
+    /// Reads one message, or several as servers of one older version may send them.
+    ///
+    /// # Errors
+    /// Where one of them is none.
+    pub fn read_several(text: &[u8]) -> Result<Vec<Self>, NotAMessage> {
+        match parse(text)? {
+            Value::Array(several) => several.into_iter().map(Self::of).collect(),
+            one => Ok(vec![Self::of(one)?]),
+        }
+    }
+
+    fn of(value: Value) -> Result<Self, NotAMessage> {
         let Value::Object(mut fields) = value else { return Err(NotAMessage::Shape("not an object")) };
         let id = read_id(fields.remove("id"))?;
         match (fields.remove("method"), id) {
@@ -132,25 +158,26 @@ struct Written<'a> {
     error: Option<&'a RpcError>,
 }
 
-/// Whether a text has so few values that it can be read as JSON. It need not be JSON.
-///
-/// # Errors
-/// Where it has too many.
-pub fn check_values(text: &[u8]) -> Result<(), NotAMessage> {
-    // A value and what separates it from the next take two bytes at least.
-    if text.len() / 2 <= MAX_VALUES {
-        return Ok(());
-    }
-    let (mut count, mut in_string, mut bytes) = (0, false, text.iter());
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' if in_string => drop(bytes.next()),
-            b'"' => in_string = !in_string,
-            b',' | b'[' | b'{' if !in_string => count += 1,
-            _ => {}
-        }
-    }
-    if count > MAX_VALUES { Err(NotAMessage::Values) } else { Ok(()) }
+fn parse(text: &[u8]) -> Result<Value, NotAMessage> {
+    let limits = Limits { bytes: usize::MAX, depth: MAX_DEPTH, nodes: MAX_VALUES };
+    json::parse(text, limits).map_err(|error| not_json(&error, text))
+}
+
+fn not_json(error: &JsonError, text: &[u8]) -> NotAMessage {
+    let inside = match error {
+        JsonError::TooMany { .. } => return NotAMessage::Values,
+        JsonError::DuplicateKey { depth, .. } => *depth > 0,
+        JsonError::WideInteger => true,
+        _ => return NotAMessage::Json(error.to_string()),
+    };
+    // Nothing else of the message is looked at again, and an id that comes twice is none.
+    let id = serde_json::from_slice::<OnlyId>(text).ok().and_then(|message| message.id);
+    NotAMessage::Ambiguous { inside: inside && id.is_some(), id, reason: error.to_string() }
+}
+
+#[derive(Deserialize)]
+struct OnlyId {
+    id: Option<RequestId>,
 }
 
 fn read_id(id: Option<Value>) -> Result<Option<RequestId>, NotAMessage> {
@@ -221,6 +248,22 @@ mod tests {
         ] {
             let error = read(text).expect_err(text).to_string();
             assert!(error.contains(reason), "{text}: {error}");
+        }
+        for (text, wanted) in [
+            (r#"{"id":1,"method":"a","params":{"x":{"b":1,"b":2}}}"#, (Some(1), true)),
+            (r#"{"id":1,"method":"a","params":{"x":18446744073709551617}}"#, (Some(1), true)),
+            (r#"{"id":1,"result":{"x":1,"x":1}}"#, (Some(1), true)),
+            (r#"{"id":1,"method":"a","method":"b"}"#, (Some(1), false)),
+            (r#"{"id":1,"params":{},"method":"a","params":{}}"#, (Some(1), false)),
+            (r#"{"id":1,"id":2,"method":"a"}"#, (None, false)),
+            (r#"{"id":18446744073709551617,"method":"a"}"#, (None, false)),
+        ] {
+            match read(text) {
+                Err(NotAMessage::Ambiguous { id, inside, .. }) => {
+                    assert_eq!((id, inside), (wanted.0.map(RequestId::Number), wanted.1), "{text}");
+                }
+                other => panic!("{text}: {other:?}"),
+            }
         }
         let many = |value: &str| format!(r#"{{"id":1,"result":[0{}]}}"#, format!(",{value}").repeat(MAX_VALUES));
         assert_eq!(read(&many("1")), Err(NotAMessage::Values));

@@ -4,6 +4,7 @@
 //! are made when someone asks and something has changed, so a source that comes and goes costs nothing meanwhile.
 
 mod entry;
+mod lookalike;
 mod snapshot;
 
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use helve_core::{BoxFuture, ConversationId, DynTool, IntoTool, ListSource, Scope
 use tokio::sync::watch;
 
 pub use self::entry::{Entry, Reference};
+pub use self::lookalike::Lookalike;
 use self::snapshot::Table;
 pub use self::snapshot::{Snapshot, SourceReport};
 use crate::set::ToolSet;

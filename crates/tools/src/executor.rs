@@ -76,6 +76,7 @@ struct Inner {
     trace: Trace,
     permit: Permit,
     cache: Arc<Cache>,
+    concurrency: usize,
     limits: Limits,
     grace: Duration,
     record: OnceLock<Record>,
@@ -143,6 +144,7 @@ impl Executor {
             trace: Trace::new(options.redactor),
             permit: Permit::new(options.policy),
             cache: Arc::new(Cache::new(options.cache_bytes)),
+            concurrency: options.concurrency,
             limits: Limits::new(options.concurrency, options.waiting),
             grace: options.grace,
             record: options.record.map(OnceLock::from).unwrap_or_default(),
@@ -154,6 +156,12 @@ impl Executor {
     /// Lets other permission rules hold from now on. Calls that are running go on.
     pub fn set_policy(&self, policy: Policy) {
         self.0.permit.replace(policy);
+    }
+
+    /// How many calls run at the same time.
+    #[must_use]
+    pub fn concurrency(&self) -> usize {
+        self.0.concurrency
     }
 
     /// What usually holds for calls of a tool by a person: rules about arguments and agents are left out.

@@ -15,7 +15,7 @@ mod waited;
 mod worker;
 
 pub use batch::Settled;
-pub use catalogue::{Catalogue, Entry, Reference, Snapshot, SourceKey, SourceReport, View};
+pub use catalogue::{Catalogue, Entry, Lookalike, Reference, Snapshot, SourceKey, SourceReport, View};
 pub use executor::{Admission, Attempted, Executor, ExecutorOptions, Prepared};
 pub use layers::cache::CacheKey;
 pub use names::{MAX_MODEL_NAME, model_name};

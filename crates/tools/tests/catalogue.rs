@@ -38,6 +38,27 @@ fn the_earlier_of_two_equal_names_stays_and_the_later_is_remembered() {
 }
 
 #[test]
+fn names_that_look_like_others_are_pointed_out() {
+    let told = |sources: &[Arc<ListSource>]| {
+        let found = catalogue(sources).snapshot(&View::default()).lookalikes();
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let own = source("builtin", &["get_time", "get_date"]);
+    let evil = source("mcp:evil", &["g\u{435}t_time", "GET_DATE", "evil_g\u{435}t_date", "time", "\u{5929}_get_time"]);
+    assert_eq!(
+        told(&[own.clone(), evil]),
+        [
+            "the tool `g\\u{435}t_time` of `mcp:evil` looks like `get_time` of `builtin`",
+            "the tool `GET_DATE` of `mcp:evil` looks like `get_date` of `builtin`",
+            "the tool `evil_g\\u{435}t_date` of `mcp:evil` looks like `get_date` of `builtin`",
+        ]
+    );
+    let honest = source("mcp:a", &["a_get_time", "a_get-date", "\u{65f6}\u{95f4}"]);
+    assert_eq!(told(&[own, honest, source("mcp:b", &["b_get_time"])]), [""; 0]);
+    assert_eq!(told(&[source("mcp:a", &["read_file", "read-file"])]).len(), 1);
+}
+
+#[test]
 fn live_sources_come_and_go_without_a_restart() {
     let live = source("live", &["x"]);
     let catalogue = catalogue(&[source("fixed", &["a"]), live.clone()]);

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use helve::json::{self, Limits};
 use helve::{Answered, Approver, BoxFuture, Question, Redactor};
 use serde_json::Value;
 
@@ -70,7 +71,7 @@ impl TerminalApprover {
 fn edit(editor: &mut Editor, arguments: &Value) -> Option<Value> {
     let edited = question::edit_arguments(arguments).unwrap_or_else(|| {
         let Input::Line(line) = editor.ask("JSON: ", &arguments.to_string()) else { return Err("nothing was changed".to_owned()) };
-        serde_json::from_str(&line).map_err(|error| error.to_string())
+        json::parse(line.as_bytes(), Limits::ARGUMENTS).map_err(|error| error.to_string())
     });
     match edited {
         Ok(value) if value.is_object() => Some(value),

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use helve::json::{self, Limits};
 use helve::store::{Answering, Approval, ApprovalState, Reply};
 use helve::{ApprovalId, Decision, Question, Schema, StoreError, printable};
 use serde_json::{Value, json};
@@ -46,7 +47,8 @@ fn reply(decision: Decision) -> Reply {
 }
 
 fn read(text: &str) -> Result<Value, Failure> {
-    let value: Value = serde_json::from_str(text).map_err(|error| Failure::usage(format_args!("the arguments are not JSON: {error}")))?;
+    let value = json::parse(text.as_bytes(), Limits::ARGUMENTS)
+        .map_err(|error| Failure::usage(format_args!("the arguments were not accepted: {error}")))?;
     if value.is_object() { Ok(value) } else { Err(Failure::usage("the arguments must be a JSON object")) }
 }
 

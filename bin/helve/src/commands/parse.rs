@@ -150,9 +150,9 @@ fn list_formats(global: &Global) {
     }
 }
 
-/// Writes one document exactly: it repeats what was read, to the byte.
+/// Writes one document. Its values repeat what was read, to the byte.
 fn write_line(out: &mut impl Write, document: &Value) -> Result<(), Failure> {
-    match writeln!(out, "{document}") {
+    match writeln!(out, "{}", printable::json(document)) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new("failed", format_args!("cannot write: {error}"))),
         _ => Ok(()),
     }

@@ -9,7 +9,7 @@ use helve_core::{
     CallId, Denial, EndOfRun, EndReason, EventData, Feature, Message, MessageBody, ModelError, Outcome, Question, SaidCall, Status,
     ToolCall, ToolChoice, ToolError,
 };
-use helve_dialect::{Call, Kind, Language, Malformed, answer_text};
+use helve_dialect::{Call, Kind, Language, Malformed, Repair, Repairs, answer_text};
 use serde_json::Value;
 
 use super::turn::{Broken, Slot, State};
@@ -41,6 +41,7 @@ impl Run {
         }
         // Found in text, it may still be refused as a whole when the answer is over.
         facts.early &= !rescued;
+        let problem = ambiguity(call.repairs).map(str::to_owned);
         let model_id: Arc<str> = call.id.into();
         // An id that was used before would make two results look like one.
         let model_id = self.model_ids.insert(model_id.clone()).then_some(model_id);
@@ -49,7 +50,7 @@ impl Run {
         let wanted =
             ToolCall { id: said.id, tool: call.name.into(), arguments: Value::Object(call.arguments), model_id: said.model_id.clone() };
         self.turn.rescued |= rescued;
-        self.turn.slots.push(Slot { said, facts, state: State::Held(wanted) });
+        self.turn.slots.push(Slot { said, facts, problem, state: State::Held(wanted) });
         if facts.early {
             self.start_calls(true, effects);
         }
@@ -77,6 +78,7 @@ impl Run {
         let choice = self.choice();
         let slot = &mut self.turn.slots[place];
         let State::Held(call) = std::mem::replace(&mut slot.state, State::Running) else { return };
+        let problem = slot.problem.take().map(ToolError::invalid_parameters);
         self.calls += 1;
         if self.watched {
             let (call_id, tool, arguments) = (call.id, call.tool.clone(), call.arguments.clone());
@@ -88,13 +90,13 @@ impl Run {
             _ if self.calls > self.settings.limits.max_calls => Some("the run has made as many calls as it may".to_owned()),
             _ => None,
         };
-        match refusal {
+        match refusal.map(|reason| ToolError::denied(Denial::Policy, reason)).or(problem) {
             None => {
                 self.turn.called = true;
                 effects.push(Effect::StartCall(call));
             }
-            Some(reason) => {
-                let outcome = failed(&call.tool, call.id, ToolError::denied(Denial::Policy, reason));
+            Some(error) => {
+                let outcome = failed(&call.tool, call.id, error);
                 self.settle(outcome, effects);
             }
         }
@@ -407,4 +409,13 @@ fn wire_name(name: &str) -> Arc<str> {
     }
     let cleaned: String = name.chars().map(|c| if allowed(c) { c } else { '_' }).take(MAX_NAME).collect();
     if cleaned.is_empty() { "unnamed".into() } else { cleaned.into() }
+}
+
+/// Why a call that was mended must not run: others who read it, to approve it or to keep a record, may read something else. The same is
+/// refused at every other door, by `json::parse`.
+fn ambiguity(repairs: Repairs) -> Option<&'static str> {
+    if repairs.contains(Repair::DuplicateKey) {
+        return Some("the arguments were not accepted: a key appears twice; give it once");
+    }
+    repairs.contains(Repair::WideInteger).then_some("the arguments were not accepted: an integer does not fit 64 bits; send it as a string")
 }

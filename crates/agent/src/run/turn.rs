@@ -33,6 +33,9 @@ pub(super) struct Turn {
 pub(super) struct Slot {
     pub(super) said: SaidCall,
     pub(super) facts: ToolFacts,
+    /// Why it must not run, although it could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) problem: Option<String>,
     pub(super) state: State,
 }
 

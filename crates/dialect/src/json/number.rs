@@ -40,6 +40,14 @@ impl Reader<'_> {
             self.at += written.len();
             return Ok(Value::Number(number));
         }
+        if is_wide(written) {
+            if !self.mode.is_lenient() {
+                return Err(Fault::wide(written));
+            }
+            self.repairs.add(Repair::WideInteger);
+            self.at += written.len();
+            return Ok(Value::from(written));
+        }
         if self.syntax == Syntax::Python
             && let Some(number) = python_number(written)
         {
@@ -53,7 +61,19 @@ impl Reader<'_> {
     }
 }
 
-/// A number in JSON's grammar, exactly.
+/// Whether it is an integer beyond 64 bits, in JSON's grammar or in that of Python. Read as a number it would silently become another
+/// one.
+fn is_wide(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let digits: String = unsigned.chars().filter(|character| *character != '_').collect();
+    // With a zero in front it is a code, and stays text.
+    if digits.len() < 19 || digits.starts_with('0') || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    if text.starts_with('-') { format!("-{digits}").parse::<i64>().is_err() } else { digits.parse::<u64>().is_err() }
+}
+
+/// A number in JSON's grammar, exactly. Nothing where it is an integer beyond 64 bits.
 pub(crate) fn json_number(text: &str) -> Option<Number> {
     let unsigned = text.strip_prefix('-').unwrap_or(text).as_bytes();
     let digits = |bytes: &[u8]| bytes.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -63,13 +83,7 @@ pub(crate) fn json_number(text: &str) -> Option<Number> {
     }
     let mut rest = &unsigned[whole..];
     if rest.is_empty() {
-        if let Ok(number) = text.parse::<i64>() {
-            return Some(number.into());
-        }
-        if let Ok(number) = text.parse::<u64>() {
-            return Some(number.into());
-        }
-        return Number::from_f64(text.parse().ok()?);
+        return text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok();
     }
     if let Some(fraction) = rest.strip_prefix(b".") {
         let count = digits(fraction);

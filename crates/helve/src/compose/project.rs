@@ -275,7 +275,13 @@ impl Helve {
     /// What is odd about the sources now: those that are down, and tools that others displace.
     fn warnings(&self) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
-        for report in self.catalogue.snapshot(&View::default()).sources() {
+        let snapshot = self.catalogue.snapshot(&View::default());
+        for lookalike in snapshot.lookalikes() {
+            let file = lookalike.tool.spec().origin().location.clone();
+            let warning = Diagnostic { file, ..Diagnostic::general(Severity::Warning, lookalike.to_string()) };
+            warnings.push(warning.hint("make sure that both are what you want, and rename or leave out one of them"));
+        }
+        for report in snapshot.sources() {
             if let Some(trouble) = &report.trouble {
                 let message = format!("source `{}` has no tools now: {trouble}", report.source);
                 warnings.push(Diagnostic::general(Severity::Warning, message));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use helve_core::authored::FieldError;
+use helve_core::json::{self, Limits};
 use helve_core::{Schema, ToolError, suggest};
 use helve_fetch::{HeaderMap, HeaderName, HeaderValue, Reach, Request, header};
 use serde_json::{Map, Value};
@@ -119,7 +120,7 @@ impl Plan {
                 .value_text(variables)
                 .map_err(|trouble| unfilled(&trouble, &join("/headers", name.as_str()), &template.names()))?;
             let Some(text) = text else { continue };
-            let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) else {
+            let Some(value) = header_value(&text) else {
                 let names: Vec<String> = template.names().iter().map(|name| format!("`{name}`")).collect();
                 let message = format!("{} goes into the header `{name}`, which is one line without control characters", names.join(", "));
                 return Err(ToolError::invalid_parameters(message));
@@ -150,6 +151,13 @@ pub(crate) fn read_header_name(name: &str, path: &str) -> Result<HeaderName, Fie
     Ok(header)
 }
 
+/// The value of a header: one line without control characters. Some servers read what they get as Latin-1 or Unicode, where more
+/// characters end a line than those that HTTP forbids.
+fn header_value(text: &str) -> Option<HeaderValue> {
+    let is_plain = |character: char| character == '\t' || !(character.is_control() || matches!(character, '\u{2028}' | '\u{2029}'));
+    text.chars().all(is_plain).then(|| HeaderValue::from_bytes(text.as_bytes()).ok()).flatten()
+}
+
 fn read_query(query: &Map<String, Value>) -> Result<Vec<(String, Shape)>, FieldError> {
     let read = |(key, value): (&String, &Value)| {
         let path = join("/query", key);
@@ -170,7 +178,7 @@ fn read_headers(definition: &HttpDefinition) -> Result<Vec<(HeaderName, Template
         if name.eq_ignore_ascii_case("cookie") && !template.is_literal() {
             return Err(FieldError::new(path, "a cookie cannot take arguments: a value could add cookies of its own"));
         }
-        if template.is_literal() && HeaderValue::from_bytes(text.as_bytes()).is_err() {
+        if template.is_literal() && header_value(text).is_none() {
             return Err(FieldError::new(path, "the value of a header is one line without control characters"));
         }
         Ok((header, template))
@@ -189,7 +197,7 @@ fn read_body(definition: &HttpDefinition) -> Result<Option<Shape>, FieldError> {
     match (definition.body_format, body) {
         // JSON that was written as text is read as JSON, so that no argument can break out of its quotes.
         (BodyFormat::Json, Value::String(text)) if text.trim_start().starts_with(['{', '[']) && !text.trim_start().starts_with("{{") => {
-            let parsed: Value = serde_json::from_str(text).map_err(|error| {
+            let parsed = json::parse(text.as_bytes(), Limits::ARGUMENTS).map_err(|error| {
                 let message = format!("the body looks like JSON and is not: {error}");
                 FieldError::new("/body", message).hint("write `\"{{ x }}\"` with quotes; a lone template keeps the type of its argument")
             })?;

@@ -2,6 +2,8 @@
 
 mod asks;
 mod channel;
+mod connections;
+mod framing;
 mod guard;
 mod http;
 mod hub;
@@ -13,10 +15,12 @@ mod listener;
 mod modern;
 mod open;
 mod options;
+mod places;
 mod present;
 mod server;
 mod session;
 mod sessions;
+mod socket;
 mod standing;
 mod stdio;
 mod stream;

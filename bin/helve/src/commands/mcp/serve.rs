@@ -48,7 +48,9 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
             .map_err(|error| Failure::new("not_found", error).hint("`helve sets` lists the tool sets"))?;
         let token = std::env::var(TOKEN).ok().filter(|token| !token.trim().is_empty());
         let hosts = report.allowed_hosts.iter().cloned().chain(command.host.iter().cloned()).collect();
-        let server = Server::new(backend, Options { token: token.clone().map(Into::into), hosts, ..Options::default() });
+        // One client must not take all that runs at the same time.
+        let calls_at_once = (helve.executor().concurrency() / 2).max(1);
+        let server = Server::new(backend, Options { token: token.clone().map(Into::into), hosts, calls_at_once, ..Options::default() });
         let stop = CancellationToken::new();
         let interrupted = stop.clone();
         tokio::spawn(async move {

@@ -1,5 +1,6 @@
 //! Asking the person at the terminal what a tool wants to know: one line for each field.
 
+use helve::json::{Limits, parse};
 use helve::{InputNeeded, InputRequest, Problem, Schema, printable};
 use serde_json::{Map, Value, json};
 
@@ -94,7 +95,7 @@ fn value(line: &str, property: &Value) -> Result<Option<Value>, String> {
     if line.is_empty() {
         return Ok(None);
     }
-    let number = |line: &str| serde_json::from_str::<Value>(line).ok().filter(Value::is_number);
+    let number = |line: &str| parse(line.as_bytes(), Limits::ARGUMENTS).ok().filter(Value::is_number);
     Ok(Some(match property.get("type").and_then(Value::as_str) {
         Some("integer" | "number") => number(line).ok_or_else(|| "please write a number".to_owned())?,
         Some("boolean") => match line.to_lowercase().as_str() {

@@ -73,7 +73,7 @@ fn bodies_are_written_as_asked() {
 #[test]
 fn headers_hold_one_line() {
     let definition = json!({"parameters": [{"name": "x", "required": false}], "headers": {"X-One": "a{{ x }}", "X-Two": "{{ x }}", "Accept": "text/csv"}});
-    for bad in ["a\r\nx-evil: 1", "a\nb", "a\rb", "a\0b", "a\u{7f}"] {
+    for bad in ["a\r\nx-evil: 1", "a\nb", "a\rb", "a\0b", "a\u{7f}", "a\u{85}b", "a\u{9b}b", "a\u{2028}b"] {
         let error = request(&definition, &json!({"x": bad})).expect_err(bad);
         assert_eq!(error.kind(), helve_core::ErrorKind::InvalidParameters);
         assert!(error.message().contains("`x` goes into the header"), "{error}");

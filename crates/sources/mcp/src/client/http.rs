@@ -416,16 +416,8 @@ pub(super) fn of_events(error: EventError<Trouble>) -> Trouble {
     }
 }
 
-/// One message, or several as servers of one older version may send them.
 pub(super) fn read_messages(text: &[u8]) -> Result<Vec<Message>, Trouble> {
-    let wrong = |error: helve_mcp_wire::NotAMessage| Trouble::Protocol(error.to_string());
-    if text.trim_ascii_start().first() != Some(&b'[') {
-        return Ok(vec![Message::read(text).map_err(wrong)?]);
-    }
-    helve_mcp_wire::check_values(text).map_err(wrong)?;
-    let several: Vec<&serde_json::value::RawValue> =
-        serde_json::from_slice(text).map_err(|error| Trouble::Protocol(format!("it is no JSON: {error}")))?;
-    several.iter().map(|one| Message::read(one.get().as_bytes()).map_err(wrong)).collect()
+    Message::read_several(text).map_err(|error| Trouble::Protocol(error.to_string()))
 }
 
 pub(super) fn is_stream(answer: &Answer) -> bool {

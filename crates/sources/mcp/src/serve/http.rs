@@ -14,9 +14,10 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::hub::{Work, error, settle};
-use super::ladder::{self, meta};
+use super::hub::{Work, error, in_turn, no_place, settle};
+use super::ladder::{self, Caller, meta};
 use super::listen::{Filter, Listener};
+use super::places::{Address, Full, Holder};
 use super::server::Server;
 use super::session::Session;
 use super::stream::{self, Accept, ReplyBody, empty, refuse};
@@ -24,6 +25,10 @@ use super::{guard, legacy, modern};
 
 /// How long the body of a request may take.
 const BODY_TIME: Duration = Duration::from_secs(30);
+/// What may take long, and is shared among clients.
+const CALL: &str = "tools/call";
+/// After how many seconds somebody for whom there was no place may try again.
+const RETRY_AFTER: &str = "1";
 
 type Reply = Response<ReplyBody>;
 /// A reply that ends a request early.
@@ -45,7 +50,7 @@ impl Server {
         }
         let replied = match head.method {
             Method::POST => match self.read(&head, body).await {
-                Ok(bytes) => self.post(&head.headers, &bytes).await,
+                Ok(bytes) => self.post(&head, &bytes).await,
                 Err(reply) => Err(reply),
             },
             Method::GET => self.get(&head.headers),
@@ -95,7 +100,8 @@ impl Server {
         }
     }
 
-    async fn post(&self, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Refused> {
+    async fn post(&self, head: &Parts, body: &[u8]) -> Result<Reply, Refused> {
+        let headers = &head.headers;
         let accept = Accept::read(headers);
         if !accept.json && !accept.events {
             let problem = error(CODES.request, "The client must accept `application/json` and `text/event-stream`");
@@ -103,9 +109,9 @@ impl Server {
         }
         match Message::read(body).map_err(|problem| no_message(&problem, body))? {
             Message::Request { id, method, params } => match era(headers, &method, params.as_ref()) {
-                Era::Modern => self.modern(id, &method, params, headers, accept).await,
+                Era::Modern => self.modern(id, &method, params, head, accept).await,
                 Era::Legacy if method == "initialize" => self.initialize(id, params, accept).await,
-                Era::Legacy => self.legacy(id, &method, params, headers, accept).await,
+                Era::Legacy => self.legacy(id, &method, params, head, accept).await,
             },
             // In the newer era nothing is told over HTTP: a request is cancelled by closing its stream.
             Message::Notification { method, params } => {
@@ -127,17 +133,10 @@ impl Server {
         }
     }
 
-    async fn modern(
-        &self,
-        id: RequestId,
-        method: &str,
-        params: Option<Value>,
-        headers: &HeaderMap,
-        accept: Accept,
-    ) -> Result<Reply, Refused> {
+    async fn modern(&self, id: RequestId, method: &str, params: Option<Value>, head: &Parts, accept: Accept) -> Result<Reply, Refused> {
         let hub = &self.hub;
         let deny = |problem: RpcError| refused(ladder::status(problem.code), Some(id.clone()), problem);
-        let caller = ladder::climb(method, params.as_ref(), Some(headers), &hub.mirrored).map_err(deny)?;
+        let caller = ladder::climb(method, params.as_ref(), Some(&head.headers), &hub.mirrored).map_err(deny)?;
         let cancel = hub.abort.child_token();
         let (out, rest) = mpsc::channel(hub.options.queue.max(1));
         if method == "subscriptions/listen" {
@@ -146,16 +145,22 @@ impl Server {
                 return Err(refused(StatusCode::NOT_ACCEPTABLE, Some(id), problem));
             }
             let filter = Filter::read(params.as_ref()).map_err(deny)?;
-            let permit = hub.admit_listener().map_err(deny)?;
+            let place = hub.listeners.take(holders(head, named(&caller))).map_err(|full| turned_away(full, &id))?;
             let stop = hub.stopping.clone();
-            let listener = Listener { hub: hub.clone(), id, caller, out, cancel: cancel.clone(), stop, permit };
+            let listener = Listener { hub: hub.clone(), id, caller, out, cancel: cancel.clone(), stop, place };
             tokio::spawn(listener.run(filter));
         } else {
-            let permit = hub.admit().map_err(deny)?;
+            let place = hub.requests.take(holders(head, named(&caller))).map_err(|full| turned_away(full, &id))?;
             let request = modern::incoming(method, params, &caller, accept.events.then(|| out.clone()), &cancel);
             let (patience, grace) = (hub.options.stall, hub.options.grace);
-            let work = Work { id, out, cancel: cancel.clone(), permit, begun: None, patience, grace };
-            tokio::spawn(work.run(modern::answer(hub.clone(), request)));
+            let work = Work { id, out, cancel: cancel.clone(), place, begun: None, patience, grace };
+            let answer = modern::answer(hub.clone(), request);
+            if method == CALL {
+                let (turn, cancel) = (work.place.turn(), cancel.clone());
+                tokio::spawn(work.run(in_turn(turn, cancel, answer)));
+            } else {
+                tokio::spawn(work.run(answer));
+            }
         }
         Ok(stream::respond(rest, accept, hub.options.keep_alive, ladder::status, Some(cancel.drop_guard())).await)
     }
@@ -184,24 +189,23 @@ impl Server {
         Ok(reply)
     }
 
-    async fn legacy(
-        &self,
-        id: RequestId,
-        method: &str,
-        params: Option<Value>,
-        headers: &HeaderMap,
-        accept: Accept,
-    ) -> Result<Reply, Refused> {
+    async fn legacy(&self, id: RequestId, method: &str, params: Option<Value>, head: &Parts, accept: Accept) -> Result<Reply, Refused> {
         let hub = &self.hub;
-        let session = self.session(headers, Some(&id))?;
-        let permit = hub.admit().map_err(|problem| refused(StatusCode::SERVICE_UNAVAILABLE, Some(id.clone()), problem))?;
+        let session = self.session(&head.headers, Some(&id))?;
+        let place = hub.requests.take(holders(head, session.id.clone())).map_err(|full| turned_away(full, &id))?;
         let cancel = session.end.child_token();
         let (out, rest) = mpsc::channel(hub.options.queue.max(1));
         let request = legacy::incoming(&session, method, params, accept.events.then(|| out.clone()), &cancel);
         let begun = Some(session.open.begin(id.clone(), cancel.clone()));
         let (patience, grace) = (hub.options.stall, hub.options.grace);
-        let work = Work { id, out, cancel, permit, begun, patience, grace };
-        tokio::spawn(work.run(legacy::answer(hub.clone(), session, request)));
+        let work = Work { id, out, cancel, place, begun, patience, grace };
+        let answer = legacy::answer(hub.clone(), session, request);
+        if method == CALL {
+            let (turn, cancel) = (work.place.turn(), work.cancel.clone());
+            tokio::spawn(work.run(in_turn(turn, cancel, answer)));
+        } else {
+            tokio::spawn(work.run(answer));
+        }
         // A client that loses its connection has not cancelled anything.
         Ok(stream::respond(rest, accept, hub.options.keep_alive, |_| StatusCode::OK, None).await)
     }
@@ -270,6 +274,9 @@ fn no_message(problem: &NotAMessage, body: &[u8]) -> Refused {
 pub(super) fn misread(problem: &NotAMessage, body: &[u8]) -> (Option<RequestId>, RpcError) {
     let value = match problem {
         NotAMessage::Json(_) | NotAMessage::Values => return (None, error(CODES.parse, problem.to_string())),
+        NotAMessage::Ambiguous { id, inside, reason } => {
+            return (id.clone(), error(if *inside { CODES.params } else { CODES.request }, reason));
+        }
         NotAMessage::Shape(_) => serde_json::from_slice::<Value>(body).unwrap_or_default(),
     };
     if value.is_array() {
@@ -277,6 +284,27 @@ pub(super) fn misread(problem: &NotAMessage, body: &[u8]) -> (Option<RequestId>,
     }
     let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
     (id, error(CODES.request, problem.to_string()))
+}
+
+/// Who a request takes its place for.
+fn holders(head: &Parts, client: Arc<str>) -> Vec<Holder> {
+    let address = head.extensions.get::<Address>().map(|Address(address)| *address);
+    [Holder::Client(address, client)].into_iter().chain(address.map(Holder::Address)).collect()
+}
+
+/// What a client of the newer era calls itself.
+fn named(caller: &Caller) -> Arc<str> {
+    caller.client.as_ref().and_then(|client| client.get("name")?.as_str()).unwrap_or_default().into()
+}
+
+fn turned_away(full: Full, id: &RequestId) -> Refused {
+    let status = match full {
+        Full::All => StatusCode::SERVICE_UNAVAILABLE,
+        Full::Share => StatusCode::TOO_MANY_REQUESTS,
+    };
+    let mut reply = refuse(status, Some(id.clone()), no_place(full));
+    reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+    Box::new(reply)
 }
 
 fn not_allowed(methods: &'static str) -> Refused {

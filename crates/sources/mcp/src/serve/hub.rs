@@ -8,13 +8,14 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use helve_mcp_wire::{CODES, RequestId, RpcError};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
 use super::ladder::Mirrored;
 use super::open::Begun;
 use super::options::Options;
+use super::places::{Full, Place, Places};
 use super::sessions::Sessions;
 use super::stream::Out;
 use super::{BUSY, Backend};
@@ -25,8 +26,10 @@ pub(super) struct Hub {
     pub options: Options,
     pub sessions: Arc<Sessions>,
     pub mirrored: Mirrored,
-    requests: Arc<Semaphore>,
-    listeners: Arc<Semaphore>,
+    /// Where requests are worked on.
+    pub requests: Places,
+    /// Where clients listen.
+    pub listeners: Places,
     /// Fires when nothing new is to be begun.
     pub stopping: CancellationToken,
     /// Fires when what still runs is to end.
@@ -39,22 +42,12 @@ impl Hub {
             sessions: Sessions::new(backend.clone(), options.max_sessions, options.idle),
             backend,
             mirrored: Mirrored::default(),
-            requests: Arc::new(Semaphore::new(permits(options.max_requests))),
-            listeners: Arc::new(Semaphore::new(permits(options.max_listeners))),
+            requests: Places::new(options.max_requests, options.calls_at_once),
+            listeners: Places::new(options.max_listeners, options.max_listeners),
             stopping: CancellationToken::new(),
             abort: CancellationToken::new(),
             options,
         }
-    }
-
-    /// Room for one more request.
-    pub fn admit(&self) -> Result<OwnedSemaphorePermit, RpcError> {
-        self.requests.clone().try_acquire_owned().map_err(|_| error(BUSY, "The server works on too many requests already"))
-    }
-
-    /// Room for one more client that listens.
-    pub fn admit_listener(&self) -> Result<OwnedSemaphorePermit, RpcError> {
-        self.listeners.clone().try_acquire_owned().map_err(|_| error(BUSY, "Too many clients listen already"))
     }
 
     /// Ends everything: first what only waits, then, where it does not end by itself, what runs.
@@ -63,8 +56,8 @@ impl Hub {
         self.sessions.hush();
         let idle = async {
             // Whoever has all places knows that nobody else has one.
-            let _ = self.requests.acquire_many(size(self.options.max_requests)).await;
-            let _ = self.listeners.acquire_many(size(self.options.max_listeners)).await;
+            self.requests.close().await;
+            self.listeners.close().await;
         };
         let _ = time::timeout(self.options.grace, idle).await;
         self.abort.cancel();
@@ -86,7 +79,7 @@ pub(super) struct Work {
     pub out: mpsc::Sender<Out>,
     /// Fires when nobody waits for the answer any more, and when it is out.
     pub cancel: CancellationToken,
-    pub permit: OwnedSemaphorePermit,
+    pub place: Place,
     pub begun: Option<Begun>,
     /// For how long the answer waits for a reader.
     pub patience: Duration,
@@ -110,7 +103,7 @@ impl Work {
         if gone {
             let _ = time::timeout(self.grace, answer).await;
         }
-        drop((self.permit, self.begun));
+        drop((self.place, self.begun));
     }
 }
 
@@ -127,10 +120,24 @@ pub(super) fn error(code: i64, message: impl Into<String>) -> RpcError {
     RpcError { code, message: message.into(), data: None }
 }
 
-fn permits(wanted: usize) -> usize {
-    wanted.min(Semaphore::MAX_PERMITS)
+/// An answer that waits for its turn among the calls of its client. One that nobody waits for any more is not begun.
+pub(super) async fn in_turn(
+    turn: impl Future<Output = Option<OwnedSemaphorePermit>>,
+    cancel: CancellationToken,
+    answer: impl Future<Output = Result<Value, RpcError>>,
+) -> Result<Value, RpcError> {
+    let _turn = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Err(error(BUSY, "The request was cancelled")),
+        turn = turn => turn,
+    };
+    answer.await
 }
 
-fn size(wanted: usize) -> u32 {
-    u32::try_from(wanted).unwrap_or(u32::MAX)
+/// What a client is told for whom there is no place.
+pub(super) fn no_place(full: Full) -> RpcError {
+    match full {
+        Full::All => error(BUSY, "The server works on too many requests already; try again later"),
+        Full::Share => error(BUSY, "The server works on too many requests of this client already; try again later"),
+    }
 }

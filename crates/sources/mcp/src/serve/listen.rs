@@ -8,12 +8,13 @@ use futures_util::{StreamExt, stream};
 use helve_mcp_wire::{CODES, Era, META, RequestId, RpcError};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
 use super::hub::{Hub, error, settle};
 use super::ladder::Caller;
+use super::places::Place;
 use super::session::{declares, describe};
 use super::stream::Out;
 use super::{Change, modern, present};
@@ -107,7 +108,7 @@ pub(super) struct Listener {
     pub cancel: CancellationToken,
     /// Fires when the server does not speak any more.
     pub stop: CancellationToken,
-    pub permit: OwnedSemaphorePermit,
+    pub place: Place,
 }
 
 impl Listener {
@@ -137,7 +138,7 @@ impl Listener {
         let last = if self.cancel.is_cancelled() { Out::Gone } else { self.farewell() };
         let _ = time::timeout(self.hub.options.stall, self.out.send(last)).await;
         self.tell_backend("resources/unsubscribe", filter.uris).await;
-        drop(self.permit);
+        drop(self.place);
     }
 
     /// Sends a notification with the mark of this subscription; whether there is still somebody to send it to.

@@ -24,11 +24,14 @@ pub struct Options {
     pub max_sessions: usize,
     /// After how long a session ends in which nothing happens.
     pub idle: Duration,
-    /// Requests that are worked on at the same time. One more is refused.
+    /// Requests that are worked on at the same time. One more is refused. One client gets a quarter of them, and more only while half
+    /// are free.
     pub max_requests: usize,
-    /// Clients of the newer era that listen for changes at the same time. One more is refused.
+    /// Calls of one client over HTTP that run at the same time. More wait for their turn, so that calls of others are not behind them.
+    pub calls_at_once: usize,
+    /// Clients of the newer era that listen for changes at the same time. One more is refused. They are shared like requests.
     pub max_listeners: usize,
-    /// Connections at the same time. One more waits. There should be more than sessions and listeners, which hold one each.
+    /// Connections at the same time. For one more, one that waits for a request gives way. There should be more than sessions and listeners, which hold one each.
     pub max_connections: usize,
     /// After how long a silent stream says that it is still there; also how long the head of an answer waits for its first message.
     pub keep_alive: Duration,
@@ -52,6 +55,7 @@ impl Default for Options {
             max_sessions: 1_000,
             idle: Duration::from_mins(30),
             max_requests: 256,
+            calls_at_once: 32,
             max_listeners: 1_000,
             max_connections: 4_000,
             keep_alive: Duration::from_secs(15),

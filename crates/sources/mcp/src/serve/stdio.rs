@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_mcp_wire::{CODES, Era, META, Message, RequestId, RpcError};
+use helve_mcp_wire::{CODES, Era, META, Message, NotAMessage, RequestId, RpcError};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::broadcast::Receiver;
@@ -16,7 +16,7 @@ use tokio::time;
 use tokio_util::sync::CancellationToken;
 
 use super::http::misread;
-use super::hub::{Hub, Work, error, settle};
+use super::hub::{Hub, Work, error, no_place, settle};
 use super::ladder::{self, meta};
 use super::listen::{Filter, Listener};
 use super::open::Open;
@@ -87,6 +87,7 @@ impl Pipe {
                 line = lines.next() => line,
             };
             while self.tasks.try_join_next().is_some() {}
+            let mut is_garbage = true;
             let (id, problem) = match line {
                 None => return Ok(()),
                 Some(Line::Endless) => return Err(io::Error::new(io::ErrorKind::InvalidData, "the client's message has no end")),
@@ -97,10 +98,14 @@ impl Pipe {
                         self.take(message).await;
                         continue;
                     }
-                    Err(problem) => misread(&problem, &line),
+                    Err(problem) => {
+                        // A model that wrote an argument twice is no reason to give up on its client.
+                        is_garbage = !matches!(problem, NotAMessage::Ambiguous { inside: true, .. });
+                        misread(&problem, &line)
+                    }
                 },
             };
-            garbage += 1;
+            garbage += usize::from(is_garbage);
             let text = Message::Answer { id, result: Err(problem) }.write();
             self.send(Out::Answer { text, code: None }).await;
         }
@@ -148,10 +153,10 @@ impl Pipe {
         let cancel = self.end.child_token();
         if method == "subscriptions/listen" {
             let filter = Filter::read(params.as_ref())?;
-            let permit = self.hub.admit_listener()?;
+            let place = self.hub.listeners.take(Vec::new()).map_err(no_place)?;
             let begun = self.open.begin(id.clone(), cancel.clone());
             let (hub, out, stop) = (self.hub.clone(), self.out.clone(), self.stop.clone());
-            let listener = Listener { hub, id: id.clone(), caller, out, cancel, stop, permit };
+            let listener = Listener { hub, id: id.clone(), caller, out, cancel, stop, place };
             self.tasks.spawn(async move {
                 listener.run(filter).await;
                 drop(begun);
@@ -176,10 +181,10 @@ impl Pipe {
         cancel: CancellationToken,
         answer: impl Future<Output = Result<Value, RpcError>> + Send + 'static,
     ) -> Result<(), RpcError> {
-        let permit = self.hub.admit()?;
+        let place = self.hub.requests.take(Vec::new()).map_err(no_place)?;
         let begun = Some(self.open.begin(id.clone(), cancel.clone()));
         let (out, grace) = (self.out.clone(), self.hub.options.grace);
-        let work = Work { id: id.clone(), out, cancel, permit, begun, patience: PATIENCE, grace };
+        let work = Work { id: id.clone(), out, cancel, place, begun, patience: PATIENCE, grace };
         self.tasks.spawn(work.run(answer));
         Ok(())
     }

@@ -1,15 +1,17 @@
 //! Who may come in, and what is no request.
 
+use std::net::SocketAddr;
+
 use bytes::Bytes;
 use helve_mcp::serve::{Options, Server};
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::backend::Stage;
-use super::client::{House, MODERN, initialize, modern, soon};
+use super::client::{House, MODERN, modern, soon};
 
 fn discover() -> (Vec<(&'static str, String)>, Value) {
     modern(1, "server/discover", json!({}))
@@ -71,7 +73,7 @@ async fn what_is_no_request_is_refused_with_a_reason() {
     let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(format!("{head}{chunked}").as_bytes()).await.unwrap();
     let mut reply = [0; 12];
-    soon(tokio::io::AsyncReadExt::read_exact(&mut stream, &mut reply)).await.unwrap();
+    soon(stream.read_exact(&mut reply)).await.unwrap();
     assert_eq!(&reply, b"HTTP/1.1 413", "a length that nobody announced counts too");
     assert_eq!(house.send("GET /elsewhere", &[], "").await.status, 404);
     let answer = house.send("PUT /mcp", &[], "").await;
@@ -103,20 +105,111 @@ async fn the_newer_era_has_no_other_methods() {
     }
 }
 
+/// A connection from another address of this machine, as if it were another machine.
+async fn connect_as(house: &House, last: u8) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+    socket.connect(house.address).await.unwrap()
+}
+
+/// The beginning of what the server says, or nothing where it hung up.
+async fn said(stream: &mut TcpStream) -> String {
+    let mut reply = [0; 12];
+    let count = soon(stream.read(&mut reply)).await.unwrap_or_default();
+    String::from_utf8_lossy(&reply[..count]).into_owned()
+}
+
+const ELSEWHERE: &[u8] = b"GET /elsewhere HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
 #[tokio::test]
-async fn one_connection_more_waits_for_a_place() {
+async fn one_connection_more_waits_until_another_only_waits() {
     let house = House::open(Options { max_connections: 1, ..Options::default() }).await;
-    let first = house.post(&[], &initialize("2025-11-25")).await;
-    assert_eq!(first.status, 200);
+    let session = house.session().await;
+    let stream = house.stream(&session, &[]).await;
+    assert_eq!(stream.status, 200);
     // The second connection is answered when the first is closed, and not before.
     let mut second = TcpStream::connect(house.address).await.unwrap();
-    second.write_all(b"GET /elsewhere HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-    let mut reply = [0; 12];
-    let early = tokio::time::timeout(std::time::Duration::from_millis(50), tokio::io::AsyncReadExt::read_exact(&mut second, &mut reply));
+    second.write_all(ELSEWHERE).await.unwrap();
+    let early = tokio::time::timeout(std::time::Duration::from_millis(50), second.readable());
     assert!(early.await.is_err());
-    drop(first);
-    soon(tokio::io::AsyncReadExt::read_exact(&mut second, &mut reply)).await.unwrap();
-    assert_eq!(&reply, b"HTTP/1.1 404");
+    drop(stream);
+    assert_eq!(said(&mut second).await, "HTTP/1.1 404");
+    // By now it waits for another request, and gives way.
+    let mut third = TcpStream::connect(house.address).await.unwrap();
+    third.write_all(ELSEWHERE).await.unwrap();
+    assert_eq!(said(&mut third).await, "HTTP/1.1 404");
+}
+
+#[tokio::test]
+async fn half_heads_lock_nobody_out() {
+    let house = House::open(Options { max_connections: 16, ..Options::default() }).await;
+    let mut halves = Vec::new();
+    for _ in 0..64 {
+        let mut half = connect_as(&house, 2).await;
+        half.write_all(b"POST /mcp HTTP/1.1\r\nhost: local").await.unwrap();
+        halves.push(half);
+    }
+    for last in [1, 2, 3] {
+        let mut good = connect_as(&house, last).await;
+        good.write_all(ELSEWHERE).await.unwrap();
+        assert_eq!(said(&mut good).await, "HTTP/1.1 404", "127.0.0.{last}");
+    }
+    assert_eq!(said(&mut halves[0]).await, "", "the oldest gave way");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_never_ends_a_head_is_left() {
+    let house = House::open(Options::default()).await;
+    let mut silent = connect_as(&house, 1).await;
+    let mut half = connect_as(&house, 1).await;
+    half.write_all(b"POST /mcp HTTP/1.1\r\nhost: local").await.unwrap();
+    let mut idle = connect_as(&house, 1).await;
+    idle.write_all(ELSEWHERE).await.unwrap();
+    for stream in [&mut silent, &mut half, &mut idle] {
+        let mut all = Vec::new();
+        // The clock goes on as soon as nobody has anything to do.
+        let _ = stream.read_to_end(&mut all).await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_with_two_ends_is_refused_and_the_connection_closed() {
+    let house = House::open(Options::default()).await;
+    let (length, encoding) = ("content-length: 4\r\n", "transfer-encoding: chunked\r\n");
+    for headers in [format!("{length}{encoding}"), format!("{encoding}{length}"), format!("{length}x: y\r\n{length}{encoding}")] {
+        let mut stream = TcpStream::connect(house.address).await.unwrap();
+        // Behind a request that is fine, and with something hidden behind.
+        let hidden = "0\r\n\r\nGET /hidden HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        let request = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n{hidden}");
+        stream.write_all(&[ELSEWHERE, request.as_bytes()].concat()).await.unwrap();
+        let mut all = Vec::new();
+        let _ = soon(stream.read_to_end(&mut all)).await;
+        let all = String::from_utf8_lossy(&all);
+        let statuses: Vec<_> = all.split("HTTP/1.1 ").skip(1).filter_map(|answer| answer.get(..3)).collect();
+        assert_eq!(statuses, ["404", "400"], "{headers}: {all}");
+    }
+}
+
+#[tokio::test]
+async fn two_readings_of_one_message_are_none() {
+    let house = House::open(Options::default()).await;
+    let session = house.session().await;
+    for (message, code, id) in [
+        (r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"a","name":"b"}}"#, -32602, Some(json!(5))),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"a","arguments":{"x":18446744073709551617}}}"#,
+            -32602,
+            Some(json!(5)),
+        ),
+        (r#"{"jsonrpc":"2.0","id":5,"method":"tools/list","method":"tools/call","params":{}}"#, -32600, Some(json!(5))),
+        (r#"{"jsonrpc":"2.0","id":5,"id":6,"method":"tools/list"}"#, -32600, None),
+    ] {
+        let headers = [("content-type", "application/json"), ("mcp-session-id", session.as_str())];
+        let answer = house.send("POST /mcp", &headers, message).await;
+        assert_eq!(answer.status, 400, "{message}");
+        let body = answer.json().await;
+        assert_eq!((body["error"]["code"].as_i64(), body.get("id").cloned()), (Some(code), id), "{message}");
+    }
 }
 
 #[tokio::test]

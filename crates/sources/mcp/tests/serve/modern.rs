@@ -209,6 +209,28 @@ async fn one_request_too_many_is_refused() {
 }
 
 #[tokio::test]
+async fn no_client_takes_all_places() {
+    let house = House::open(Options { max_requests: 16, ..Options::default() }).await;
+    let ask = |client: &'static str, tool: &'static str| {
+        let meta = json!({"progressToken": 1, "io.modelcontextprotocol/clientInfo": {"name": client, "version": "0"}});
+        house.modern("tools/call", json!({"name": tool, "_meta": meta}))
+    };
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        let mut answer = ask("greedy", "wait").await;
+        assert!(answer.event().await.is_some());
+        held.push(answer);
+    }
+    let refused = ask("greedy", "wait").await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    assert_eq!(refused.json().await["error"]["code"], -32000);
+    let mut other = ask("other", "wait").await;
+    assert!(other.is_stream() && other.event().await.is_some());
+    held.clear();
+    soon(house.stage.wait_for("cancelled")).await;
+}
+
+#[tokio::test]
 async fn a_silent_answer_becomes_a_stream_with_signs_of_life() {
     let keep_alive = std::time::Duration::from_millis(5);
     let house = House::open(Options { keep_alive, ..Options::default() }).await;
