@@ -2,10 +2,10 @@
 
 use super::escape::{Escape, READERS, Reader, may_begin};
 
-/// Escapes inside of escapes are read so deep: JSON in JSON in a URL.
-const DEEPEST: usize = 3;
-/// So many ways to read one text are looked at.
-const MOST: usize = 16;
+/// Escapes inside of escapes are read so deep where they are of several kinds: JSON in a URL.
+const DEEPEST_MIXED: usize = 2;
+/// And so deep where they are all of one kind: JSON in JSON.
+const DEEPEST: usize = 4;
 
 /// A text, and the ways in which it can be read.
 pub(super) struct Views<'a> {
@@ -19,7 +19,8 @@ struct View {
     bytes: Vec<u8>,
     /// The view whose escapes were read; none for the text itself.
     of: Option<usize>,
-    depth: usize,
+    /// Which escapes were read, from the outermost on, as places in the list of readers.
+    read: Vec<usize>,
     escapes: Vec<Place>,
     /// The text ends within an escape, which is left out.
     is_open: bool,
@@ -39,24 +40,25 @@ impl<'a> Views<'a> {
         let readers = if spaces { &READERS[..] } else { &READERS[..READERS.len() - 1] };
         let mut views = Self { text: text.as_bytes(), readers, read: Vec::new() };
         if views.text.iter().any(|byte| may_begin(*byte)) {
-            views.read_from(None, 1);
+            views.read_from(None);
             let mut next = 0;
-            while let Some(view) = views.read.get(next) {
-                let depth = view.depth + 1;
-                if depth <= DEEPEST {
-                    views.read_from(Some(next), depth);
-                }
+            while next < views.read.len() {
+                views.read_from(Some(next));
                 next += 1;
             }
         }
         views
     }
 
-    fn read_from(&mut self, of: Option<usize>, depth: usize) {
-        for reader in self.readers {
-            if self.read.len() < MOST
-                && let Some(view) = View::read(self.bytes(of), of, depth, *reader)
+    /// Reads each kind of escape in one of the ways to read the text.
+    fn read_from(&mut self, of: Option<usize>) {
+        let so_far = of.and_then(|place| self.read.get(place)).map(|view| view.read.clone()).unwrap_or_default();
+        for (place, reader) in self.readers.iter().enumerate() {
+            let is_mixed = so_far.iter().any(|before| *before != place);
+            if so_far.len() < if is_mixed { DEEPEST_MIXED } else { DEEPEST }
+                && let Some(mut view) = View::read(self.bytes(of), *reader)
             {
+                (view.of, view.read) = (of, [so_far.as_slice(), &[place]].concat());
                 self.read.push(view);
             }
         }
@@ -84,8 +86,8 @@ impl<'a> Views<'a> {
 
 impl View {
     /// Reads one kind of escape; nothing where there are none.
-    fn read(text: &[u8], of: Option<usize>, depth: usize, reader: Reader) -> Option<Self> {
-        let mut view = Self { bytes: Vec::new(), of, depth, escapes: Vec::new(), is_open: false };
+    fn read(text: &[u8], reader: Reader) -> Option<Self> {
+        let mut view = Self { bytes: Vec::new(), of: None, read: Vec::new(), escapes: Vec::new(), is_open: false };
         let (mut copied, mut at) = (0, 0);
         while let Some(byte) = text.get(at) {
             if !may_begin(*byte) {
@@ -150,6 +152,7 @@ mod tests {
             (r#"{"x":"b\/c\"\n"}"#, "b/c\"\n", r#"b\/c\"\n"#),
             (r#"{"y":"{\"x\":\"b\\\/c\"}"}"#, "b/c", r"b\\\/c"),
             ("u=%22b%5Cu002Fc%22", "b/c", "b%5Cu002Fc"),
+            (r#"{\"y\":\"&%20+x\\\\\\\"z\"}"#, "x\"z", r#"x\\\\\\\"z"#),
             ("<i>b&#x2f;c</i>", "b/c", "b&#x2f;c"),
             ("sh -c 'it'\\''s'", "it's", "it'\\''s"),
             ("ü\\u00fcx", "üüx", "ü\\u00fcx"),
@@ -157,6 +160,6 @@ mod tests {
             assert_eq!(found(text, wanted).as_deref(), Some(there), "{text}");
         }
         assert_eq!(Views::of("plain text", true).read.len(), 0);
-        assert!(Views::of(&"%25&amp;\\\\+".repeat(50), true).read.len() <= MOST);
+        assert!(Views::of(&"%252525&amp;amp;amp;\\\\\\\\\\\\\\\\+".repeat(50), true).read.len() <= 28);
     }
 }
