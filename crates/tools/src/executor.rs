@@ -222,8 +222,13 @@ impl Executor {
     /// Accepts background calls into this record from now on, unless there is one. Gives the one that is used.
     #[expect(clippy::must_use_candidate, reason = "which one it is matters to few")]
     pub fn use_record(&self, record: Record) -> &Record {
-        record.use_secrets(self.redactor(), self.0.store_secrets);
+        self.keep_secrets_out_of(&record);
         self.0.record.get_or_init(|| record)
+    }
+
+    /// Lets a record hold placeholders for the secrets of this executor, which are filled in for its calls.
+    pub(crate) fn keep_secrets_out_of(&self, record: &Record) {
+        record.use_secrets(self.redactor(), self.0.store_secrets);
     }
 
     /// A call that was permitted before, checked again: what a person or an older process wrote may not fit any more, and a rule may

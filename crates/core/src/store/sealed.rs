@@ -23,6 +23,8 @@ use crate::secret::{Redactor, Rewrite, Seal, Unseal};
 pub struct SealedStore {
     inner: Arc<dyn Store>,
     secrets: OnceLock<Secrets>,
+    /// What is known until someone says more.
+    none: Secrets,
 }
 
 #[derive(Default)]
@@ -36,7 +38,7 @@ impl SealedStore {
     /// A store that knows no secrets yet.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, secrets: OnceLock::new() }
+        Self { inner, secrets: OnceLock::new(), none: Secrets::default() }
     }
 
     /// Tells it which secrets there are, and whether they are written as they are nevertheless. The first one who does so counts.
@@ -45,7 +47,7 @@ impl SealedStore {
     }
 
     fn secrets(&self) -> &Secrets {
-        self.secrets.get_or_init(Secrets::default)
+        self.secrets.get().unwrap_or(&self.none)
     }
 
     fn sealed<T: Texts>(&self, mut value: T) -> T {
