@@ -21,6 +21,8 @@ pub struct Cell {
 impl Cell {
     /// A cell in a style. Text of strangers is made safe, and kept to one line.
     pub fn new(text: &str, style: anstyle::Style) -> Self {
+        // Half a secret could not be found any more, and a cell may be cut.
+        let text = terminal::clean(text);
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         Self { text: helve::printable::escape_line(&line), style }
     }

@@ -36,7 +36,8 @@ pub fn redactor() -> &'static Redactor {
     GUARD.get_or_init(Redactor::default)
 }
 
-fn clean(line: &str) -> Cow<'_, str> {
+/// A text without secrets.
+pub fn clean(line: &str) -> Cow<'_, str> {
     GUARD.get().and_then(|redactor| redactor.clean(line)).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 

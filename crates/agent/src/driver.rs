@@ -102,7 +102,7 @@ impl<'a> Driver<'a> {
         if let Some(record) = self.parts.record.clone() {
             record.begin().await?;
             let said = self.parts.conversation.messages.len();
-            self.log = Some(Log::new(record, &self.run, said, self.cancel.clone()));
+            self.log = Some(Log::new(record, &self.run, self.around.executor.redactor(), said, self.cancel.clone()));
             self.run = self.run.watched(true);
         }
         self.parts.accept_background_calls();

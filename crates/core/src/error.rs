@@ -276,16 +276,16 @@ impl ToolError {
     }
 
     /// Rewrites every text of the error, to redact it.
-    pub(crate) fn map_text(&mut self, rewrite: &dyn Fn(&str) -> Option<String>) {
-        if let Some(clean) = rewrite(&self.0.message) {
+    pub(crate) fn map_text(&mut self, how: &dyn crate::secret::Rewrite) {
+        if let Some(clean) = how.text(&self.0.message) {
             self.0.message = clean;
         }
-        crate::secret::rewrite_map(&mut self.0.details, rewrite);
+        crate::secret::rewrite_map(&mut self.0.details, how);
         // A cause is a foreign type whose text cannot be rewritten, so a redacted error keeps only what is clean.
         let mut cause = self.source();
         let mut dirty = false;
         while let Some(link) = cause {
-            dirty |= rewrite(&link.to_string()).is_some() || rewrite(&format!("{link:?}")).is_some();
+            dirty |= how.text(&link.to_string()).is_some() || how.text(&format!("{link:?}")).is_some();
             cause = link.source();
         }
         if dirty {

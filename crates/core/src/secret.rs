@@ -1,18 +1,24 @@
-//! Secrets never leave: known values are cut out of everything that is logged, recorded or answered.
+//! Secrets never leave: known values are cut out of everything that is logged, recorded or answered, however they are written.
 
+mod escape;
+mod known;
 mod pieces;
+mod placeholder;
+mod spelling;
+mod view;
 
 use std::fmt;
 use std::ops::Not;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
+use self::known::{Found, Known};
 use crate::error::ToolError;
 use crate::outcome::{Outcome, Output, Status};
 pub use pieces::RedactedPieces;
+pub(crate) use placeholder::{Seal, Unseal};
 
 /// What stands where a secret stood.
 pub const MASK: &str = "[REDACTED]";
@@ -27,27 +33,25 @@ const SECRET_FIELDS: [&str; 11] =
     ["password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "authorization", "credential", "private_key", "cookie"];
 
 /// Knows the secrets of this process and cuts them out of text, data and errors. Cheap to clone; clones share.
+///
+/// A secret is found as it is, in Base64 also inside of longer text, and behind the escapes of URLs, JSON, shells and HTML.
 #[derive(Clone, Default)]
 pub struct Redactor(Arc<RwLock<Known>>);
-
-#[derive(Default)]
-struct Known {
-    secrets: Vec<SecretString>,
-    finder: Option<AhoCorasick>,
-    /// Whether there are secrets that the finder does not know.
-    stale: bool,
-}
 
 impl Redactor {
     /// Remembers secrets. Values of fewer than eight bytes are ignored.
     pub fn add(&self, secrets: impl IntoIterator<Item = SecretString>) {
+        self.add_from("", secrets);
+    }
+
+    /// Remembers secrets with the name of where they come from, such as `env:OPENAI_API_KEY` or `helve.yaml#/models/house/api_key`.
+    /// In the store the name stands for the secret, which is put back where a secret of that name has the same value.
+    pub fn add_from(&self, source: &str, secrets: impl IntoIterator<Item = SecretString>) {
+        let source = source.into();
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for secret in secrets {
-            let value = secret.expose_secret();
-            let is_new = known.secrets.iter().all(|old| old.expose_secret() != value);
-            if (SHORTEST..=LONGEST).contains(&value.len()) && is_new {
-                known.secrets.push(secret);
-                known.stale = true;
+            if (SHORTEST..=LONGEST).contains(&secret.expose_secret().len()) {
+                known.add(&source, secret);
             }
         }
     }
@@ -55,15 +59,11 @@ impl Redactor {
     /// What is known, with a finder for all of it. Many secrets come one after the other, so it is made when needed.
     fn known(&self) -> RwLockReadGuard<'_, Known> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if !known.stale {
+        if !known.is_stale {
             return known;
         }
         drop(known);
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let spellings: Vec<_> = known.spellings().collect();
-        known.finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(spellings).ok();
-        known.stale = false;
-        drop(known);
+        self.0.write().unwrap_or_else(PoisonError::into_inner).refresh();
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,21 +81,27 @@ impl Redactor {
     pub fn add_environment(&self) {
         // What is not UTF-8 cannot show up in JSON or in a log line, and must not stop the program.
         let readable = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        self.add(
-            readable
-                .filter_map(|(name, value)| if is_secret_variable(&name) { Some(value) } else { password_in_url(&value) })
-                .map(Into::into),
-        );
+        for (name, value) in readable {
+            let secret = if is_secret_variable(&name) { Some(value) } else { password_in_url(&value) };
+            self.add_from(&format!("env:{name}"), secret.map(Into::into));
+        }
     }
 
     /// The text without secrets, or nothing where it has none.
     #[must_use]
     pub fn clean(&self, text: &str) -> Option<String> {
-        let known = self.known();
-        match &known.finder {
-            Some(finder) => finder.is_match(text).then(|| replace_all(finder, text)),
-            None => known.clean_one_by_one(text),
+        let found = self.known().find(text);
+        if found.is_empty() {
+            return None;
         }
+        let (mut clean, mut done) = (String::with_capacity(text.len()), 0);
+        for Found { start, end, .. } in found {
+            clean.push_str(text.get(done..start).unwrap_or_default());
+            clean.push_str(MASK);
+            done = end;
+        }
+        clean.push_str(text.get(done..).unwrap_or_default());
+        Some(clean)
     }
 
     /// Cuts secrets out of an outcome.
@@ -115,7 +121,7 @@ impl Redactor {
     /// Cuts secrets out of data, keys included.
     pub fn clean_value(&self, value: &mut Value) {
         if self.knows_any() {
-            rewrite_value(value, &|text| self.clean(text));
+            rewrite_value(value, self);
         }
     }
 
@@ -134,13 +140,13 @@ impl Redactor {
         if let Some(clean) = self.clean(&output.text) {
             output.text = clean;
         }
-        rewrite_value(&mut output.data, &|text| self.clean(text));
-        rewrite_map(&mut output.metadata, &|text| self.clean(text));
+        rewrite_value(&mut output.data, self);
+        rewrite_map(&mut output.metadata, self);
     }
 
     fn clean_error(&self, error: &mut ToolError) {
         if self.knows_any() {
-            error.map_text(&|text| self.clean(text));
+            error.map_text(self);
         }
     }
 
@@ -171,36 +177,26 @@ impl fmt::Debug for Redactor {
     }
 }
 
-impl Known {
-    /// The slow way, where there are too many secrets for a finder. Longer ones first, or their ends would stay.
-    fn clean_one_by_one(&self, text: &str) -> Option<String> {
-        let mut spellings: Vec<_> = self.spellings().filter(|secret| text.contains(secret.as_str())).collect();
-        spellings.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        let clean = spellings.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), MASK));
-        (!spellings.is_empty()).then_some(clean)
-    }
-
-    /// Each secret as it is, as it stands inside JSON text, in JSON inside JSON, and in a URL.
-    fn spellings(&self) -> impl Iterator<Item = String> {
-        let quoted = |text: &str| {
-            let quoted = Value::from(text).to_string();
-            quoted[1..quoted.len() - 1].to_owned()
-        };
-        self.secrets.iter().flat_map(move |secret| {
-            let plain = secret.expose_secret().to_owned();
-            let once = quoted(&plain);
-            [quoted(&once), once, percent_encoded(&plain), plain]
-        })
+/// Another text in the place of one.
+pub(crate) trait Rewrite {
+    /// What stands in the place of a text; nothing where it stays.
+    fn text(&self, text: &str) -> Option<String>;
+    /// What stands in the place of a number in data.
+    fn number(&self, number: &Number) -> Option<Value>;
+    /// What stands in the place of a text in data.
+    fn string(&self, text: &str) -> Option<Value> {
+        self.text(text).map(Value::String)
     }
 }
 
-fn replace_all(finder: &AhoCorasick, text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    finder.replace_all_with(text, &mut clean, |_, _, out| {
-        out.push_str(MASK);
-        true
-    });
-    clean
+impl Rewrite for Redactor {
+    fn text(&self, text: &str) -> Option<String> {
+        self.clean(text)
+    }
+
+    fn number(&self, number: &Number) -> Option<Value> {
+        self.clean(&number.to_string()).map(|_| MASK.into())
+    }
 }
 
 /// Whether an environment variable of this name holds a secret.
@@ -217,11 +213,6 @@ pub fn password_in_url(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
     let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
     user.split_once(':').map(|(_, password)| password.to_owned())
-}
-
-fn percent_encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// Whether a field of this name holds a secret.
@@ -247,32 +238,25 @@ fn mask_fields(value: &mut Value) {
     }
 }
 
-pub(crate) fn rewrite_value(value: &mut Value, rewrite: &dyn Fn(&str) -> Option<String>) {
-    match value {
-        Value::String(text) => {
-            if let Some(clean) = rewrite(text) {
-                *text = clean;
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| rewrite_value(item, rewrite)),
-        Value::Object(fields) => rewrite_map(fields, rewrite),
-        Value::Number(number) => {
-            if rewrite(&number.to_string()).is_some() {
-                *value = MASK.into();
-            }
-        }
-        Value::Null | Value::Bool(_) => {}
+pub(crate) fn rewrite_value(value: &mut Value, how: &dyn Rewrite) {
+    let rewritten = match value {
+        Value::Array(items) => return items.iter_mut().for_each(|item| rewrite_value(item, how)),
+        Value::Object(fields) => return rewrite_map(fields, how),
+        Value::String(text) => how.string(text),
+        Value::Number(number) => how.number(number),
+        Value::Null | Value::Bool(_) => None,
+    };
+    if let Some(rewritten) = rewritten {
+        *value = rewritten;
     }
 }
 
-pub(crate) fn rewrite_map(fields: &mut Map<String, Value>, rewrite: &dyn Fn(&str) -> Option<String>) {
-    let dirty: Vec<_> = fields.keys().filter_map(|key| Some((key.clone(), rewrite(key)?))).collect();
-    for (key, clean) in dirty {
-        if let Some(field) = fields.remove(&key) {
-            fields.insert(clean, field);
-        }
+pub(crate) fn rewrite_map(fields: &mut Map<String, Value>, how: &dyn Rewrite) {
+    if fields.keys().any(|key| how.text(key).is_some()) {
+        let rewritten = std::mem::take(fields).into_iter().map(|(key, field)| (how.text(&key).unwrap_or(key), field));
+        *fields = rewritten.collect();
     }
-    fields.values_mut().for_each(|field| rewrite_value(field, rewrite));
+    fields.values_mut().for_each(|field| rewrite_value(field, how));
 }
 
 #[cfg(test)]
@@ -312,14 +296,53 @@ mod tests {
 
     #[test]
     fn a_secret_is_known_in_every_spelling() {
-        let redactor = redactor("p@ss word\"1");
-        redactor.add(["1234567890".to_owned().into()]);
-        for text in ["p@ss word\"1", r#"p@ss word\"1"#, r#"p@ss word\\\"1"#, "p%40ss%20word%221"] {
+        let redactor = redactor("p@ss wo/rd\"1");
+        for text in [
+            "p@ss wo/rd\"1",
+            r#"p@ss wo/rd\"1"#,
+            r#"p@ss wo\/rd\"1"#,
+            r#"p@ss wo/rd\\\"1"#,
+            r"p\u0040ss\u0020wo\u002Frd\u00221",
+            r"p\u0040ss wo\u002frd\u00221",
+            "p%40ss%20wo%2Frd%221",
+            "p%40ss%20wo%2frd%221",
+            "p%40ss+wo%2Frd%221",
+            "%70%40%73%73%20%77%6F%2f%72%64%22%31",
+            "p%2540ss%2520wo%252Frd%25221",
+            r#"p@ss\ wo/rd\"1"#,
+            "p@ss wo/rd&quot;1",
+            "p&#64;ss wo&#x2F;rd&#34;1",
+        ] {
             assert_eq!(redactor.clean(text).as_deref(), Some(MASK), "{text}");
         }
+        redactor.add(["it's-$HOME-9".to_owned().into()]);
+        for text in [r"'it'\''s-$HOME-9'", r#"'it'"'"'s-$HOME-9'"#, r"'it\'s-\$HOME-9'", r#"'it's-\$HOME-9'"#] {
+            assert_eq!(redactor.clean(text).as_deref(), Some("'[REDACTED]'"), "{text}");
+        }
+        redactor.add(["1234567890".to_owned().into()]);
         let mut data = json!({"n": 1_234_567_890, "m": 12});
         redactor.clean_value(&mut data);
         assert_eq!(data, json!({"n": MASK, "m": 12}));
+    }
+
+    #[test]
+    fn a_secret_is_known_in_base64_wherever_it_begins() {
+        let redactor = redactor("hunter22?>~~");
+        // hunter22?>~~, u:hunter22?>~~, me:hunter22?>~~, ada:hunter22?>~~!, in both alphabets.
+        for text in [
+            "aHVudGVyMjI/Pn5+",
+            "dTpodW50ZXIyMj8+fn4=",
+            "bWU6aHVudGVyMjI/Pn5+",
+            "YWRhOmh1bnRlcjIyPz5+fiE=",
+            "aHVudGVyMjI_Pn5-",
+            "dTpodW50ZXIyMj8-fn4",
+        ] {
+            let clean = redactor.clean(&format!("Basic {text}.")).unwrap_or_else(|| panic!("{text}"));
+            assert!(clean.contains(MASK) && clean.len() < "Basic .".len() + MASK.len() + 12, "{clean}");
+        }
+        assert!(redactor.clean(r"aHVudGVyMjI\/Pn5+").is_some(), "with escapes on top");
+        assert!(redactor.clean("aHVudGVyMjI%2fPn5%2b").is_some());
+        assert_eq!(redactor.clean("aHVudGVyMjI and other words"), None);
     }
 
     #[test]
@@ -332,16 +355,6 @@ mod tests {
         }
         assert_eq!(password_in_url("postgres://me:hunter22@db/x?y@z").as_deref(), Some("hunter22"));
         assert_eq!(password_in_url("https://example.com/a:b@c"), None);
-    }
-
-    #[test]
-    fn without_a_finder_it_only_takes_longer() {
-        let redactor = redactor("canary\"9000");
-        redactor.add(["canary\"9000-long".to_owned().into()]);
-        let _ = redactor.clean("");
-        redactor.0.write().expect("a lock").finder = None;
-        assert_eq!(redactor.clean("x canary\"9000-long y canary\\\"9000 z").as_deref(), Some("x [REDACTED] y [REDACTED] z"));
-        assert_eq!(redactor.clean("nothing here"), None);
     }
 
     #[test]

@@ -9,7 +9,9 @@ mod consent;
 mod memory;
 mod rows;
 mod run;
+mod sealed;
 mod task;
+mod texts;
 pub mod transact;
 
 use std::path::Path;
@@ -23,6 +25,7 @@ pub use self::consent::Consent;
 pub use self::memory::MemoryStore;
 pub use self::rows::Rows;
 pub use self::run::{ConversationRecord, NewRun, RunCommit, RunRecord, RunState, TakenRun};
+pub use self::sealed::SealedStore;
 pub use self::task::{
     AGEING, Accepted, Cancelling, Finish, Finished, MAX_ATTEMPTS, NewTask, Progress, Task, TaskEnd, TaskState, back_off, interrupted,
 };

@@ -25,7 +25,7 @@ use crate::layers::permit::{Permit, Verdict};
 use crate::layers::retry::Retry;
 use crate::layers::timeout::Timeout;
 use crate::layers::trace::Trace;
-use crate::layers::{defer, trace, validate};
+use crate::layers::{defer, secrets, trace, validate};
 use crate::record::Record;
 use crate::toolkit::{Member, Toolkit};
 
@@ -39,6 +39,9 @@ pub struct ExecutorOptions {
     pub policy: Policy,
     /// The secrets that must never show.
     pub redactor: Redactor,
+    /// Whether the secrets that the redactor knows are written to the record as they are. By default placeholders stand for them there,
+    /// which are filled in when a call is made or a run goes on.
+    pub store_secrets: bool,
     /// How many calls run at once.
     pub concurrency: usize,
     /// How many more may wait for their turn; the rest is `rate_limited`.
@@ -58,6 +61,7 @@ impl Default for ExecutorOptions {
         Self {
             policy: Policy::default(),
             redactor: Redactor::default(),
+            store_secrets: false,
             concurrency: 64,
             waiting: 1024,
             cache_bytes: 64 << 20,
@@ -80,6 +84,7 @@ struct Inner {
     limits: Limits,
     grace: Duration,
     record: OnceLock<Record>,
+    store_secrets: bool,
     layers: Vec<Arc<dyn Layer>>,
     chains: RwLock<Chains>,
 }
@@ -140,17 +145,28 @@ impl Executor {
     /// An executor.
     #[must_use]
     pub fn new(options: ExecutorOptions) -> Self {
-        Self(Arc::new(Inner {
+        let executor = Self(Arc::new(Inner {
             trace: Trace::new(options.redactor),
             permit: Permit::new(options.policy),
             cache: Arc::new(Cache::new(options.cache_bytes)),
             concurrency: options.concurrency,
             limits: Limits::new(options.concurrency, options.waiting),
             grace: options.grace,
-            record: options.record.map(OnceLock::from).unwrap_or_default(),
+            record: OnceLock::new(),
+            store_secrets: options.store_secrets,
             layers: options.layers,
             chains: RwLock::default(),
-        }))
+        }));
+        if let Some(record) = options.record {
+            executor.use_record(record);
+        }
+        executor
+    }
+
+    /// The secrets that never show.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        self.0.trace.redactor()
     }
 
     /// Lets other permission rules hold from now on. Calls that are running go on.
@@ -174,15 +190,16 @@ impl Executor {
     pub async fn admit(&self, toolkit: &Toolkit, mut call: ToolCall, cx: &CallContext, grant: Option<Grant>) -> Admission {
         let begun = Instant::now();
         let Some(member) = toolkit.member(&call.tool) else {
-            let clean = self.0.trace.redactor().clean(&call.tool);
+            let clean = self.redactor().clean(&call.tool);
             let error = ToolError::new(ErrorKind::UnknownTool, toolkit.unknown(clean.as_deref().unwrap_or(&call.tool)));
             return Admission::Answered(self.0.trace.unknown(&call, error, begun));
         };
         let answered = |call: &ToolCall, result| Admission::Answered(self.0.trace.finish(call, &member.entry, result, begun));
-        if let Err(error) = validate::validate(&member.entry, &mut call, self.0.trace.redactor()) {
+        let given = grant.as_ref().and_then(|grant| grant.given.clone());
+        let complete = secrets::check(&call, given.as_ref(), self.redactor());
+        if let Err(error) = complete.and_then(|()| validate::validate(&member.entry, &mut call, self.redactor())) {
             return answered(&call, Err(error));
         }
-        let given = grant.as_ref().and_then(|grant| grant.given.clone());
         let approval = grant.as_ref().filter(|grant| grant.given.is_none()).map(|grant| grant.approval_id);
         match self.0.permit.decide(toolkit, member, &call, cx, grant) {
             Verdict::Allow => {}
@@ -217,7 +234,13 @@ impl Executor {
     /// Accepts background calls into this record from now on, unless there is one. Gives the one that is used.
     #[expect(clippy::must_use_candidate, reason = "which one it is matters to few")]
     pub fn use_record(&self, record: Record) -> &Record {
+        self.keep_secrets_out_of(&record);
         self.0.record.get_or_init(|| record)
+    }
+
+    /// Lets a record hold placeholders for the secrets of this executor, which are filled in for its calls.
+    pub(crate) fn keep_secrets_out_of(&self, record: &Record) {
+        record.use_secrets(self.redactor(), self.0.store_secrets);
     }
 
     /// A call that was accepted before, checked again: what a person or an older process wrote may not fit any more, and by now a rule
@@ -225,7 +248,8 @@ impl Executor {
     pub(crate) fn prepare(&self, member: &Member, agent: Option<&Arc<str>>, task: &Task) -> Result<Prepared, Box<Outcome>> {
         let (entry, mut call, begun) = (&member.entry, task.call.clone(), Instant::now());
         let consent = task.consent.as_ref().is_some_and(|consent| consent.covers(&call, entry.digest()));
-        let checked = validate::validate(entry, &mut call, self.0.trace.redactor());
+        let complete = secrets::check(&call, None, self.redactor());
+        let checked = complete.and_then(|()| validate::validate(entry, &mut call, self.redactor()));
         match checked.and_then(|()| self.0.permit.check(member, agent.map(|agent| &**agent), &call, consent)) {
             Ok(()) => Ok(Prepared { call, entry: entry.clone(), begun, given: None }),
             Err(error) => Err(Box::new(self.0.trace.finish(&call, entry, Err(error), begun))),
@@ -257,7 +281,7 @@ impl Executor {
     }
 
     async fn work(&self, call: &ToolCall, entry: &Arc<Entry>, given: Option<InputGiven>, cx: &CallContext) -> Result<Output, ToolError> {
-        let cx = cx.clone().for_call(call.id, self.0.trace.redactor()).with_given(given);
+        let cx = cx.clone().for_call(call.id, self.redactor()).with_given(given);
         cx.emit(|| EventData::ToolStart { call_id: call.id, tool: entry.name().clone() });
         let chain = self.chain(entry);
         trace::watch(call, entry, run(&chain, &**entry.tool(), call, &cx)).await
@@ -278,7 +302,7 @@ impl Executor {
         layers.extend(Retry::layer(rules));
         layers.push(Limit::layer(&self.0.limits, entry));
         layers.push(Timeout::layer(rules, self.0.grace));
-        layers.extend(CheckOutput::layer(entry, self.0.trace.redactor()));
+        layers.extend(CheckOutput::layer(entry, self.redactor()));
         layers.push(Catch::tool());
         layers
     }

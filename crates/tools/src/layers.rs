@@ -7,6 +7,7 @@ pub(crate) mod defer;
 pub(crate) mod limit;
 pub(crate) mod permit;
 pub(crate) mod retry;
+pub(crate) mod secrets;
 pub(crate) mod timeout;
 pub(crate) mod trace;
 pub(crate) mod validate;

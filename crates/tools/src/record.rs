@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use helve_core::store::{Approval, ApprovalState, MemoryStore, Progress};
-use helve_core::{ApprovalId, CallId, HolderId, Outcome, RunId, Status, Store, StoreError};
+use helve_core::store::{Approval, ApprovalState, MemoryStore, Progress, SealedStore};
+use helve_core::{ApprovalId, CallId, HolderId, Outcome, Redactor, RunId, Status, Store, StoreError};
 use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,7 @@ pub struct Record(Arc<Inner>);
 
 struct Inner {
     store: Arc<dyn Store>,
+    sealed: Arc<SealedStore>,
     holder: HolderId,
     lease: Duration,
     held: Arc<Held>,
@@ -82,8 +83,10 @@ impl Record {
     }
 
     fn of(store: Arc<dyn Store>, lease: Duration, in_memory: bool) -> Self {
+        let sealed = Arc::new(SealedStore::new(store));
         Self(Arc::new(Inner {
-            store,
+            store: sealed.clone(),
+            sealed,
             holder: HolderId::mint(),
             lease,
             held: Arc::default(),
@@ -93,7 +96,12 @@ impl Record {
         }))
     }
 
-    /// The store.
+    /// Keeps the secrets that a redactor knows out of the store, unless they are kept on purpose.
+    pub(crate) fn use_secrets(&self, redactor: &Redactor, are_kept: bool) {
+        self.0.sealed.use_secrets(redactor, are_kept);
+    }
+
+    /// The store. What is read has its secrets back, where they are known.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.0.store

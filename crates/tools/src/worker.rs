@@ -51,6 +51,7 @@ impl Worker {
     /// A worker that runs so many calls at once.
     #[must_use]
     pub fn new(record: Record, executor: Executor, catalogue: Catalogue, concurrency: usize) -> Self {
+        executor.keep_secrets_out_of(&record);
         Self { record, executor, catalogue, concurrency: concurrency.max(1), running: JoinSet::new(), recovered: None, tools: None }
     }
 

@@ -130,7 +130,8 @@ impl Editor {
 
     fn remember(&mut self, line: &str) {
         let Source::Terminal(editor) = &mut self.source else { return };
-        if line.len() > LONGEST || line.trim().is_empty() {
+        // What was typed with a secret in it is not written to a file.
+        if line.len() > LONGEST || line.trim().is_empty() || crate::terminal::redactor().clean(line).is_some() {
             return;
         }
         let added = editor.add_history_entry(line);

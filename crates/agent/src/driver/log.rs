@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{Answering, Approval, NewRun, Reply, RunCommit, RunState};
-use helve_core::{CallId, Event, EventData, Question, StoreError, printable};
+use helve_core::{CallId, Event, EventData, Question, Redactor, StoreError, printable};
 use helve_tools::{Hold, Record};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -43,8 +43,10 @@ pub(super) struct Log {
 
 impl Log {
     /// The log of a run that begins.
-    pub(super) fn new(record: Record, run: &Run, said: usize, cancel: CancellationToken) -> Self {
+    pub(super) fn new(record: Record, run: &Run, redactor: &Redactor, said: usize, cancel: CancellationToken) -> Self {
         let (settings, input) = (run.settings(), run.input());
+        // Half a secret could not be found any more.
+        let input = redactor.clean(&input).map_or(input, Into::into);
         let begin = NewRun {
             id: run.id(),
             conversation: run.conversation(),

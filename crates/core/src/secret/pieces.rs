@@ -7,7 +7,8 @@ use secrecy::{ExposeSecret, SecretString};
 #[derive(Debug)]
 pub struct RedactedPieces {
     redactor: Redactor,
-    spellings: Vec<SecretString>,
+    sought: Vec<SecretString>,
+    longest: usize,
     /// With which bytes a secret can begin.
     first: [bool; 256],
     held: String,
@@ -17,31 +18,29 @@ impl Redactor {
     /// For a text that comes in pieces. It knows the secrets of this moment; later ones are found only inside a piece.
     #[must_use]
     pub fn pieces(&self) -> RedactedPieces {
-        let spellings: Vec<SecretString> = self.known().spellings().map(Into::into).collect();
+        let sought: Vec<SecretString> = self.known().sought().map(|(text, _)| text.into()).collect();
+        let longest = sought.iter().map(|text| text.expose_secret().len()).max().unwrap_or(0);
         let mut first = [false; 256];
-        for spelling in &spellings {
-            if let Some(byte) = spelling.expose_secret().bytes().next() {
+        for text in &sought {
+            if let Some(byte) = text.expose_secret().bytes().next() {
                 first[usize::from(byte)] = true;
             }
         }
-        RedactedPieces { redactor: self.clone(), spellings, first, held: String::new() }
-    }
-
-    /// The beginning of a secret that ends behind this place and begins before it.
-    fn straddles(&self, text: &str, place: usize) -> Option<usize> {
-        let known = self.known();
-        let finder = known.finder.as_ref()?;
-        finder.find_iter(text).find(|found| found.end() > place).map(|found| found.start()).filter(|start| *start < place)
+        RedactedPieces { redactor: self.clone(), sought, longest, first, held: String::new() }
     }
 }
 
 impl RedactedPieces {
     /// Takes a piece and gives what can be shown.
     pub fn push(&mut self, text: &str) -> String {
+        if self.sought.is_empty() && self.held.is_empty() {
+            return self.redactor.clean(text).unwrap_or_else(|| text.to_owned());
+        }
         self.held.push_str(text);
         let open = self.open_end();
         // A whole secret may end in what looks like the beginning of another.
-        let show = self.redactor.straddles(&self.held, open).unwrap_or(open);
+        let straddles = self.redactor.known().find(&self.held).into_iter().find(|found| found.end > open);
+        let show = straddles.map_or(open, |found| found.start.min(open));
         let rest = self.held.split_off(show);
         let shown = std::mem::replace(&mut self.held, rest);
         self.redactor.clean(&shown).unwrap_or(shown)
@@ -51,24 +50,39 @@ impl RedactedPieces {
     pub fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.held);
         // Half a secret is a secret: most of one is not shown only because the rest did not come.
-        let halved = self.spellings.iter().any(|secret| {
-            let secret = secret.expose_secret();
-            rest.len() * 2 > secret.len() && secret.starts_with(&rest)
-        });
-        if halved && !rest.is_empty() { MASK.to_owned() } else { self.redactor.clean(&rest).unwrap_or(rest) }
+        let is_most = |bytes: &[u8]| {
+            let most = |text: &SecretString| {
+                let text = text.expose_secret().as_bytes();
+                bytes.len() * 2 > text.len() && text.starts_with(bytes)
+            };
+            self.sought.iter().any(most)
+        };
+        let halved = !rest.is_empty() && self.redactor.known().views(&rest).each().any(|(bytes, ..)| is_most(bytes));
+        if halved { MASK.to_owned() } else { self.redactor.clean(&rest).unwrap_or(rest) }
     }
 
-    /// Where an end begins that may be the beginning of a secret.
+    /// Where an end begins that may be the beginning of a secret, in one of the ways in which the text can be read.
     fn open_end(&self) -> usize {
-        let bytes = self.held.as_bytes();
-        let longest = self.spellings.iter().map(|secret| secret.expose_secret().len()).max().unwrap_or(0);
+        let known = self.redactor.known();
+        let views = known.views(&self.held);
+        let open = views.each().filter_map(|(bytes, is_open, view)| {
+            let begin = self.open_end_of(bytes);
+            // An escape that has only begun may be the first letter of a secret.
+            let waits = begin < bytes.len() || is_open;
+            waits.then(|| views.place(view, begin, begin).0)
+        });
+        let open = open.min().unwrap_or(self.held.len());
+        self.held.floor_char_boundary(open)
+    }
+
+    fn open_end_of(&self, bytes: &[u8]) -> usize {
         let begins = |at: &usize| {
-            let tail = &bytes[*at..];
+            let tail = bytes.get(*at..).unwrap_or_default();
             let is_open =
-                |secret: &SecretString| secret.expose_secret().len() > tail.len() && secret.expose_secret().as_bytes().starts_with(tail);
-            self.first[usize::from(bytes[*at])] && self.spellings.iter().any(is_open)
+                |text: &SecretString| text.expose_secret().len() > tail.len() && text.expose_secret().as_bytes().starts_with(tail);
+            tail.first().is_some_and(|byte| self.first[usize::from(*byte)]) && self.sought.iter().any(is_open)
         };
-        (bytes.len().saturating_sub(longest)..bytes.len()).find(begins).unwrap_or(bytes.len())
+        (bytes.len().saturating_sub(self.longest)..bytes.len()).find(begins).unwrap_or(bytes.len())
     }
 }
 
@@ -94,6 +108,10 @@ mod tests {
                 (&["abcabcabc", "abcabcabcdef"], "xabcabcabcabcabcdefy abcabcabc", "x[REDACTED]abcabcdefy [REDACTED]"),
                 (&["schlüssel→1"], "der schlüssel→1 und schl", "der [REDACTED] und schl"),
                 (&["canary\"9000"], r#"{"x":"canary\"9000"}"#, r#"{"x":"[REDACTED]"}"#),
+                (&["canary/9000"], "u=canary%2f9000&x=canary%2F900", "u=[REDACTED]&x=[REDACTED]"),
+                (&["canary/9000"], r#"{"x":"{\"y\":\"can\\u0061ry\\/9000\"}"}"#, r#"{"x":"{\"y\":\"[REDACTED]\"}"}"#),
+                (&["canary/9000"], "it's 50% of \\ & more &c", "it's 50% of \\ & more &c"),
+                (&["hunter22?>~~"], "Basic dTpodW50ZXIyMj8+fn4= or not", "Basic dTp[REDACTED]4= or not"),
                 (&[], "canary-9000", "canary-9000"),
             ] {
                 assert_eq!(in_pieces(secrets, text, size), wanted, "in pieces of {size}");

@@ -12,13 +12,14 @@ mod cut;
 mod processes;
 mod runs;
 mod scene;
+mod secrets;
 mod server;
 mod tasks;
 
 use std::sync::Arc;
 
 use helve_core::Store;
-use helve_core::store::MemoryStore;
+use helve_core::store::{MemoryStore, SealedStore};
 use helve_store::SqliteStore;
 
 /// A store, and what must live as long as it.
@@ -30,6 +31,11 @@ struct Scene {
 
 async fn memory(_: &str) -> Option<Scene> {
     Some(Scene { store: Arc::new(MemoryStore::default()), _folder: None, _schema: None })
+}
+
+/// What stands between every engine and its users.
+async fn sealed(test: &str) -> Option<Scene> {
+    memory(test).await.map(|scene| Scene { store: Arc::new(SealedStore::new(scene.store)), ..scene })
 }
 
 async fn sqlite(_: &str) -> Option<Scene> {
@@ -53,6 +59,18 @@ macro_rules! tests {
                     crate::$part::$case(&*scene.store).await;
                 }
             )+)+
+
+            #[tokio::test]
+            async fn a_secret_is_never_stored_and_comes_back() {
+                let Some(scene) = super::$engine(concat!(stringify!($engine), "::sealed")).await else { return };
+                crate::secrets::a_secret_is_never_stored_and_comes_back(scene.store.clone()).await;
+            }
+
+            #[tokio::test]
+            async fn a_secret_is_stored_where_that_is_wanted() {
+                let Some(scene) = super::$engine(concat!(stringify!($engine), "::kept")).await else { return };
+                crate::secrets::a_secret_is_stored_where_that_is_wanted(scene.store.clone()).await;
+            }
         }
     };
 }
@@ -110,4 +128,4 @@ macro_rules! conformance {
     };
 }
 
-conformance! { memory sqlite postgres }
+conformance! { memory sealed sqlite postgres }

@@ -1,0 +1,200 @@
+//! Escapes that hide a secret in text: percent-encoding, backslashes of JSON and shells, HTML entities. Each is read leniently and
+//! in either case, because it is only looked whether a known value stands behind it.
+
+/// How one kind of escape is read. It is given text that begins where an escape may begin.
+pub(super) type Reader = fn(&[u8]) -> Escape;
+
+/// What stands at the beginning of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Escape {
+    /// No escape.
+    None,
+    /// An escape whose end has not come yet.
+    Open,
+    /// An escape of this length, and what it stands for.
+    Read(usize, Unit),
+}
+
+/// One character, or one byte of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unit {
+    bytes: [u8; 4],
+    length: usize,
+}
+
+impl Unit {
+    fn byte(byte: u8) -> Self {
+        Self { bytes: [byte, 0, 0, 0], length: 1 }
+    }
+
+    fn char(character: char) -> Self {
+        let mut bytes = [0; 4];
+        let length = character.encode_utf8(&mut bytes).len();
+        Self { bytes, length }
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
+/// All kinds. The last matters only for values with a space.
+pub(super) const READERS: [Reader; 4] = [percent, backslash, entity, form];
+
+/// With which bytes an escape can begin.
+pub(super) fn may_begin(byte: u8) -> bool {
+    matches!(byte, b'%' | b'+' | b'\\' | b'\'' | b'&')
+}
+
+/// `%2F`.
+fn percent(text: &[u8]) -> Escape {
+    if text.first() == Some(&b'%') { number(text, 1, 2, |code| u8::try_from(code).ok().map(Unit::byte)) } else { Escape::None }
+}
+
+/// `%2F`, and `+` for a space, as in forms.
+fn form(text: &[u8]) -> Escape {
+    if text.first() == Some(&b'+') { Escape::Read(1, Unit::byte(b' ')) } else { percent(text) }
+}
+
+/// `\"`, `\/`, `\n`, `\u002f` and `\x2f`, and how shells write a quote inside of single quotes.
+fn backslash(text: &[u8]) -> Escape {
+    match text {
+        [b'\'', ..] => quote(text),
+        [b'\\'] => Escape::Open,
+        [b'\\', b'u', ..] => code_unit(text),
+        [b'\\', b'x', ..] => number(text, 2, 2, |code| u8::try_from(code).ok().map(Unit::byte)),
+        [b'\\', letter, ..] => match letter {
+            b'n' => Escape::Read(2, Unit::byte(b'\n')),
+            b't' => Escape::Read(2, Unit::byte(b'\t')),
+            b'r' => Escape::Read(2, Unit::byte(b'\r')),
+            b'b' => Escape::Read(2, Unit::byte(8)),
+            b'f' => Escape::Read(2, Unit::byte(12)),
+            byte if byte.is_ascii() && !byte.is_ascii_alphanumeric() => Escape::Read(2, Unit::byte(*byte)),
+            _ => Escape::None,
+        },
+        _ => Escape::None,
+    }
+}
+
+/// `'\''` and `'"'"'`.
+fn quote(text: &[u8]) -> Escape {
+    let ways: [&[u8]; 2] = [b"'\\''", b"'\"'\"'"];
+    for way in ways {
+        if text.starts_with(way) {
+            return Escape::Read(way.len(), Unit::byte(b'\''));
+        }
+        if way.starts_with(text) {
+            return Escape::Open;
+        }
+    }
+    Escape::None
+}
+
+/// `\u002f`, or two of them for what needs two.
+fn code_unit(text: &[u8]) -> Escape {
+    let first = match digits(text, 2, 4) {
+        Ok(code) => code,
+        Err(escape) => return escape,
+    };
+    if let Some(character) = char::from_u32(first) {
+        return Escape::Read(6, Unit::char(character));
+    }
+    let next = text.get(6..).unwrap_or_default();
+    if !next.starts_with(b"\\u") {
+        return if b"\\u".starts_with(next) { Escape::Open } else { Escape::None };
+    }
+    let second = match digits(next, 2, 4) {
+        Ok(code) => code,
+        Err(escape) => return escape,
+    };
+    let is_pair = (0xd800..0xdc00).contains(&first) && (0xdc00..0xe000).contains(&second);
+    let pair = is_pair.then(|| 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)).and_then(char::from_u32);
+    pair.map_or(Escape::None, |character| Escape::Read(12, Unit::char(character)))
+}
+
+/// `&amp;`, `&#47;` and `&#x2f;`.
+fn entity(text: &[u8]) -> Escape {
+    const LONGEST: usize = 10;
+    if text.first() != Some(&b'&') {
+        return Escape::None;
+    }
+    let shown = text.get(..LONGEST).unwrap_or(text);
+    let Some(end) = shown.iter().position(|byte| *byte == b';') else {
+        let goes_on = text.len() < LONGEST && text.iter().skip(1).all(|byte| byte.is_ascii_alphanumeric() || *byte == b'#');
+        return if goes_on { Escape::Open } else { Escape::None };
+    };
+    let name = std::str::from_utf8(shown.get(1..end).unwrap_or_default()).unwrap_or_default();
+    let character = match name {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        _ => name.strip_prefix('#').and_then(|code| {
+            let code = match code.strip_prefix(['x', 'X']) {
+                Some(code) => u32::from_str_radix(code, 16),
+                None => code.parse(),
+            };
+            code.ok().and_then(char::from_u32)
+        }),
+    };
+    character.map_or(Escape::None, |character| Escape::Read(end + 1, Unit::char(character)))
+}
+
+/// An escape that ends in so many hexadecimal digits.
+fn number(text: &[u8], from: usize, count: usize, unit: impl Fn(u32) -> Option<Unit>) -> Escape {
+    match digits(text, from, count) {
+        Ok(code) => unit(code).map_or(Escape::None, |unit| Escape::Read(from + count, unit)),
+        Err(escape) => escape,
+    }
+}
+
+fn digits(text: &[u8], from: usize, count: usize) -> Result<u32, Escape> {
+    let digits = text.get(from..).unwrap_or_default();
+    let digits = digits.get(..count).unwrap_or(digits);
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return Err(Escape::None);
+    }
+    if digits.len() < count {
+        return Err(Escape::Open);
+    }
+    let digits = std::str::from_utf8(digits).unwrap_or_default();
+    u32::from_str_radix(digits, 16).map_err(|_| Escape::None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(reader: Reader, text: &str) -> Option<(usize, String)> {
+        match reader(text.as_bytes()) {
+            Escape::Read(length, unit) => Some((length, String::from_utf8_lossy(unit.as_bytes()).into_owned())),
+            Escape::Open => Some((0, String::new())),
+            Escape::None => None,
+        }
+    }
+
+    #[test]
+    fn escapes_are_read_in_either_case_and_wait_for_their_end() {
+        let slash = |length| Some((length, "/".to_owned()));
+        let open = Some((0, String::new()));
+        for text in ["%2Fx", "%2f"] {
+            assert_eq!(read(percent, text), slash(3), "{text}");
+        }
+        assert_eq!(read(form, "+x"), Some((1, " ".to_owned())));
+        assert_eq!(read(percent, "+x"), None);
+        assert_eq!((read(percent, "%2"), read(percent, "%"), read(percent, "%zz")), (open.clone(), open.clone(), None));
+        assert_eq!((read(backslash, "\\/"), read(backslash, "\\u002Fx"), read(backslash, "\\u002f")), (slash(2), slash(6), slash(6)));
+        assert_eq!(read(backslash, "\\ud83D\\uDE00"), Some((12, "😀".to_owned())));
+        for text in ["\\", "\\u", "\\u00", "\\ud83d", "\\ud83d\\", "\\ud83d\\ude", "'", "'\\'", "'\"'"] {
+            assert_eq!(read(backslash, text), open, "{text}");
+        }
+        assert_eq!((read(backslash, "\\q"), read(backslash, "\\ud83dx"), read(backslash, "'a")), (None, None, None));
+        for text in ["'\\''", "'\"'\"'"] {
+            assert_eq!(read(backslash, text), Some((text.len(), "'".to_owned())));
+        }
+        assert_eq!((read(entity, "&#47;"), read(entity, "&#x2f;"), read(entity, "&#X2F;")), (slash(5), slash(6), slash(6)));
+        assert_eq!((read(entity, "&amp;"), read(entity, "&am")), (Some((5, "&".to_owned())), open));
+        assert_eq!((read(entity, "&nothing;"), read(entity, "& co"), read(entity, "&#x110000;")), (None, None, None));
+    }
+}

@@ -1,0 +1,240 @@
+//! A store that never sees a secret: what is written has placeholders in their place, and what is read has them back.
+//!
+//! What someone goes on from is put back: calls, questions, runs, conversations. Events, results and progress are only looked at, so
+//! there a secret is masked for good. Engines and their users know nothing of this.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::texts::{Texts, mask_event};
+use super::{
+    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, RunCommit,
+    RunRecord, RunState, Stop, Store, Stored, TakenRun, Task, TaskEnd, TaskFilter,
+};
+use crate::digest::Digest;
+use crate::event::Event;
+use crate::ids::{ApprovalId, CallId, ConversationId, HolderId, RunId};
+use crate::secret::{Redactor, Rewrite, Seal, Unseal};
+
+/// A store around another, which never sees a secret.
+pub struct SealedStore {
+    inner: Arc<dyn Store>,
+    secrets: OnceLock<Secrets>,
+    /// What is known until someone says more.
+    none: Secrets,
+}
+
+#[derive(Default)]
+struct Secrets {
+    redactor: Redactor,
+    /// Whether secrets are written as they are.
+    are_kept: bool,
+}
+
+impl SealedStore {
+    /// A store that knows no secrets yet.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        Self { inner, secrets: OnceLock::new(), none: Secrets::default() }
+    }
+
+    /// Tells it which secrets there are, and whether they are written as they are nevertheless. The first one who does so counts.
+    pub fn use_secrets(&self, redactor: &Redactor, are_kept: bool) {
+        self.secrets.get_or_init(|| Secrets { redactor: redactor.clone(), are_kept });
+    }
+
+    fn secrets(&self) -> &Secrets {
+        self.secrets.get().unwrap_or(&self.none)
+    }
+
+    fn sealed<T: Texts>(&self, mut value: T) -> T {
+        let Secrets { redactor, are_kept } = self.secrets();
+        value.rewrite(&Seal { redactor, keeps_secrets: *are_kept });
+        value
+    }
+
+    fn unsealed<T: Texts>(&self, mut value: T) -> T {
+        value.rewrite(&Unseal(&self.secrets().redactor));
+        value
+    }
+
+    /// Masks for good what nobody goes on from.
+    fn mask(&self, mask: impl FnOnce(&Redactor)) {
+        let Secrets { redactor, are_kept } = self.secrets();
+        if !are_kept {
+            mask(redactor);
+        }
+    }
+
+    fn unsealed_task(&self, task: Task) -> Task {
+        Task { call: self.unsealed(task.call), ..task }
+    }
+
+    fn unsealed_conversation(&self, record: ConversationRecord) -> ConversationRecord {
+        ConversationRecord { messages: self.unsealed(record.messages), contexts: self.unsealed(record.contexts), ..record }
+    }
+
+    fn sealed_commit(&self, mut commit: RunCommit) -> RunCommit {
+        self.mask(|redactor| {
+            commit.begin.iter_mut().for_each(|begin| begin.input.rewrite(redactor));
+            commit.events.iter_mut().for_each(|(_, event)| mask_event(event, redactor));
+        });
+        RunCommit {
+            snapshot: self.sealed(commit.snapshot),
+            messages: self.sealed(commit.messages),
+            asked: self.sealed(commit.asked),
+            contexts: self.sealed(commit.contexts),
+            ..commit
+        }
+    }
+}
+
+/// Reads something and puts back what was sealed.
+macro_rules! read {
+    ($future:expr, $unseal:expr) => {{
+        let future = $future;
+        Box::pin(async move { future.await.map($unseal) })
+    }};
+}
+
+impl Store for SealedStore {
+    fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
+        let mut progress = progress.to_vec();
+        self.mask(|redactor| progress.iter_mut().for_each(|(_, progress)| progress.message.rewrite(redactor)));
+        Box::pin(async move { self.inner.keep(holder, lease, &progress).await })
+    }
+
+    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
+        self.inner.recover(holder)
+    }
+
+    fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
+        self.inner.leave(holder)
+    }
+
+    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+        self.inner.accept(NewTask { call: self.sealed(task.call), ..task })
+    }
+
+    fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
+        read!(self.inner.claim(claim), |tasks| tasks.into_iter().map(|task| self.unsealed_task(task)).collect())
+    }
+
+    fn finish(&self, mut ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+        self.mask(|redactor| {
+            for Finish { end, .. } in &mut ended {
+                if let TaskEnd::Over(outcome) | TaskEnd::Again(outcome) = end {
+                    redactor.clean_outcome(outcome);
+                }
+            }
+        });
+        self.inner.finish(ended)
+    }
+
+    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
+        self.inner.cancel_task(task)
+    }
+
+    fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
+        read!(self.inner.retry_task(task), |task| self.unsealed_task(task))
+    }
+
+    fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {
+        read!(self.inner.task(task), |task| task.map(|task| self.unsealed_task(task)))
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>> {
+        read!(self.inner.tasks(filter), |tasks| tasks.into_iter().map(|task| self.unsealed_task(task)).collect())
+    }
+
+    fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>> {
+        read!(self.inner.inbox(conversation), |tasks| tasks.into_iter().map(|task| self.unsealed_task(task)).collect())
+    }
+
+    fn hear(&self, task: CallId) -> Stored<'_, ()> {
+        self.inner.hear(task)
+    }
+
+    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
+        self.inner.ask(self.sealed(approval))
+    }
+
+    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
+        read!(self.inner.answer(approval, self.sealed(reply)), |answering| match answering {
+            Answering::Won(approval) => Answering::Won(self.unsealed(approval)),
+            Answering::TooLate(approval) => Answering::TooLate(self.unsealed(approval)),
+            Answering::Unknown => Answering::Unknown,
+        })
+    }
+
+    fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
+        read!(self.inner.approval(approval), |approval| self.unsealed(approval))
+    }
+
+    fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>> {
+        read!(self.inner.approvals(run, open, limit), |approvals| self.unsealed(approvals))
+    }
+
+    fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
+        read!(self.inner.take_run(run, holder), |taken| TakenRun { snapshot: self.unsealed(taken.snapshot), ..taken })
+    }
+
+    fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
+        self.inner.commit_run(self.sealed_commit(commit))
+    }
+
+    fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord> {
+        self.inner.cancel_run(run)
+    }
+
+    fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>> {
+        self.inner.run(run)
+    }
+
+    fn runs(&self, state: Option<RunState>, limit: usize) -> Stored<'_, Vec<RunRecord>> {
+        self.inner.runs(state, limit)
+    }
+
+    fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>> {
+        self.inner.events(run, after, limit)
+    }
+
+    fn conversation(&self, conversation: ConversationId) -> Stored<'_, Option<ConversationRecord>> {
+        read!(self.inner.conversation(conversation), |record| record.map(|record| self.unsealed_conversation(record)))
+    }
+
+    fn conversations(&self, limit: usize) -> Stored<'_, Vec<ConversationRecord>> {
+        read!(self.inner.conversations(limit), |records| { records.into_iter().map(|record| self.unsealed_conversation(record)).collect() })
+    }
+
+    fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest> {
+        let Secrets { redactor, are_kept } = self.secrets();
+        let seal = Seal { redactor, keeps_secrets: *are_kept };
+        match std::str::from_utf8(bytes).ok().and_then(|text| seal.text(text)) {
+            Some(sealed) => Box::pin(async move { self.inner.put_body(sealed.as_bytes()).await }),
+            None => self.inner.put_body(bytes),
+        }
+    }
+
+    fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>> {
+        read!(self.inner.body(digest), |body| body.map(|bytes| match String::from_utf8(bytes) {
+            Ok(text) => self.unsealed(text).into_bytes(),
+            Err(error) => error.into_bytes(),
+        }))
+    }
+
+    fn prune(&self, age: Duration) -> Stored<'_, usize> {
+        self.inner.prune(age)
+    }
+
+    fn backup<'a>(&'a self, file: &'a Path) -> Stored<'a, ()> {
+        self.inner.backup(file)
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes()
+    }
+}

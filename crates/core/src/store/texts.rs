@@ -1,0 +1,208 @@
+//! The words of people, models and tools in what is recorded, as opposed to names and numbers of Helve's own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Approval, Reply};
+use crate::approval::Question;
+use crate::call::ToolCall;
+use crate::event::{EventData, RunError};
+use crate::input::{InputNeeded, InputRequest};
+use crate::message::{Kept, Message, MessageBody, Part, SaidCall};
+use crate::secret::{Redactor, Rewrite, rewrite_value};
+
+/// Something with words in it.
+pub(super) trait Texts {
+    /// Puts other words in their place.
+    fn rewrite(&mut self, how: &dyn Rewrite);
+}
+
+impl Texts for String {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        if let Some(text) = how.text(self) {
+            *self = text;
+        }
+    }
+}
+
+impl Texts for Arc<str> {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        if let Some(text) = how.text(self) {
+            *self = text.into();
+        }
+    }
+}
+
+impl Texts for Value {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        rewrite_value(self, how);
+    }
+}
+
+impl<T: Texts> Texts for Option<T> {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.iter_mut().for_each(|one| one.rewrite(how));
+    }
+}
+
+impl<T: Texts> Texts for Vec<T> {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.iter_mut().for_each(|one| one.rewrite(how));
+    }
+}
+
+impl<T: Texts> Texts for Box<T> {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        (**self).rewrite(how);
+    }
+}
+
+impl Texts for BTreeMap<String, Value> {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.values_mut().for_each(|value| value.rewrite(how));
+    }
+}
+
+impl Texts for ToolCall {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.arguments.rewrite(how);
+        self.model_id.rewrite(how);
+    }
+}
+
+impl Texts for Approval {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.question.rewrite(how);
+        self.reply.rewrite(how);
+    }
+}
+
+impl Texts for Question {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.call.rewrite(how);
+        self.reason.rewrite(how);
+        self.input.rewrite(how);
+    }
+}
+
+impl Texts for Reply {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.by.rewrite(how);
+        self.reason.rewrite(how);
+        self.arguments.rewrite(how);
+    }
+}
+
+impl Texts for InputNeeded {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.requests.rewrite(how);
+        self.state.rewrite(how);
+    }
+}
+
+impl Texts for InputRequest {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.key.rewrite(how);
+        self.message.rewrite(how);
+        self.schema.rewrite(how);
+        self.url.rewrite(how);
+    }
+}
+
+impl Texts for Arc<Message> {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        let mut body = self.body().clone();
+        body.rewrite(how);
+        // What is as it was keeps the form that a wire gave it.
+        if body != *self.body() {
+            *self = Self::new(Message::new(body));
+        }
+    }
+}
+
+impl Texts for MessageBody {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        match self {
+            Self::System { text } => text.rewrite(how),
+            Self::User { parts } => parts.rewrite(how),
+            Self::Assistant { text, reasoning, calls, kept } => {
+                text.rewrite(how);
+                reasoning.rewrite(how);
+                calls.rewrite(how);
+                kept.rewrite(how);
+            }
+            Self::Tool { model_id, tool, text, .. } => {
+                model_id.rewrite(how);
+                tool.rewrite(how);
+                text.rewrite(how);
+            }
+        }
+    }
+}
+
+impl Texts for Part {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        match self {
+            Self::Text { text } => text.rewrite(how),
+            Self::Image { data, .. } => data.rewrite(how),
+        }
+    }
+}
+
+impl Texts for SaidCall {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.model_id.rewrite(how);
+        self.tool.rewrite(how);
+        self.arguments.rewrite(how);
+    }
+}
+
+impl Texts for Kept {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.parts.rewrite(how);
+    }
+}
+
+impl Texts for RunError {
+    fn rewrite(&mut self, how: &dyn Rewrite) {
+        self.message.rewrite(how);
+        self.hint.rewrite(how);
+    }
+}
+
+/// Masks secrets in what happened. Nobody goes on from an event, so nothing of it is put back.
+pub(super) fn mask_event(event: &mut EventData, redactor: &Redactor) {
+    match event {
+        EventData::RunStarted { input: text, .. } | EventData::RunFinished { text, .. } => text.rewrite(redactor),
+        EventData::ModelResponded { text, calls, .. } => {
+            text.rewrite(redactor);
+            calls.rewrite(redactor);
+        }
+        EventData::TextDelta { text } | EventData::ReasoningDelta { text } => text.rewrite(redactor),
+        EventData::CallDelta { tool, arguments, .. } => {
+            tool.rewrite(redactor);
+            arguments.rewrite(redactor);
+        }
+        EventData::StrategyChanged { reason: text, .. }
+        | EventData::Notification { message: text }
+        | EventData::ToolProgress { message: text, .. }
+        | EventData::PermissionResult { by: text, .. } => text.rewrite(redactor),
+        EventData::TaskFinished { outcome, .. } | EventData::ToolComplete { outcome, .. } => redactor.clean_outcome(outcome),
+        EventData::RunFailed { error } => error.rewrite(redactor),
+        EventData::ToolRequested { tool, arguments, .. } => {
+            tool.rewrite(redactor);
+            arguments.rewrite(redactor);
+        }
+        EventData::PermissionRequest { arguments, reason, .. } => {
+            arguments.rewrite(redactor);
+            reason.rewrite(redactor);
+        }
+        EventData::ModelRequested { .. }
+        | EventData::ToolsChanged { .. }
+        | EventData::TaskAccepted { .. }
+        | EventData::ToolStart { .. }
+        | EventData::RunWaiting { .. } => {}
+    }
+}
