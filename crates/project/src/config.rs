@@ -26,6 +26,8 @@ pub struct HelveFile {
     pub approvals: ApprovalSettings,
     /// Where records are kept: `sqlite:FILE` or `postgres://…`.
     pub store: Option<String>,
+    /// Whether known secrets that people or models say are stored as they are, instead of as placeholders.
+    pub store_secrets: bool,
     /// The address the server listens on.
     pub listen: Option<String>,
     /// The address that devices and links are told.

@@ -29,7 +29,8 @@ pub(crate) fn expand(
         let field = path.rsplit('/').next().unwrap_or_default();
         let in_secret_field = is_secret_field(field) || path.starts_with("/auth_method");
         all.variables.extend(used.iter().map(|(name, _)| name.clone()));
-        all.secrets.extend(used.into_iter().filter(|(name, _)| in_secret_field || is_secret_variable(name)).map(|(_, value)| value.into()));
+        let secret = used.into_iter().filter(|(name, _)| in_secret_field || is_secret_variable(name));
+        all.secrets.extend(secret.map(|(name, value)| (name, value.into())));
         Ok(Some(expanded))
     })?;
     all.variables.sort_unstable();
@@ -71,8 +72,8 @@ pub fn has_variable(text: &str) -> bool {
 pub(crate) struct Used {
     /// The variables that stand in it.
     pub(crate) variables: Vec<String>,
-    /// The values among them that must not show.
-    pub(crate) secrets: Vec<SecretString>,
+    /// The values among them that must not show, with their variables.
+    pub(crate) secrets: Vec<(String, SecretString)>,
 }
 
 /// The text with its variables, and what each was replaced by.
@@ -129,7 +130,7 @@ mod tests {
     fn expanded(text: &str) -> Result<(Value, Vec<String>), FieldError> {
         let mut node = crate::yaml::read(text).expect("YAML");
         let used = expand(&mut node, &|path| path != "/text", &look_up)?;
-        Ok((node.value(), used.secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect()))
+        Ok((node.value(), used.secrets.iter().map(|(_, secret)| secret.expose_secret().to_owned()).collect()))
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use helve_core::authored::FieldError;
-use helve_core::{Problem, Schema};
+use helve_core::{Problem, Redactor, Schema};
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
@@ -21,7 +21,7 @@ pub struct ProjectFile {
     path: Arc<str>,
     text: Arc<str>,
     pub(crate) node: Node,
-    pub(crate) secrets: Vec<SecretString>,
+    pub(crate) secrets: Vec<(String, SecretString)>,
 }
 
 impl ProjectFile {
@@ -62,10 +62,11 @@ impl ProjectFile {
         &self.text
     }
 
-    /// What the environment put into it that must not show.
-    #[must_use]
-    pub fn secrets(&self) -> &[SecretString] {
-        &self.secrets
+    /// Makes what the environment put into it, and what must not show, known to a redactor.
+    pub fn teach(&self, redactor: &Redactor) {
+        for (variable, secret) in &self.secrets {
+            redactor.add_from(&format!("env:{variable}"), [secret.clone()]);
+        }
     }
 
     /// Whether it has a field.

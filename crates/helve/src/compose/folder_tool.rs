@@ -29,7 +29,7 @@ impl FolderTool {
     pub(super) fn command(gate: Gate, written: &ProjectFile, passed: &ProjectFile, root: &Path, workshop: &Workshop<'_>) -> Made {
         let (folder, redactor) = (root.to_owned(), workshop.redactor.clone());
         let read = |file: &ProjectFile, folder: &Path, redactor: &Redactor| {
-            redactor.add(file.secrets().iter().cloned());
+            file.teach(redactor);
             let definition: CommandDefinition = file.read()?;
             definition.tool(folder, file.path(), redactor).map_err(|error| wrong(file, &error))
         };
@@ -47,7 +47,7 @@ impl FolderTool {
     pub(super) fn http(gate: Gate, written: &ProjectFile, passed: &ProjectFile, workshop: &Workshop<'_>) -> Made {
         let (fetch, redactor) = (workshop.fetch.clone(), workshop.redactor.clone());
         let make = move |file: &ProjectFile| {
-            redactor.add(file.secrets().iter().cloned());
+            file.teach(&redactor);
             let definition: HttpDefinition = file.read()?;
             definition.tool(file.path(), &fetch, &redactor).map_err(|error| wrong(file, &error))
         };
@@ -79,7 +79,7 @@ impl FolderTool {
         let (name, written, document) = (tool.name.clone(), written.clone(), document.content.clone());
         let make = move || {
             let file = written.pass(Kind::Native, Gate::Open)?;
-            redactor.add(file.secrets().iter().cloned());
+            file.teach(&redactor);
             let definition: OpenApiDefinition = file.read()?;
             let no_operation = |message: String| wrong(&file, &FieldError::new("/openapi", message));
             let document = document.as_ref().map_err(|message| no_operation(message.clone()))?;

@@ -153,7 +153,7 @@ impl Loaded {
         workshop: &Workshop<'_>,
     ) -> Result<(), Box<Diagnostic>> {
         let file = written.pass(kind, self.gate())?;
-        workshop.redactor.add(file.secrets().iter().cloned());
+        file.teach(workshop.redactor);
         let wrong = |error: FieldError| Box::new(file.diagnose(Severity::Error, &error));
         self.note(kind, written);
         match kind {

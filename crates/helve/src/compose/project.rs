@@ -149,7 +149,7 @@ impl Helve {
             connects,
         };
         let loaded = project.load(&redactor)?;
-        let mut options = ExecutorOptions { redactor, ..ExecutorOptions::default() };
+        let mut options = ExecutorOptions { redactor, store_secrets: loaded.config.store_secrets, ..ExecutorOptions::default() };
         if let Some(concurrency) = loaded.config.limits.concurrency {
             let most = if loaded.gate() == Gate::Open { usize::MAX } else { options.concurrency };
             options.concurrency = most.min(concurrency.get() as usize);
