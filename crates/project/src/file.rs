@@ -36,7 +36,7 @@ impl ProjectFile {
             .map_err(|error| Box::new(Diagnostic::in_file(Severity::Error, path, format!("the file cannot be read: {error}"))))?;
         let text =
             String::from_utf8(text).map_err(|_| Box::new(Diagnostic::in_file(Severity::Error, path, "the file is not UTF-8 text")))?;
-        Self::parse(path, &text, &|name| std::env::var(name).ok())
+        Self::parse(path, &text, &|name| helve_core::environment::var(name))
     }
 
     /// Reads the text of a file.

@@ -46,7 +46,7 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
         let backend = helve
             .mcp_service(McpServing { sets, gateway: command.gateway })
             .map_err(|error| Failure::new("not_found", error).hint("`helve sets` lists the tool sets"))?;
-        let token = std::env::var(TOKEN).ok().filter(|token| !token.trim().is_empty());
+        let token = helve::environment::var(TOKEN).filter(|token| !token.trim().is_empty());
         let hosts = report.allowed_hosts.iter().cloned().chain(command.host.iter().cloned()).collect();
         let server = Server::new(backend, Options { token: token.clone().map(Into::into), hosts, ..Options::default() });
         let stop = CancellationToken::new();
