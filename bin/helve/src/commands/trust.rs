@@ -55,17 +55,19 @@ fn show(report: &ProjectReport) {
     }
     terminal::note(&format!("{folder} would do this on your machine, also when an agent asks:"));
     for runnable in &report.runnables {
-        terminal::note(&format!("  {}  {}", styled(STRONG, &printable::escape(&runnable.name)), printable::escape_line(&runnable.what)));
+        terminal::note_exactly(&format!(
+            "  {}  {}",
+            styled(STRONG, &printable::escape(&runnable.name)),
+            printable::escape_line(&runnable.what)
+        ));
         terminal::note(&styled(FAINT, &format!("      {}, {}", printable::escape(&runnable.file), &runnable.digest.to_string()[..16])));
     }
 }
 
 fn say(global: &Global, report: &ProjectReport, what: &str, trusted: bool) -> ExitCode {
     if global.json {
-        terminal::print(
-            &json!({"folder": printable::escape_line(&report.root.display().to_string()), "trusted": trusted, "message": what, "runs": report.runnables})
-                .to_string(),
-        );
+        let folder = printable::escape_line(&report.root.display().to_string());
+        terminal::json_exactly(json!({"folder": folder, "trusted": trusted, "message": what, "runs": report.runnables}));
     } else {
         terminal::print(&format!("{} {what}", styled(GOOD, &format!("{}:", printable::escape_line(&report.root.display().to_string())))));
     }
