@@ -195,6 +195,22 @@ fn inside_crates_do_no_input_or_output() {
     assert_none(&broken, "inside crates do no IO:");
 }
 
+/// The command keeps its variables elsewhere than where `std::env` looks.
+#[test]
+fn variables_are_read_in_one_place() {
+    let ours = |path: &str| {
+        let is_source = (path.starts_with("crates/") || path.starts_with("bin/")) && path.contains("/src/");
+        let reads_the_real_ones = ["crates/core/src/environment.rs", "bin/helve/src/restart.rs"].contains(&path);
+        is_source && !reads_the_real_ones && !path.starts_with("crates/testkit") && !is_test(path)
+    };
+    let broken: Vec<_> = sources()
+        .into_iter()
+        .filter(|(path, text)| ours(path) && text.lines().take_while(|line| *line != "#[cfg(test)]").any(|line| line.contains("env::var")))
+        .map(|(path, _)| path)
+        .collect();
+    assert_none(&broken, "variables are read through `helve_core::environment`:");
+}
+
 #[test]
 fn only_compose_names_all_parts() {
     let metadata = metadata();

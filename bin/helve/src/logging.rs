@@ -14,7 +14,7 @@ pub fn start(verbose: u8, redactor: &Redactor) {
         2 => "helve=debug,info",
         _ => "helve=trace,debug",
     };
-    let wanted = std::env::var("HELVE_LOG").ok().filter(|wanted| !wanted.trim().is_empty());
+    let wanted = helve::environment::var("HELVE_LOG").filter(|wanted| !wanted.trim().is_empty());
     let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or(level)).unwrap_or_else(|error| {
         crate::terminal::error(&format!("HELVE_LOG is ignored: {error}"), Some("it takes levels such as `info` or `helve=debug`"));
         EnvFilter::new(level)

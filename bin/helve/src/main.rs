@@ -5,6 +5,8 @@ mod cli;
 mod commands;
 mod failure;
 mod logging;
+#[cfg(unix)]
+mod restart;
 mod table;
 mod terminal;
 mod workspace;
@@ -19,6 +21,11 @@ use crate::failure::Failure;
 use crate::workspace::Workspace;
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    if let Err(error) = restart::receive() {
+        terminal::error(&format!("the environment cannot be read: {error}"), None);
+        return ExitCode::FAILURE;
+    }
     let redactor = Redactor::default();
     redactor.add_environment();
     terminal::guard(&redactor);
@@ -26,7 +33,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return failure::usage(&error),
     };
+    #[cfg(unix)]
+    let hidden = if cli.may_start_programs() { restart::hide() } else { Ok(()) };
     logging::start(cli.global.verbose, &redactor);
+    #[cfg(unix)]
+    if let Err(error) = hidden {
+        tracing::debug!(%error, "programs may see the environment of this process");
+    }
     match run(&cli, &redactor) {
         Ok(code) => code,
         Err(failure) => failure.show(cli.global.json),

@@ -36,6 +36,13 @@ pub fn redactor() -> &'static Redactor {
     GUARD.get_or_init(Redactor::default)
 }
 
+/// Knows the secrets of this user's environment, and no others.
+static OWN: LazyLock<Redactor> = LazyLock::new(|| {
+    let own = Redactor::default();
+    own.add_environment();
+    own
+});
+
 /// A text without secrets.
 pub fn clean(line: &str) -> Cow<'_, str> {
     GUARD.get().and_then(|redactor| redactor.clean(line)).map_or(Cow::Borrowed(line), Cow::Owned)
@@ -60,12 +67,13 @@ pub fn note(line: &str) {
 /// Prints one line on stderr that a person decides about: only secrets of this user's environment are masked, because a
 /// stranger's file could call anything a secret.
 pub fn note_exactly(line: &str) {
-    static OWN: LazyLock<Redactor> = LazyLock::new(|| {
-        let own = Redactor::default();
-        own.add_environment();
-        own
-    });
     let _ = writeln!(anstream::stderr(), "{}", OWN.clean(line).unwrap_or_else(|| line.to_owned()));
+}
+
+/// Prints a document on stdout as JSON that a person decides about, like [`note_exactly`].
+pub fn json_exactly(mut document: serde_json::Value) {
+    OWN.clean_value(&mut document);
+    let _ = writeln!(anstream::stdout(), "{}", printable::json(&document));
 }
 
 /// Prints a document on stdout as JSON. Secrets are taken out of its values, so that it stays JSON; characters that would fool a

@@ -1,6 +1,7 @@
 //! SHA-256 as an identity: of a spec, and of the exact call that a person approved.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -26,6 +27,29 @@ impl Digest {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+/// Hashes what is written to it, in whatever pieces.
+#[derive(Default)]
+pub struct Digester(Sha256);
+
+impl Digester {
+    /// The hash of all pieces.
+    #[must_use]
+    pub fn finish(self) -> Digest {
+        Digest(self.0.finalize().into())
+    }
+}
+
+impl Write for Digester {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.0.update(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -81,6 +105,17 @@ impl<'de> Deserialize<'de> for Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_does_not_matter_where_a_text_is_cut() {
+        let hash = |pieces: &[&[u8]]| {
+            let mut digester = Digester::default();
+            pieces.iter().for_each(|piece| digester.write_all(piece).expect("it takes everything"));
+            digester.finish()
+        };
+        assert_eq!(hash(&[b"ab", b"", b"c"]), hash(&[b"abc"]));
+        assert_ne!(hash(&[b"abc"]), hash(&[b"abd"]));
+    }
 
     #[test]
     fn digests_round_trip_and_parts_do_not_run_together() {

@@ -6,6 +6,7 @@ mod approval;
 pub mod authored;
 mod call;
 mod digest;
+pub mod environment;
 mod error;
 mod event;
 pub mod function;
@@ -32,7 +33,7 @@ mod tool;
 
 pub use approval::{Decision, Grant, Question, call_digest, input_digest};
 pub use call::{CallContext, Caller, ToolCall};
-pub use digest::{Digest, DigestError};
+pub use digest::{Digest, DigestError, Digester};
 pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};
 pub use event::{EndOfRun, Event, EventData, Observer, RunError};
 pub use futures_util::future::BoxFuture;

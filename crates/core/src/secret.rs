@@ -15,6 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Number, Value};
 
 use self::known::{Found, Known};
+use crate::environment;
 use crate::error::ToolError;
 use crate::outcome::{Outcome, Output, Status};
 pub use pieces::RedactedPieces;
@@ -80,7 +81,8 @@ impl Redactor {
     /// Remembers the values of environment variables whose names say that they are secret.
     pub fn add_environment(&self) {
         // What is not UTF-8 cannot show up in JSON or in a log line, and must not stop the program.
-        let readable = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let readable =
+            environment::vars_os().into_iter().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         for (name, value) in readable {
             let secret = if is_secret_variable(&name) { Some(value) } else { password_in_url(&value) };
             self.add_from(&format!("env:{name}"), secret.map(Into::into));

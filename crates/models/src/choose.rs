@@ -85,7 +85,7 @@ impl fmt::Display for Found {
 #[must_use]
 pub fn key_in_environment(provider: &Provider) -> Option<(&'static str, SecretString)> {
     provider.keys.iter().find_map(|name| {
-        let key = std::env::var(name).ok().filter(|key| !key.trim().is_empty())?;
+        let key = helve_core::environment::var(name).filter(|key| !key.trim().is_empty())?;
         Some((*name, key.trim().to_owned().into()))
     })
 }

@@ -1,10 +1,18 @@
-//! A command as a file writes it: what of it lies in the project, where it runs, and how it is shown to whoever must trust it.
+//! A command as a file writes it: which files of the project it runs, where it runs, and how it is shown to whoever must trust it.
 
-use std::io::Read;
+mod shell;
+mod survey;
+
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use helve_core::authored::FieldError;
-use helve_core::{Digest, printable, secret};
+use helve_core::{environment, printable};
+
+use survey::Survey;
+
+/// A value of the environment that is shorter may stand in a command by chance.
+const SHORTEST_VALUE: usize = 8;
 
 /// A command as a file writes it.
 #[derive(Debug, Clone, Copy)]
@@ -22,32 +30,35 @@ impl CommandLine<'_> {
     /// lead; what does not lie in the project, such as an interpreter, is not among them.
     #[must_use]
     pub fn scripts(&self, project: &Path) -> Vec<PathBuf> {
-        // A program is found from the project's folder, a file that it opens from the folder it runs in.
-        let places = [project.to_owned(), project.join(self.folder.unwrap_or_default())];
-        let words = self.words.iter().filter(|word| Path::new(word).is_relative());
-        let mut scripts: Vec<_> =
-            words.flat_map(|word| places.iter().map(move |place| place.join(word))).filter(|path| path.is_file()).collect();
-        scripts.sort_unstable();
-        scripts.dedup();
-        scripts
+        Survey::of(self, project).files()
+    }
+
+    /// What the command may run that is not covered by [`scripts`](Self::scripts), for the question whether a folder is
+    /// trusted. Each entry continues the sentence "Changes are not noticed in …".
+    ///
+    /// Files that a script reads by itself are never covered, and not listed here.
+    #[must_use]
+    pub fn uncovered(&self, project: &Path) -> Vec<String> {
+        Survey::of(self, project).gaps()
     }
 
     /// What would run, as a person would type it: for the question whether a folder is trusted.
     ///
-    /// Variables that are set or passed through stand before the program, without the values of secret ones; the folder
-    /// stands after it. Nothing in it can hide: words with special characters are quoted, and characters that deceive
-    /// are shown as escapes.
+    /// Variables that are set or passed through stand before the program, the folder stands after it. Nothing in it can
+    /// hide: values that stand in the file are shown whatever the variable is called, words with special characters are
+    /// quoted, and characters that deceive are shown as escapes. What came from Helve's own environment is shown as
+    /// `${NAME}`.
     #[must_use]
     pub fn shown(&self) -> String {
+        let known = KnownValues::of_environment();
+        let show = |word: &str| quote(&known.named(word));
         let variables = self.env.iter().map(|entry| match entry.split_once('=') {
-            // What `${NAME}` in the file stood for has been filled in by now.
-            Some((name, _)) if secret::is_secret_variable(name) => format!("{}={}", quote(name), secret::MASK),
-            Some((name, value)) => format!("{}={}", quote(name), quote(value)),
+            Some((name, value)) => format!("{}={}", quote(name), show(value)),
             None => format!("{0}=${0}", quote(entry)),
         });
-        let mut words: Vec<_> = variables.chain(self.words.iter().map(|word| quote(word))).collect();
+        let mut words: Vec<_> = variables.chain(self.words.iter().map(|word| show(word))).collect();
         if let Some(folder) = self.folder {
-            words.push(format!("(in {})", quote(folder)));
+            words.push(format!("(in {})", show(folder)));
         }
         words.join(" ")
     }
@@ -74,13 +85,24 @@ impl CommandLine<'_> {
     }
 }
 
-/// What a script says, as a hash; nothing where it cannot be read, or is too large to be a script.
-#[must_use]
-pub fn script_digest(script: &Path) -> Option<Digest> {
-    const MAX_BYTES: u64 = 16 << 20;
-    let mut bytes = Vec::new();
-    std::fs::File::open(script).ok()?.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= MAX_BYTES).then(|| Digest::of([bytes.as_slice()]))
+/// Values of Helve's environment. A definition may hold them in place of the `${NAME}` in its file.
+struct KnownValues(Vec<(String, String)>);
+
+impl KnownValues {
+    fn of_environment() -> Self {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        let mut values: Vec<_> =
+            environment::vars_os().into_iter().filter_map(text).filter(|(_, value)| value.len() >= SHORTEST_VALUE).collect();
+        // A value may be part of another one.
+        values.sort_by_key(|(_, value)| Reverse(value.len()));
+        Self(values)
+    }
+
+    /// The text with the names of variables in place of their values.
+    fn named(&self, text: &str) -> String {
+        let found = self.0.iter().filter(|(_, value)| text.contains(value.as_str()));
+        found.fold(text.to_owned(), |text, (name, value)| text.replace(value.as_str(), &format!("${{{name}}}")))
+    }
 }
 
 /// A word as it would be typed in a shell.
@@ -93,3 +115,6 @@ fn quote(word: &str) -> String {
     let shown = printable::escape(word).replace('\n', "\\n").replace('\t', "\\t").replace('\'', "'\\''");
     format!("'{shown}'")
 }
+
+#[cfg(test)]
+mod tests;

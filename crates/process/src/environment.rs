@@ -2,11 +2,10 @@
 //!
 //! Helve's own environment holds keys of models and services. A program gets a variable only where a file names it.
 
-use std::env;
 use std::ffi::OsString;
 
 use helve_core::authored::FieldError;
-use helve_core::{Redactor, secret};
+use helve_core::{Redactor, environment, secret};
 
 /// Where programs are looked for if Helve itself was started without a `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -47,7 +46,7 @@ impl Environment {
                 return Err(wrong(format!("the value of `{name}` holds the character NUL")));
             }
             if let Some(value) = value.filter(|_| secret::is_secret_variable(name)) {
-                redactor.add([value.to_owned().into()]);
+                redactor.add_written([value.to_owned().into()]);
             }
             variables.push(Variable { name: name.to_owned(), value: value.map(str::to_owned) });
         }
@@ -58,7 +57,7 @@ impl Environment {
     #[must_use]
     pub fn variables(&self) -> Vec<(OsString, OsString)> {
         let named = self.0.iter().filter_map(|variable| {
-            let value = variable.value.as_ref().map(OsString::from).or_else(|| env::var_os(&variable.name))?;
+            let value = variable.value.as_ref().map(OsString::from).or_else(|| environment::var_os(&variable.name))?;
             Some((variable.name.as_str().into(), value))
         });
         std::iter::once(("PATH".into(), path())).chain(named).collect()
@@ -68,5 +67,5 @@ impl Environment {
 /// Where programs are looked for.
 #[must_use]
 pub fn path() -> OsString {
-    env::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.into())
+    environment::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.into())
 }

@@ -68,7 +68,7 @@ impl ProjectFile {
     pub fn pass(&self, kind: Kind, gate: Gate) -> Result<Self, Box<Diagnostic>> {
         let expands = |pointer: &str| !is_read_by_models(kind, pointer);
         let mut passed = self.clone();
-        let value_of = |name: &str| std::env::var(name).ok();
+        let value_of = |name: &str| helve_core::environment::var(name);
         let wrong = |error| Box::new(self.diagnose(Severity::Error, &error));
         match gate {
             Gate::Open => {

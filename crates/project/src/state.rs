@@ -65,7 +65,7 @@ impl StateFolder {
     /// Where the environment says nothing about a home.
     pub fn of_user() -> Result<Self, StateError> {
         // A relative path would lie in whatever folder one stands in, which may be a stranger's.
-        let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let set = |name: &str| helve_core::environment::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = set("HELVE_STATE_DIR")
             .or_else(|| set("XDG_STATE_HOME").map(|state| state.join("helve")))
             .or_else(|| set("HOME").map(|home| home.join(".local/state/helve")));

@@ -8,7 +8,7 @@ pub(crate) const AFTER: &str = "after";
 /// Whether the environment says that the process dies here, as `HELVE_CRASH_AT=accept:before`.
 #[cfg(feature = "crash-points")]
 pub(crate) fn is_chosen(transaction: &str, moment: &str) -> bool {
-    static CHOSEN: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| std::env::var("HELVE_CRASH_AT").ok());
+    static CHOSEN: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| helve_core::environment::var("HELVE_CRASH_AT"));
     CHOSEN.as_deref().and_then(|chosen| chosen.split_once(':')) == Some((transaction, moment))
 }
 

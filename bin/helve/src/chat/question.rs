@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
+use helve::environment;
 use helve::json::{self, Limits};
 use serde_json::Value;
 
@@ -34,7 +35,7 @@ pub enum Language {
 impl Language {
     /// The language of this person's environment.
     pub fn of_environment() -> Self {
-        let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let set = |name| environment::var(name).filter(|value| !value.is_empty());
         Self::of_locale(&["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(set).unwrap_or_default())
     }
 
@@ -80,7 +81,7 @@ pub fn read(line: &str) -> Reply {
 /// # Errors
 /// A sentence that says why there are no new arguments. The old ones still hold.
 pub fn edit_arguments(arguments: &Value) -> Option<Result<Value, String>> {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let set = |name| environment::var(name).filter(|value| !value.trim().is_empty());
     let editor = set("VISUAL").or_else(|| set("EDITOR"))?;
     Some(edit_with(&editor, arguments))
 }
@@ -109,6 +110,8 @@ fn edit_with(editor: &str, arguments: &Value) -> Result<Value, String> {
 fn command(editor: &str, file: &Path) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(file);
+    // It is the person's own, and knows what they know.
+    command.env_clear().envs(environment::vars_os());
     command
 }
 

@@ -73,9 +73,9 @@ fn show(report: &ProjectReport, workspace: &Workspace) -> Result<(), Failure> {
 fn show_one(capability: &Capability, change: Option<&Change>) {
     let line = format!("  {}  {}", name(capability), printable::escape_line(&capability.what));
     if capability.is_setting && change.is_none() {
-        return terminal::note(&format!("{line}  {}", styled(FAINT, &format!("({})", printable::escape_line(&capability.file)))));
+        return terminal::note_exactly(&format!("{line}  {}", styled(FAINT, &format!("({})", printable::escape_line(&capability.file)))));
     }
-    terminal::note(&line);
+    terminal::note_exactly(&line);
     let mut files: Vec<&str> = vec![&capability.file];
     files.extend(capability.files.keys().map(String::as_str).filter(|file| *file != capability.file));
     let about = match change {
@@ -97,7 +97,7 @@ fn say(global: &Global, report: &ProjectReport, what: &str, trusted: bool) -> Ex
     let folder = printable::escape_line(&report.root.display().to_string());
     if global.json {
         let runs: Vec<Value> = report.capabilities.iter().map(|capability| json!(capability)).collect();
-        terminal::json(json!({"folder": folder, "trusted": trusted, "message": what, "runs": runs}));
+        terminal::json_exactly(json!({"folder": folder, "trusted": trusted, "message": what, "runs": runs}));
     } else {
         terminal::print(&format!("{} {what}", styled(GOOD, &format!("{folder}:"))));
     }

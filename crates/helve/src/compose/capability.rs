@@ -116,7 +116,7 @@ fn of_tool(kind: Kind, fields: &Map<String, Value>, file: &ProjectFile, document
             let name = script.strip_prefix(root).unwrap_or(&script).to_string_lossy().into_owned();
             files.insert(name, script_digest(&script));
         }
-        uncovered = Vec::new();
+        uncovered = line.uncovered(root);
         line.shown()
     };
     files.extend(document.map(|document| (document.path.clone(), document.digest)));

@@ -73,7 +73,7 @@ impl Helve {
     /// Where there is none; says what to do.
     pub async fn model(&self, choice: &ModelChoice, agent: Option<&ProjectAgent>) -> Result<ChosenModel, NoModel> {
         let report = self.project().unwrap_or_default();
-        let of_environment = std::env::var("HELVE_MODEL").ok().filter(|spec| !spec.trim().is_empty());
+        let of_environment = helve_core::environment::var("HELVE_MODEL").filter(|spec| !spec.trim().is_empty());
         let of_user = choice.spec.clone().or(of_environment);
         let of_folder = agent.and_then(|agent| agent.file.model.as_deref()).or(report.model.as_deref());
         let (model, because, key): (Arc<dyn LanguageModel>, _, String) = if let Some(spec) = &of_user {

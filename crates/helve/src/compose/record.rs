@@ -80,7 +80,7 @@ impl Helve {
 
     #[cfg(feature = "project")]
     fn place(&self, url: Option<&str>) -> Result<Place, NoRecord> {
-        let of_environment = std::env::var("HELVE_STORE").ok().filter(|url| !url.trim().is_empty());
+        let of_environment = helve_core::environment::var("HELVE_STORE").filter(|url| !url.trim().is_empty());
         if let Some(url) = url.map(str::to_owned).or(of_environment) {
             return Place::read(&url, Path::new("."));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use helve_core::authored::{FieldError, read_parameters};
 use helve_core::{Digest, DynTool, Permission, Redactor, Schema, ToolKind, ToolSpec};
-use helve_process::{CommandLine, Environment, script_digest};
+use helve_process::{CommandLine, Environment, Scripts};
 use serde_json::json;
 
 use crate::argv::Argv;
@@ -42,15 +42,16 @@ impl CommandDefinition {
         let (project, folder) = self.line().folders(folder)?;
         let stdin = self.stdin.unwrap_or(if argv.has_templates() { Stdin::None } else { Stdin::Json });
         let reads_json = stdin == Stdin::Json;
-        let scripts: Vec<_> =
-            self.line().scripts(&project).iter().map(|script| (script.to_string_lossy().into_owned(), script_digest(script))).collect();
-        let behind = json!([project.to_string_lossy(), folder.to_string_lossy(), self.command, self.env, reads_json, scripts]).to_string();
+        let scripts = Scripts::load(&self.line(), &project);
+        let files: Vec<_> = scripts.files().iter().map(|(file, digest)| (file.to_string_lossy(), digest)).collect();
+        let behind = json!([project.to_string_lossy(), folder.to_string_lossy(), self.command, self.env, reads_json, files]).to_string();
         Ok(Arc::new(CommandTool {
             spec: spec.with_implementation(Digest::of([behind.as_bytes()])).share(),
             argv,
             environment: Environment::read(&self.env, &attempt::OWN, redactor)?,
             project,
             folder,
+            scripts,
             reads_json,
             format: self.format,
             max_bytes: self.checked_bytes()?,

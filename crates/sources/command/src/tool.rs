@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use helve_core::{CallContext, DynTool, Output, Redactor, ToolCall, ToolError, ToolSpec};
-use helve_process::{Environment, program};
+use helve_process::{Environment, Scripts, program};
 
 use crate::argv::Argv;
 use crate::attempt::Attempt;
@@ -25,6 +25,8 @@ pub(crate) struct CommandTool {
     pub(crate) project: PathBuf,
     /// The folder it runs in.
     pub(crate) folder: PathBuf,
+    /// What its program was when a person could look at it.
+    pub(crate) scripts: Scripts,
     pub(crate) reads_json: bool,
     pub(crate) format: OutputFormat,
     pub(crate) max_bytes: u64,
@@ -42,6 +44,8 @@ impl DynTool for CommandTool {
                 return Err(ToolError::cancelled());
             }
             let launch = self.launch(call)?;
+            // The last thing before the start: what comes between could change them.
+            self.scripts.check().await?;
             match process::run(launch, cx.cancelled(), &self.redactor).await {
                 Ok(finished) => self.read(finished).await,
                 Err(Stopped::Cancelled) => Err(ToolError::cancelled()),

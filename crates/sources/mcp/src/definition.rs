@@ -7,7 +7,7 @@ use std::sync::Arc;
 use helve_core::authored::{FieldError, HumanDuration, RulesFields, Secret};
 use helve_core::{Digest, Pattern, Permission, Redactor, json, secret};
 use helve_fetch::{HeaderMap, HeaderName, HeaderValue, Reach, Url, header, read_url};
-use helve_process::{CommandLine, Environment};
+use helve_process::{CommandLine, Environment, Scripts};
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -212,7 +212,8 @@ impl McpDefinition {
         let line = CommandLine { words: command, env: &self.env, folder: self.working_folder.as_deref() };
         let (project, folder) = line.folders(project)?;
         let environment = Environment::read(&self.env, &[MARK], redactor)?;
-        Ok(Launch { command: command.to_vec(), environment, project, folder, redactor: redactor.clone() })
+        let scripts = Scripts::load(&line, &project);
+        Ok(Launch { command: command.to_vec(), environment, project, folder, scripts, redactor: redactor.clone() })
     }
 
     fn read_site(&self, url: &str, options: &McpOptions) -> Result<Site, FieldError> {

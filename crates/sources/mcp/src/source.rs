@@ -261,7 +261,7 @@ impl Live {
                 delay = Duration::ZERO;
             }
             let why = trouble.to_string();
-            self.upstream.set(Err(&why));
+            self.upstream.set(Err(trouble.clone()));
             // A server that only restarts keeps its tools on offer meanwhile.
             if !delay.is_zero() || !matches!(*self.state.borrow(), SourceState::Ready(_)) {
                 self.failed(&why);

@@ -219,6 +219,7 @@ fn failure(server: &str, trouble: Trouble) -> ToolError {
             let message = format!("the server `{server}` has changed this tool, and nobody has agreed to it yet");
             ToolError::denied(Denial::Unpinned, message)
         }
+        Trouble::Changed(_) => ToolError::denied(Denial::Policy, format!("the server `{server}`: {trouble}")),
         Trouble::Unreachable(_) | Trouble::Forgotten | Trouble::NotStarted(_) | Trouble::Status { status: 502..=504, .. } => {
             says(ErrorKind::Unreachable, &trouble)
         }

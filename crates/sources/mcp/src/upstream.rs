@@ -40,7 +40,7 @@ pub(crate) struct Upstream {
     place: Place,
     hello: Hello,
     main: watch::Sender<Option<Arc<Connection>>>,
-    down: Mutex<String>,
+    down: Mutex<Trouble>,
     sessions: Sessions,
     approved: RwLock<HashMap<String, Digest>>,
     changes: broadcast::Sender<Change>,
@@ -65,7 +65,7 @@ impl Upstream {
             place,
             hello: Hello::helve(capabilities),
             main: watch::Sender::new(None),
-            down: Mutex::new("it is not connected yet".to_owned()),
+            down: Mutex::new(not_connected()),
             sessions: Sessions::default(),
             approved: RwLock::default(),
             changes: broadcast::Sender::new(CHANGES),
@@ -95,14 +95,13 @@ impl Upstream {
     }
 
     /// Lets calls use a connection, or none for a reason.
-    pub(crate) fn set(&self, connection: Result<Arc<Connection>, &str>) {
-        match connection {
-            Ok(connection) => self.main.send_replace(Some(connection)),
-            Err(why) => {
-                why.clone_into(&mut self.down.lock().unwrap_or_else(PoisonError::into_inner));
-                self.main.send_replace(None)
-            }
+    pub(crate) fn set(&self, connection: Result<Arc<Connection>, Trouble>) {
+        let (connection, down) = match connection {
+            Ok(connection) => (Some(connection), not_connected()),
+            Err(why) => (None, why),
         };
+        *self.down.lock().unwrap_or_else(PoisonError::into_inner) = down;
+        self.main.send_replace(connection);
     }
 
     /// The connection that everyone shares, if it stands.
@@ -117,21 +116,30 @@ impl Upstream {
         }
         let mut main = self.main.subscribe();
         let standing = |connection: &Option<Arc<Connection>>| connection.as_ref().is_some_and(|connection| connection.ended().is_none());
-        match tokio::time::timeout(PATIENCE, main.wait_for(standing)).await {
+        // A server that may not be started is not waited for.
+        let decided = |connection: &Option<Arc<Connection>>| standing(connection) || self.is_refused();
+        match tokio::time::timeout(PATIENCE, main.wait_for(decided)).await {
             Ok(Ok(connection)) => connection.clone().ok_or_else(|| self.unreachable()),
             _ => Err(self.unreachable()),
         }
     }
 
+    fn is_refused(&self) -> bool {
+        matches!(*self.down.lock().unwrap_or_else(PoisonError::into_inner), Trouble::Changed(_))
+    }
+
     fn unreachable(&self) -> Trouble {
-        Trouble::Unreachable(self.down.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        match &*self.down.lock().unwrap_or_else(PoisonError::into_inner) {
+            known @ (Trouble::Changed(_) | Trouble::Unreachable(_)) => known.clone(),
+            other => Trouble::Unreachable(other.to_string()),
+        }
     }
 
     /// Ends everything: the server is not used any more.
     pub(crate) fn close(&self, why: &str) {
         let standing = self.now();
         self.approve(HashMap::new());
-        self.set(Err(why));
+        self.set(Err(Trouble::Unreachable(why.to_owned())));
         self.sessions.clear();
         self.parked.clear();
         self.watching.stop();
@@ -312,6 +320,10 @@ impl Upstream {
         }
         Err(Trouble::Protocol(format!("it asked back {MAX_ROUNDS} times")))
     }
+}
+
+fn not_connected() -> Trouble {
+    Trouble::Unreachable("it is not connected yet".to_owned())
 }
 
 /// What a request that was put aside belongs to: only the same one goes on with it.

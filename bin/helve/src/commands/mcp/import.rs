@@ -81,7 +81,7 @@ fn show(taken: &[Taken], global: &Global) {
 
 /// The only file of another client that is there.
 fn only_place(root: &Path) -> Result<PathBuf, Failure> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let home = helve::environment::var_os("HOME").map(PathBuf::from);
     let own = PLACES.iter().map(|place| root.join(place));
     let of_home = home.iter().flat_map(|home| HOME_PLACES.iter().map(move |place| home.join(place)));
     let found: Vec<PathBuf> = own.chain(of_home).filter(|path| path.is_file()).collect();

@@ -46,7 +46,7 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
         let backend = helve
             .mcp_service(McpServing { sets, gateway: command.gateway })
             .map_err(|error| Failure::new("not_found", error).hint("`helve sets` lists the tool sets"))?;
-        let token = std::env::var(TOKEN).ok().filter(|token| !token.trim().is_empty());
+        let token = helve::environment::var(TOKEN).filter(|token| !token.trim().is_empty());
         let hosts = report.allowed_hosts.iter().cloned().chain(command.host.iter().cloned()).collect();
         // One client must not take all that runs at the same time.
         let calls_at_once = (helve.executor().concurrency() / 2).max(1);

@@ -37,7 +37,7 @@ pub fn beforehand(question: &Question) -> Grant {
 
 /// Who answers.
 pub fn who() -> String {
-    let user = std::env::var("USER").ok().filter(|user| !user.is_empty());
+    let user = helve::environment::var("USER").filter(|user| !user.is_empty());
     user.map_or_else(|| "terminal".to_owned(), |user| format!("terminal:{user}"))
 }
 

@@ -96,7 +96,8 @@ fn people_see_what_runs() {
         "HOME=$HOME LD_PRELOAD='./a b.so' ./x (in scripts)"
     );
     assert_eq!(
-        runs(json!({"command": ["./x"], "env": ["API_TOKEN=canary", "STRIPE_KEY"]})),
-        "API_TOKEN=[REDACTED] STRIPE_KEY=$STRIPE_KEY ./x"
+        runs(json!({"command": ["./x"], "env": ["GIT_KEY=./evil.sh", "STRIPE_KEY"]})),
+        "GIT_KEY=./evil.sh STRIPE_KEY=$STRIPE_KEY ./x",
+        "what stands in the file is shown, whatever its name"
     );
 }

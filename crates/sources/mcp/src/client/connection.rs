@@ -95,7 +95,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects, in the newest era that the server speaks, or in one that is asked for.
     pub(crate) async fn open(place: &Place, hello: &Hello, era: Option<Era>) -> Result<Self, Trouble> {
-        let mut begun = Begun::new(place, hello)?;
+        let mut begun = Begun::new(place, hello).await?;
         if era != Some(Era::Legacy) {
             let mut probe = Probe::new();
             loop {
@@ -104,7 +104,7 @@ impl Connection {
                     Verdict::Again => {}
                     Verdict::Legacy if era.is_none() => break,
                     Verdict::LegacyAfterRestart if era.is_none() => {
-                        begun = Begun::new(place, hello)?;
+                        begun = Begun::new(place, hello).await?;
                         break;
                     }
                     Verdict::Legacy | Verdict::LegacyAfterRestart => {
@@ -276,10 +276,10 @@ struct Begun {
 }
 
 impl Begun {
-    fn new(place: &Place, hello: &Hello) -> Result<Self, Trouble> {
+    async fn new(place: &Place, hello: &Hello) -> Result<Self, Trouble> {
         let peer = Peer::new();
         let transport = match place {
-            Place::Command(launch) => Transport::Pipe(Pipe::start(launch, &peer)?),
+            Place::Command(launch) => Transport::Pipe(Pipe::start(launch, &peer).await?),
             Place::Url(site) => Transport::Http(Endpoint::new(site.clone(), &peer)),
         };
         let slack = if let Place::Url(site) = place { site.slack } else { Duration::ZERO };

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use helve_core::{CallId, Redactor};
-use helve_process::Environment;
+use helve_core::{CallId, Redactor, environment};
+use helve_process::{Environment, Scripts};
 
 /// Marks every process of one start.
 pub(crate) const MARK: &str = "HELVE_SERVER_ID";
@@ -21,6 +21,8 @@ pub(crate) struct Launch {
     pub(crate) project: PathBuf,
     /// The folder it runs in.
     pub(crate) folder: PathBuf,
+    /// What its program was when a person could look at it.
+    pub(crate) scripts: Scripts,
     pub(crate) redactor: Redactor,
 }
 
@@ -39,7 +41,7 @@ impl Start {
 
     /// Every variable of the program.
     pub(crate) fn variables(&self, launch: &Launch) -> Vec<(OsString, OsString)> {
-        let plain = PLAIN.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        let plain = PLAIN.iter().filter_map(|name| Some((OsString::from(name), environment::var_os(name)?)));
         plain.chain(launch.environment.variables()).chain([(MARK.into(), self.0.to_string().into())]).collect()
     }
 }

@@ -50,10 +50,12 @@ impl Drop for Pipe {
 
 impl Pipe {
     /// Starts the program.
-    pub(crate) fn start(launch: &Launch, peer: &Arc<Peer>) -> Result<Self, Trouble> {
+    pub(crate) async fn start(launch: &Launch, peer: &Arc<Peer>) -> Result<Self, Trouble> {
         let name = launch.command.first().map(String::as_str).unwrap_or_default();
         let program = program::find(name, &launch.project).map_err(|error| Trouble::NotStarted(error.message().to_owned()))?;
         let start = Start::new();
+        // The last thing before the start: what comes between could change them.
+        launch.scripts.check().await.map_err(|error| Trouble::Changed(error.message().to_owned()))?;
         let refused = |error| Trouble::NotStarted(program::not_started(name, error).message().to_owned());
         let mut child = Command::new(program)
             .args(&launch.command[1..])

@@ -48,6 +48,9 @@ pub enum Trouble {
     /// The program of the server could not be started.
     #[error("{0}")]
     NotStarted(String),
+    /// A file of the server's program is not the one that was loaded; nothing was started.
+    #[error("{0}")]
+    Changed(String),
     /// The tool is not the one that someone agreed to; nothing was sent.
     #[error("the server has changed this tool, and nobody has agreed to it yet")]
     Unpinned,

@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use helve_core::environment;
 use helve_core::secret::is_secret_variable;
 use helve_fetch::Url;
 use tokio::process::Command;
@@ -50,9 +51,8 @@ async fn run(program: &str, url: &Url) -> Result<(), String> {
     let mut command = Command::new(program);
     command.arg(url.as_str()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // It needs much of the environment to find the screen, but none of the secrets.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_none_or(is_secret_variable)) {
-        command.env_remove(name);
-    }
+    let plain = environment::vars_os().into_iter().filter(|(name, _)| !name.to_str().is_none_or(is_secret_variable));
+    command.env_clear().envs(plain);
     let mut child = command.spawn().map_err(|error| format!("`{program}` cannot be started: {error}"))?;
     match tokio::time::timeout(SOON, child.wait()).await {
         Ok(Ok(status)) if !status.success() => Err(format!("`{program}` ended with {status}")),

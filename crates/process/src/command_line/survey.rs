@@ -1,0 +1,301 @@
+//! Looks through a command for the files of the project that it names, and for what it runs beside them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use helve_core::printable;
+
+use super::{CommandLine, shell};
+use crate::scripts::{MAX_BYTES, script_digest};
+
+/// Commands inside commands are looked through so deep.
+const DEEPEST: usize = 4;
+
+/// Programs that run another one, which stands among their arguments.
+const WRAPPERS: [&str; 21] = [
+    "busybox",
+    "chroot",
+    "chrt",
+    "doas",
+    "env",
+    "firejail",
+    "flock",
+    "ionice",
+    "nice",
+    "nohup",
+    "setpriv",
+    "setsid",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "taskset",
+    "timeout",
+    "unshare",
+    "xargs",
+];
+
+/// Programs that get code from elsewhere.
+const DOWNLOADERS: [&str; 7] = ["bunx", "npx", "pipx", "pnpx", "uv", "uvx", "yarn"];
+
+/// Programs that follow a file of the folder they run in, which need not be named.
+const RUNNERS: [(&str, &[&str]); 14] = [
+    ("ant", &["build.xml"]),
+    ("bun", &["package.json"]),
+    ("cargo", &["Cargo.toml", "build.rs"]),
+    ("docker", &["compose.yaml", "docker-compose.yml", "Dockerfile"]),
+    ("docker-compose", &["compose.yaml", "docker-compose.yml"]),
+    ("go", &["go.mod"]),
+    ("gradle", &["build.gradle", "build.gradle.kts"]),
+    ("just", &["justfile", "Justfile", ".justfile"]),
+    ("make", &["GNUmakefile", "makefile", "Makefile"]),
+    ("mvn", &["pom.xml"]),
+    ("npm", &["package.json"]),
+    ("pnpm", &["package.json"]),
+    ("rake", &["Rakefile"]),
+    ("task", &["Taskfile.yml"]),
+];
+
+/// How an interpreter is told what to run.
+struct Interpreter {
+    name: &'static str,
+    /// Options that are followed by a program's text.
+    text: &'static [&'static str],
+    /// Options that are followed by the name of a module.
+    module: &'static [&'static str],
+    /// What may be added to the name of a file, or stand in the folder that is named.
+    files: &'static [&'static str],
+}
+
+const INTERPRETERS: [Interpreter; 9] = [
+    Interpreter { name: "python", text: &["-c"], module: &["-m"], files: &["/__main__.py", "/__init__.py"] },
+    Interpreter { name: "pypy", text: &["-c"], module: &["-m"], files: &["/__main__.py", "/__init__.py"] },
+    Interpreter { name: "node", text: &["-e", "-p", "--eval", "--print"], module: NODE_MODULE, files: NODE_FILES },
+    Interpreter { name: "nodejs", text: &["-e", "-p", "--eval", "--print"], module: NODE_MODULE, files: NODE_FILES },
+    Interpreter { name: "deno", text: &["eval"], module: &[], files: &[] },
+    Interpreter { name: "perl", text: &["-e", "-E"], module: &["-M", "-m"], files: &[".pm"] },
+    Interpreter { name: "ruby", text: &["-e"], module: &["-r"], files: &[".rb"] },
+    Interpreter { name: "php", text: &["-r"], module: &[], files: &[] },
+    Interpreter { name: "lua", text: &["-e"], module: &["-l"], files: &[".lua"] },
+];
+const NODE_MODULE: &[&str] = &["-r", "--require", "--import", "--loader", "--experimental-loader"];
+const NODE_FILES: &[&str] = &[".js", ".cjs", ".mjs", ".json", "/package.json", "/index.js"];
+
+const SHELLS: [&str; 8] = ["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"];
+
+/// Programs whose files are data, in the text of a shell: they may come, go and change while a tool is used.
+const DATA_PROGRAMS: [&str; 36] = [
+    "[", "[[", "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "echo", "exit", "export", "false", "grep", "head", "jq", "kill",
+    "ls", "mkdir", "mv", "printf", "read", "rm", "rmdir", "set", "sleep", "sort", "sqlite3", "stat", "tail", "tee", "test", "touch", "tr",
+    "true", "wc",
+];
+
+/// What a command names.
+pub(super) struct Survey<'a> {
+    /// A program is found from the project's folder, a file that it opens from the folder it runs in.
+    places: Vec<PathBuf>,
+    project: &'a Path,
+    files: BTreeSet<PathBuf>,
+    gaps: BTreeSet<String>,
+}
+
+impl<'a> Survey<'a> {
+    pub(super) fn of(line: &CommandLine<'_>, project: &'a Path) -> Self {
+        let mut places = vec![project.to_owned()];
+        places.extend(line.folder.map(|folder| project.join(folder)));
+        let mut survey = Self { places, project, files: BTreeSet::new(), gaps: BTreeSet::new() };
+        let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
+        survey.command(&words, 0);
+        // Some variables name code: BASH_ENV, LD_PRELOAD, NODE_OPTIONS, PYTHONPATH, GIT_SSH_COMMAND.
+        for value in line.env.iter().filter_map(|entry| entry.split_once('=').map(|(_, value)| value)) {
+            value.split([' ', ':', ',', ';']).for_each(|piece| survey.word(piece));
+        }
+        survey
+    }
+
+    /// The files that there are.
+    pub(super) fn files(self) -> Vec<PathBuf> {
+        self.files.into_iter().collect()
+    }
+
+    /// What is not covered by the digests of the files.
+    pub(super) fn gaps(mut self) -> Vec<String> {
+        for file in &self.files {
+            let name = shown(&file.strip_prefix(self.project).unwrap_or(file).to_string_lossy());
+            if file.metadata().is_ok_and(|facts| facts.len() > MAX_BYTES) {
+                self.gaps.insert(format!("{name}, which is larger than {} MiB", MAX_BYTES >> 20));
+            } else if script_digest(file).is_none() {
+                self.gaps.insert(format!("{name}, which cannot be read"));
+            }
+        }
+        self.gaps.into_iter().collect()
+    }
+
+    fn command(&mut self, words: &[&str], depth: usize) {
+        let Some(first) = words.first() else { return };
+        // The dot of a shell is no folder.
+        words.iter().skip(usize::from(*first == ".")).for_each(|word| self.word(word));
+        self.program(words, depth);
+        if WRAPPERS.contains(&base_name(first)) {
+            (1..words.len()).for_each(|start| self.program(&words[start..], depth));
+        }
+    }
+
+    /// Any word may name a file: as it is, as the value of an option, or behind an `@`.
+    fn word(&mut self, word: &str) {
+        self.name(word);
+        if let Some((_, value)) = word.split_once('=') {
+            self.name(value);
+            value.strip_prefix('@').into_iter().for_each(|file| self.name(file));
+        }
+        let attached = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
+        attached.or_else(|| word.strip_prefix('@')).into_iter().for_each(|file| self.name(file));
+    }
+
+    fn name(&mut self, name: &str) {
+        self.cover(name);
+        if self.paths(name).any(|path| path.is_dir()) {
+            self.gaps.insert(format!("the files in the folder {}", shown(name)));
+        }
+    }
+
+    /// Takes a file if there is one. Returns whether there is.
+    fn cover(&mut self, name: &str) -> bool {
+        let found: Vec<_> = self.paths(name).filter(|path| path.is_file()).collect();
+        let is_there = !found.is_empty();
+        self.files.extend(found);
+        is_there
+    }
+
+    /// Where a file or folder of this name would be. What is named by an absolute path counts if it lies in the project.
+    fn paths(&self, name: &str) -> impl Iterator<Item = PathBuf> {
+        let own = !name.is_empty() && (Path::new(name).is_relative() || Path::new(name).starts_with(self.project));
+        self.places.iter().filter(move |_| own).map(|place| place.join(name)).collect::<Vec<_>>().into_iter()
+    }
+
+    /// A program, and the arguments that it is given.
+    fn program(&mut self, words: &[&str], depth: usize) {
+        let Some((first, arguments)) = words.split_first() else { return };
+        let name = base_name(first);
+        // `python3.12` is a python.
+        let family = name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.');
+        if SHELLS.contains(&name) {
+            self.shell(name, arguments, depth);
+        } else if let Some(interpreter) = INTERPRETERS.iter().find(|interpreter| interpreter.name == family) {
+            self.interpreter(interpreter, name, arguments);
+        }
+        if let Some((_, files)) = RUNNERS.iter().find(|(runner, _)| *runner == name) {
+            for file in *files {
+                self.cover(file);
+            }
+            self.gaps.insert(format!("what {} runs beside the file that it follows", shown(name)));
+        }
+        if DOWNLOADERS.contains(&name) || matches!(arguments, [word, ..] if matches!(*word, "dlx" | "exec" | "x") && is_packager(name)) {
+            self.gaps.insert(format!("code that {} downloads", shown(name)));
+        }
+    }
+
+    fn shell(&mut self, name: &str, arguments: &[&str], depth: usize) {
+        let is_short = |word: &str, letter: char| word.starts_with(['-', '+']) && !word.starts_with("--") && word.contains(letter);
+        if arguments.iter().any(|word| is_short(word, 'i') || is_short(word, 'l') || *word == "--login") {
+            self.gaps.insert(format!("the start-up files of {}", shown(name)));
+        }
+        let Some(option) = arguments.iter().position(|word| is_short(word, 'c')) else { return };
+        let Some(text) = arguments[option + 1..].iter().find(|word| !word.starts_with(['-', '+'])) else { return };
+        let commands = shell::commands(text);
+        let runs_data = commands.iter().any(|words| runs_what_it_reads(words));
+        let mut is_clear = depth < DEEPEST;
+        for command in commands.iter().filter(|_| depth < DEEPEST) {
+            let words: Vec<&str> = command.iter().map(String::as_str).collect();
+            if runs_data || !DATA_PROGRAMS.contains(&words[0]) {
+                self.command(&words, depth + 1);
+            }
+            is_clear &= self.is_clear(&words);
+        }
+        if !is_clear {
+            self.gaps.insert(format!("files that the text after {} reads or runs", shown(&format!("{name} -c"))));
+        }
+    }
+
+    /// Whether it shows which file a command of a shell runs, if it runs one of the project.
+    fn is_clear(&mut self, words: &[&str]) -> bool {
+        let is_assignment =
+            |word: &&&str| word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.contains(['/', '$', ' ']));
+        let mut words = words.iter().skip_while(is_assignment);
+        match words.next() {
+            Some(&("cd" | "pushd" | "eval" | "xargs" | "find")) => false,
+            Some(&("." | "source")) => words.next().is_some_and(|file| self.cover(file)),
+            Some(program) if program.contains('$') => false,
+            Some(program) if program.contains('/') && Path::new(program).is_relative() => self.cover(program),
+            None | Some(_) => true,
+        }
+    }
+
+    fn interpreter(&mut self, interpreter: &Interpreter, name: &str, arguments: &[&str]) {
+        let mut arguments = arguments.iter().peekable();
+        while let Some(word) = arguments.next() {
+            let is_text = |option: &&str| option == word || is_short(option) && is_short(word) && word.contains(&option[1..]);
+            if interpreter.text.iter().any(is_text) {
+                self.gaps.insert(format!("files that the text after {} reads", shown(&format!("{name} {word}"))));
+                return;
+            }
+            let is_named = |option: &&&str| {
+                let rest = word.strip_prefix(**option);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || !option.starts_with("--"))
+            };
+            if let Some(option) = interpreter.module.iter().find(is_named) {
+                let value = word[option.len()..].trim_start_matches('=');
+                let module = if value.is_empty() { arguments.next().copied().unwrap_or_default() } else { value };
+                self.module(interpreter, &format!("{name} {option}"), module);
+            } else if !word.starts_with('-') {
+                for file in interpreter.files {
+                    self.cover(&format!("{word}{file}"));
+                }
+                return;
+            }
+        }
+    }
+
+    /// A module by its name. Those that it lies in run as well.
+    fn module(&mut self, interpreter: &Interpreter, option: &str, module: &str) {
+        let is_python = interpreter.files.contains(&"/__main__.py");
+        let path = if is_python { module.replace('.', "/") } else { module.replace("::", "/") };
+        let mut is_there = self.cover(&path);
+        for file in interpreter.files.iter().copied().chain(is_python.then_some(".py")) {
+            is_there |= self.cover(&format!("{path}{file}"));
+        }
+        for (end, _) in path.match_indices('/').filter(|_| is_python) {
+            self.cover(&format!("{}/__init__.py", &path[..end]));
+        }
+        if !is_there {
+            self.gaps.insert(format!("the module {} of {}, which is not a file of this folder", shown(module), shown(option)));
+        }
+    }
+}
+
+/// Whether a word is one or some options of one letter, such as `-c` or `-Ic`.
+fn is_short(word: &str) -> bool {
+    (2..=5).contains(&word.len())
+        && word.strip_prefix('-').is_some_and(|letters| letters.bytes().all(|letter| letter.is_ascii_alphabetic()))
+}
+
+/// Whether a command of a shell may run what another one has read: `cat x | sh`.
+fn runs_what_it_reads(words: &[String]) -> bool {
+    words.iter().map(|word| base_name(word)).any(|word| {
+        let family = word.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.');
+        SHELLS.contains(&word) || INTERPRETERS.iter().any(|interpreter| interpreter.name == family) || matches!(word, "eval" | "xargs")
+    })
+}
+
+fn is_packager(name: &str) -> bool {
+    matches!(name, "npm" | "pnpm" | "bun" | "deno")
+}
+
+fn base_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+fn shown(name: &str) -> String {
+    format!("`{}`", printable::escape_line(&printable::shorten(name, 200)))
+}

@@ -1,0 +1,152 @@
+//! The scripts of a command as they were when it was loaded, and whether they still are when it is started.
+//!
+//! What is compared is read immediately before the start. It is not the very file that then runs, though, and cannot be:
+//! an interpreter opens its script again by the path that it is given, and a path such as `/dev/fd/3` in its place would
+//! take `$0` and `__file__` away from scripts that look beside themselves. Also for a program that the system opens, the
+//! same open file would not help, because whoever may replace it may as well write into it. So somebody who writes at
+//! the right microsecond is not noticed; what was written before is.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use helve_core::{Denial, Digest, Digester, ToolError, printable};
+use rustix::fs::{Mode, OFlags};
+
+use crate::CommandLine;
+
+/// A larger file counts by its name.
+pub(crate) const MAX_BYTES: u64 = 256 << 20;
+/// Hashing more than this takes so long that other calls would notice.
+const LARGE: u64 = 256 << 10;
+
+/// The scripts of a command as they were when it was loaded.
+#[derive(Debug, Clone)]
+pub struct Scripts(Arc<Loaded>);
+
+#[derive(Debug)]
+struct Loaded {
+    words: Vec<String>,
+    env: Vec<String>,
+    folder: Option<String>,
+    project: PathBuf,
+    files: Vec<(PathBuf, Option<Digest>)>,
+}
+
+impl Scripts {
+    /// The scripts of a command as they are now.
+    #[must_use]
+    pub fn load(line: &CommandLine<'_>, project: &Path) -> Self {
+        Self(Arc::new(Loaded {
+            words: line.words.to_vec(),
+            env: line.env.to_vec(),
+            folder: line.folder.map(ToOwned::to_owned),
+            project: project.to_owned(),
+            files: read(line, project),
+        }))
+    }
+
+    /// The files and their digests; files that cannot be read, or are very large, have none.
+    #[must_use]
+    pub fn files(&self) -> &[(PathBuf, Option<Digest>)] {
+        &self.0.files
+    }
+
+    /// Reads them again, to see that they are what was loaded. To be called immediately before they run.
+    ///
+    /// # Errors
+    /// `permission_denied` where one has changed, is gone or is new.
+    pub async fn check(&self) -> Result<(), ToolError> {
+        let size: u64 = self.0.files.iter().filter_map(|(file, _)| file.metadata().ok()).map(|facts| facts.len()).sum();
+        if size <= LARGE {
+            return self.compare();
+        }
+        let scripts = self.clone();
+        let comparing = tokio::task::spawn_blocking(move || scripts.compare());
+        comparing.await.unwrap_or_else(|error| Err(ToolError::failed("the scripts could not be compared").caused_by(error)))
+    }
+
+    fn compare(&self) -> Result<(), ToolError> {
+        let Loaded { words, env, folder, project, files } = &*self.0;
+        let now = read(&CommandLine { words, env, folder: folder.as_deref() }, project);
+        if now == *files {
+            return Ok(());
+        }
+        let find =
+            |files: &[(PathBuf, Option<Digest>)], path: &Path| files.iter().find(|(known, _)| known == path).map(|(_, digest)| *digest);
+        let mut paths = files.iter().chain(&now).map(|(path, _)| path.as_path());
+        let Some(path) = paths.find(|path| find(files, path) != find(&now, path)) else { return Ok(()) };
+        let what = match (find(files, path), find(&now, path)) {
+            (_, None) => "is gone",
+            (None, _) => "is new",
+            _ => "was changed",
+        };
+        let name = printable::escape_line(&path.strip_prefix(project).unwrap_or(path).to_string_lossy());
+        let message =
+            format!("the file `{name}` {what} since this tool was loaded, so it was not started; `helve trust` shows what would run now");
+        Err(ToolError::denied(Denial::Policy, message))
+    }
+}
+
+fn read(line: &CommandLine<'_>, project: &Path) -> Vec<(PathBuf, Option<Digest>)> {
+    line.scripts(project).into_iter().map(|script| (script_digest(&script), script)).map(|(digest, script)| (script, digest)).collect()
+}
+
+/// What a script says, as a hash; nothing where it cannot be read, or is too large to be a script.
+#[must_use]
+pub fn script_digest(script: &Path) -> Option<Digest> {
+    // Something else may be there by now, such as a pipe that nobody writes to.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(script, flags, Mode::empty()).ok()?);
+    let facts = file.metadata().ok()?;
+    if !facts.is_file() || facts.len() > MAX_BYTES {
+        return None;
+    }
+    let mut digester = Digester::default();
+    let count = std::io::copy(&mut file.take(MAX_BYTES + 1), &mut digester).ok()?;
+    (count <= MAX_BYTES).then(|| digester.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use helve_core::ErrorKind;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn any_change_is_refused_and_a_way_back_is_not() {
+        let project = TempDir::new().expect("a folder");
+        let at = |file: &str| project.path().join(file);
+        for (file, text) in [("a.sh", "a"), ("large", "l")] {
+            fs::write(at(file), text).expect("a file");
+        }
+        let words = ["sh", "a.sh", "b.sh", "large"].map(ToOwned::to_owned);
+        let scripts = Scripts::load(&CommandLine { words: &words, env: &[], folder: None }, project.path());
+        assert_eq!(scripts.files().len(), 2);
+        let said = async || scripts.check().await.expect_err("refused");
+        assert!(scripts.check().await.is_ok());
+        let facts = fs::metadata(at("a.sh")).expect("a file");
+        fs::write(at("a.sh"), "b").expect("a file");
+        File::options().write(true).open(at("a.sh")).and_then(|file| file.set_modified(facts.modified()?)).expect("a time");
+        let error = said().await;
+        assert!(error.kind() == ErrorKind::PermissionDenied && error.message().starts_with("the file `a.sh` was changed"), "{error}");
+        assert_eq!(error.details()["reason"], "policy");
+        fs::remove_file(at("a.sh")).expect("a file");
+        assert!(said().await.message().starts_with("the file `a.sh` is gone"));
+        assert!(Command::new("mkfifo").arg(at("a.sh")).status().is_ok_and(|status| status.success()));
+        assert_eq!(script_digest(&at("a.sh")), None, "it does not wait for somebody to write");
+        fs::remove_file(at("a.sh")).expect("a file");
+        fs::write(at("a.sh"), "a").expect("a file");
+        assert!(scripts.check().await.is_ok());
+        fs::write(at("b.sh"), "b").expect("a file");
+        assert!(said().await.message().starts_with("the file `b.sh` is new"));
+        fs::remove_file(at("b.sh")).expect("a file");
+        fs::write(at("large"), vec![0; 1 << 20]).expect("a file");
+        assert!(said().await.message().starts_with("the file `large` was changed"));
+    }
+}
