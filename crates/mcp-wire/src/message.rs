@@ -168,6 +168,7 @@ fn not_json(error: &JsonError, text: &[u8]) -> NotAMessage {
         JsonError::TooMany { .. } => return NotAMessage::Values,
         JsonError::DuplicateKey { depth, .. } => *depth > 0,
         JsonError::WideInteger => true,
+        JsonError::Syntax { message } => return NotAMessage::Json(message.clone()),
         _ => return NotAMessage::Json(error.to_string()),
     };
     // Nothing else of the message is looked at again, and an id that comes twice is none.
