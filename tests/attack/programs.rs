@@ -128,7 +128,9 @@ fn files_that_are_named_in_other_ways_ask_again_when_they_change() {
         ("tools/builtin/d.yaml", &(tool("d", "[x, --config=option.conf, '@list']") + "env: ['BASH_ENV=start.sh']\n")),
     ]);
     let files = ["sourced.sh", "package/__init__.py", "package/module.py", "application/__main__.py", "option.conf", "list", "start.sh"];
-    files.iter().for_each(|file| project.write(file, b"one\n"));
+    for file in files {
+        project.write(file, b"one\n");
+    }
     let is_trusted = || project.json(&["trust", "--json"])["message"] == "already trusted";
     project.run(&["trust", "--yes"]);
     assert!(is_trusted());
