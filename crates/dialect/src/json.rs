@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::fault::{Fault, Kind};
 use crate::repair::{Repair, Repairs};
 use crate::said::Mode;
+use crate::work::{self, seen};
 
 /// Brackets nested deeper than this are refused.
 pub(crate) const MAX_DEPTH: usize = 128;
@@ -179,6 +180,7 @@ impl<'a> Reader<'a> {
     /// Reads values until the outermost one is whole.
     fn value(&mut self) -> Result<Value, Fault> {
         loop {
+            work::count(1);
             self.blank();
             let value = match self.peek() {
                 Some(b'{') => {
@@ -412,7 +414,7 @@ impl<'a> Reader<'a> {
     /// Text without marks, up to the next comma or bracket.
     fn bare_text(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
-        let end = rest.find([',', '}', ']', '{', '[']).unwrap_or(rest.len());
+        let end = seen(rest, rest.find([',', '}', ']', '{', '['])).unwrap_or(rest.len());
         self.at += end;
         self.repairs.add(Repair::Unquoted);
         rest[..end].trim()
@@ -421,7 +423,7 @@ impl<'a> Reader<'a> {
     /// A bare key, which may have spaces in it.
     fn spaced_word(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
-        let end = rest.find([':', ',', '{', '}', '[', ']']).unwrap_or(rest.len());
+        let end = seen(rest, rest.find([':', ',', '{', '}', '[', ']'])).unwrap_or(rest.len());
         self.at += end;
         rest[..end].trim_end()
     }
@@ -430,7 +432,7 @@ impl<'a> Reader<'a> {
         let rest = &self.bytes[self.at..];
         let end = rest.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'-') || *b >= 0x80));
         let start = self.at;
-        self.at += end.unwrap_or(rest.len());
+        self.at += seen(rest, end).unwrap_or(rest.len());
         &self.text[start..self.at]
     }
 
@@ -455,14 +457,15 @@ impl<'a> Reader<'a> {
     fn long_blank(&mut self) {
         loop {
             while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
+                work::count(1);
                 self.at += 1;
             }
             let rest = &self.bytes[self.at..];
             let python = self.syntax == Syntax::Python;
             let length = match rest {
-                [b'#', ..] if python => memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
-                [b'/', b'/', ..] if self.mode.is_lenient() => memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
-                [b'/', b'*', inner @ ..] if self.mode.is_lenient() => match memchr::memmem::find(inner, b"*/") {
+                [b'#', ..] if python => seen(rest, memchr::memchr(b'\n', rest)).unwrap_or(rest.len()),
+                [b'/', b'/', ..] if self.mode.is_lenient() => seen(rest, memchr::memchr(b'\n', rest)).unwrap_or(rest.len()),
+                [b'/', b'*', inner @ ..] if self.mode.is_lenient() => match seen(inner, memchr::memmem::find(inner, b"*/")) {
                     Some(end) => end + 4,
                     None => return,
                 },
@@ -491,6 +494,7 @@ impl<'a> Reader<'a> {
             return Fault::syntax(format!("the {language} ends too early: {wanted} was expected"));
         }
         let near: String = rest.chars().take(24).collect();
+        work::count(self.at);
         let place = self.text[..self.at].chars().count() + 1;
         Fault::syntax(format!("the {language} is broken at character {place}: {wanted} was expected, near {near:?}"))
     }

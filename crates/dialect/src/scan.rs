@@ -20,8 +20,11 @@ pub(crate) use marks::TagMarks;
 use crate::call::Parts;
 use crate::dialect::Dialect;
 use crate::fault::Fault;
+use crate::find::first_mark;
+use crate::format::Format;
 use crate::said::{Call, Event, Item, Items, Malformed, Mode, Said};
 use crate::tools::ToolTable;
+use crate::work;
 use code::Fence;
 use element::Speech;
 use frame::{Flow, Frame};
@@ -48,6 +51,7 @@ impl Match {
 
 /// Whether the text begins with a literal.
 pub(crate) fn literal(text: &str, wanted: &str, end: bool) -> Match {
+    work::count(1);
     if text.len() >= wanted.len() {
         return Match::of(text.as_bytes().starts_with(wanted.as_bytes()));
     }
@@ -74,6 +78,7 @@ pub(crate) fn blank_end(text: &str, from: usize) -> usize {
     while let Some(b' ' | b'\n' | b'\t' | b'\r') = bytes.get(at) {
         at += 1;
     }
+    work::count(at - from + 1);
     at
 }
 
@@ -86,6 +91,10 @@ pub(crate) struct Cx<'a> {
     /// The next end of CDATA, and how far it was looked for.
     pub cdata_end: &'a mut Option<usize>,
     pub cdata_searched: &'a mut usize,
+    /// For each format that asked at the end of the text: where the last call closes, if the text ends there.
+    pub ends: &'a mut Vec<(&'static Format, Option<usize>)>,
+    /// How many objects had more behind their list of calls, and did not close.
+    pub open_tails: &'a mut usize,
 }
 
 /// What the scanner is in the middle of.
@@ -130,6 +139,8 @@ pub struct Scanner {
     nested: bool,
     cdata_end: Option<usize>,
     cdata_searched: usize,
+    ends: Vec<(&'static Format, Option<usize>)>,
+    open_tails: usize,
 }
 
 impl Scanner {
@@ -157,6 +168,8 @@ impl Scanner {
             nested: false,
             cdata_end: None,
             cdata_searched: 0,
+            ends: Vec::new(),
+            open_tails: 0,
         }
     }
 
@@ -172,6 +185,7 @@ impl Scanner {
         if !self.partial.is_empty() {
             let mut joined = std::mem::take(&mut self.partial);
             joined.extend_from_slice(bytes);
+            work::count(joined.len());
             self.push_bytes(&joined, sink);
             return;
         }
@@ -211,6 +225,7 @@ impl Scanner {
         if text.is_empty() {
             return;
         }
+        work::count(text.len());
         if self.start == self.held.len() {
             self.held.clear();
             self.start = 0;
@@ -227,6 +242,7 @@ impl Scanner {
         self.held = held;
         // Given away text is dropped once it is most of what is held, so that dropping costs no more than adding.
         if self.start > self.held.len() / 2 {
+            work::count(self.held.len() - self.start);
             self.held.drain(..self.start);
             self.start = 0;
         }
@@ -290,6 +306,7 @@ impl Scanner {
 
     /// Gives an item away that covers the next bytes.
     fn say(&mut self, length: usize, said: Said<'_>, sink: &mut dyn FnMut(Event<'_>)) {
+        work::count(length);
         let start = self.given;
         self.decided += length;
         self.given += length;
@@ -310,6 +327,7 @@ impl Scanner {
     /// Remembers whether the line is blank so far.
     fn note_line(&mut self, text: &str) {
         let tail = text.trim_end_matches([' ', '\t']);
+        work::count(text.len() - tail.len() + 1);
         if tail.ends_with('\n') {
             self.line_blank = true;
         } else if !tail.is_empty() {
@@ -346,6 +364,8 @@ impl Scanner {
             offset: self.decided,
             cdata_end: &mut self.cdata_end,
             cdata_searched: &mut self.cdata_searched,
+            ends: &mut self.ends,
+            open_tails: &mut self.open_tails,
         };
         let announced = frame.announced;
         match frame.advance(text, &mut cx, end) {
@@ -407,7 +427,7 @@ impl Scanner {
     }
 
     fn thoughts(&mut self, text: &str, closes: &'static [&'static str], end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
-        let (length, more) = match first_mark(text, closes) {
+        let (length, more) = match first_mark(text.as_bytes(), closes) {
             Some((at, _)) => (at, false),
             None if end => (text.len(), false),
             None => (text.len() - partial_mark(text, closes), true),
@@ -441,37 +461,12 @@ pub(crate) fn made_id(number: usize) -> String {
     id
 }
 
-/// The first of several literals in a text: where, and which. One pass, whatever is absent.
-fn first_mark<S: AsRef<str>>(text: &str, marks: &[S]) -> Option<(usize, usize)> {
-    let bytes = text.as_bytes();
-    let mut firsts = [marks.first()?.as_ref().as_bytes()[0]; 3];
-    let mut count = 1;
-    for mark in marks {
-        let first = mark.as_ref().as_bytes()[0];
-        if !firsts[..count].contains(&first) {
-            if count == firsts.len() {
-                let found = |place: usize, mark: &S| Some((memchr::memmem::find(bytes, mark.as_ref().as_bytes())?, place));
-                return marks.iter().enumerate().filter_map(|(place, mark)| found(place, mark)).min();
-            }
-            firsts[count] = first;
-            count += 1;
-        }
-    }
-    let mut at = 0;
-    loop {
-        at += memchr::memchr3(firsts[0], firsts[1], firsts[2], &bytes[at..])?;
-        if let Some(place) = marks.iter().position(|mark| bytes[at..].starts_with(mark.as_ref().as_bytes())) {
-            return Some((at, place));
-        }
-        at += 1;
-    }
-}
-
 /// How many bytes at the end of the text may be the start of a mark.
 fn partial_mark<S: AsRef<str>>(text: &str, marks: &[S]) -> usize {
     let bytes = text.as_bytes();
     let longest = marks.iter().map(|mark| mark.as_ref().len()).max().unwrap_or(1) - 1;
     let from = bytes.len().saturating_sub(longest);
+    work::count((bytes.len() - from) * marks.len());
     (from..bytes.len())
         .find(|at| marks.iter().any(|mark| mark.as_ref().as_bytes().starts_with(&bytes[*at..])))
         .map_or(0, |at| bytes.len() - at)
