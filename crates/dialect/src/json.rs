@@ -1,6 +1,7 @@
 //! The lenient reader of JSON, of Python's literals and of Gemma's braces: one pass over a value whose extent is known,
 //! with its own stack. What it mends it names.
 
+mod blank;
 mod extent;
 mod number;
 mod string;
@@ -20,18 +21,12 @@ use crate::work::{self, seen};
 
 /// Brackets nested deeper than this are refused.
 pub(crate) const MAX_DEPTH: usize = 128;
+/// Values of one call, and of all calls of one text: more are refused, because each takes many times the memory of its text.
+pub(crate) const MAX_VALUES: usize = 100_000;
 
-/// Bytes that are no white space and start no comment.
-static PLAIN: [bool; 256] = {
-    let mut table = [true; 256];
-    let blank = b" \t\r\n/#";
-    let mut place = 0;
-    while place < blank.len() {
-        table[blank[place] as usize] = false;
-        place += 1;
-    }
-    table
-};
+pub(crate) fn too_large() -> Fault {
+    Fault::new(Kind::TooLarge, format!("the arguments hold more than {MAX_VALUES} values; write fewer, or several messages"))
+}
 
 /// Which language a value is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,6 +140,7 @@ struct Reader<'a> {
     scratch: String,
     /// The next value has no name.
     unnamed: bool,
+    values: usize,
     /// How many members the last object had. Objects come in lists of the same kind, so the next one often has as many.
     usual: usize,
 }
@@ -165,6 +161,7 @@ impl<'a> Reader<'a> {
             members: Vec::new(),
             scratch: String::new(),
             unnamed: false,
+            values: 0,
             usual: 0,
         }
     }
@@ -181,6 +178,10 @@ impl<'a> Reader<'a> {
     fn value(&mut self) -> Result<Value, Fault> {
         loop {
             work::count(1);
+            self.values += 1;
+            if self.values > MAX_VALUES {
+                return Err(too_large());
+            }
             self.blank();
             let value = match self.peek() {
                 Some(b'{') => {
@@ -438,44 +439,6 @@ impl<'a> Reader<'a> {
 
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
-    }
-
-    /// Passes over white space, and over comments where they are mended. Whoever looks next finds those that are not.
-    #[inline]
-    fn blank(&mut self) {
-        let plain = |at: usize| self.bytes.get(at).is_some_and(|byte| PLAIN[usize::from(*byte)]);
-        if plain(self.at) {
-            return;
-        }
-        if self.bytes.get(self.at) == Some(&b' ') && plain(self.at + 1) {
-            self.at += 1;
-            return;
-        }
-        self.long_blank();
-    }
-
-    fn long_blank(&mut self) {
-        loop {
-            while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
-                work::count(1);
-                self.at += 1;
-            }
-            let rest = &self.bytes[self.at..];
-            let python = self.syntax == Syntax::Python;
-            let length = match rest {
-                [b'#', ..] if python => seen(rest, memchr::memchr(b'\n', rest)).unwrap_or(rest.len()),
-                [b'/', b'/', ..] if self.mode.is_lenient() => seen(rest, memchr::memchr(b'\n', rest)).unwrap_or(rest.len()),
-                [b'/', b'*', inner @ ..] if self.mode.is_lenient() => match seen(inner, memchr::memmem::find(inner, b"*/")) {
-                    Some(end) => end + 4,
-                    None => return,
-                },
-                _ => return,
-            };
-            if rest[0] == b'/' {
-                self.repairs.add(Repair::Comment);
-            }
-            self.at += length;
-        }
     }
 
     /// Records a repair, or refuses where nothing is mended.

@@ -7,27 +7,30 @@ mod element;
 mod frame;
 mod head;
 mod marks;
+mod room;
+mod say;
+mod skew;
 mod tag;
 mod tagged;
 mod value;
 mod words;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub(crate) use marks::TagMarks;
+pub(crate) use say::made_id;
 
-use crate::call::Parts;
 use crate::dialect::Dialect;
-use crate::fault::Fault;
 use crate::find::first_mark;
 use crate::format::Format;
-use crate::said::{Call, Event, Item, Items, Malformed, Mode, Said};
+use crate::said::{Event, Item, Items, Mode, Said};
 use crate::tools::ToolTable;
 use crate::work;
 use code::Fence;
 use element::Speech;
 use frame::{Flow, Frame};
+use room::Room;
+use skew::Skews;
 
 /// Whether a literal stands somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,8 +124,8 @@ pub struct Scanner {
     /// How much was decided, in bytes of valid text and in bytes of input.
     decided: usize,
     given: usize,
-    /// Where bytes that are no text stood, and how many more or less they are than what they read as.
-    skews: VecDeque<(usize, isize)>,
+    /// Where bytes that are no text stood.
+    skews: Skews,
     /// Bytes of a character that has not come whole.
     partial: Vec<u8>,
     pub(crate) calls: usize,
@@ -141,6 +144,7 @@ pub struct Scanner {
     cdata_searched: usize,
     ends: Vec<(&'static Format, Option<usize>)>,
     open_tails: usize,
+    room: Room,
 }
 
 impl Scanner {
@@ -156,7 +160,7 @@ impl Scanner {
             start: 0,
             decided: 0,
             given: 0,
-            skews: VecDeque::new(),
+            skews: Skews::default(),
             partial: Vec::new(),
             calls: 0,
             at_start: true,
@@ -170,6 +174,7 @@ impl Scanner {
             cdata_searched: 0,
             ends: Vec::new(),
             open_tails: 0,
+            room: Room::default(),
         }
     }
 
@@ -177,6 +182,13 @@ impl Scanner {
     #[must_use]
     pub fn thinking(mut self) -> Self {
         self.state = State::Thoughts(words::all_closings());
+        self
+    }
+
+    /// Reads on where a message holds too much, so that all of it can be measured.
+    #[cfg(test)]
+    pub(crate) fn endless(mut self) -> Self {
+        self.room = Room::endless();
         self
     }
 
@@ -215,8 +227,7 @@ impl Scanner {
 
     fn push_invalid(&mut self, length: usize, sink: &mut dyn FnMut(Event<'_>)) {
         let at = self.decided + self.held.len() - self.start;
-        let written = char::REPLACEMENT_CHARACTER.len_utf8();
-        self.skews.push_back((at + written, isize::try_from(length).unwrap_or(0) - isize::try_from(written).unwrap_or(0)));
+        self.skews.push(at + char::REPLACEMENT_CHARACTER.len_utf8(), length);
         self.push_str("\u{fffd}", sink);
     }
 
@@ -279,6 +290,11 @@ impl Scanner {
         let mut at = 0;
         loop {
             let rest = &text[at..];
+            if self.room.is_full() {
+                self.state = State::Words;
+                self.say_text(rest, sink);
+                return text.len();
+            }
             let before = self.decided;
             let more = match std::mem::replace(&mut self.state, State::Words) {
                 State::Words => self.words(rest, end, sink),
@@ -302,59 +318,6 @@ impl Scanner {
 
     fn is_settled(&self) -> bool {
         !matches!(self.state, State::Frame(_) | State::Fence(_))
-    }
-
-    /// Gives an item away that covers the next bytes.
-    fn say(&mut self, length: usize, said: Said<'_>, sink: &mut dyn FnMut(Event<'_>)) {
-        work::count(length);
-        let start = self.given;
-        self.decided += length;
-        self.given += length;
-        while let Some((_, skew)) = self.skews.pop_front_if(|(from, _)| *from <= self.decided) {
-            self.given = self.given.saturating_add_signed(skew);
-        }
-        sink(Event { span: start..self.given, said });
-    }
-
-    fn say_text(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
-        if text.is_empty() {
-            return;
-        }
-        self.note_line(text);
-        self.say(text.len(), Said::Text(text), sink);
-    }
-
-    /// Remembers whether the line is blank so far.
-    fn note_line(&mut self, text: &str) {
-        let tail = text.trim_end_matches([' ', '\t']);
-        work::count(text.len() - tail.len() + 1);
-        if tail.ends_with('\n') {
-            self.line_blank = true;
-        } else if !tail.is_empty() {
-            self.line_blank = false;
-        }
-    }
-
-    fn say_call(&mut self, length: usize, parts: Parts, announced: Option<usize>, sink: &mut dyn FnMut(Event<'_>)) {
-        let index = announced.unwrap_or_else(|| self.next_index());
-        let id = parts.id.filter(|id| !id.is_empty()).unwrap_or_else(|| made_id(index + 1));
-        let call = Call { index, id, name: parts.name, arguments: parts.arguments, repairs: parts.repairs, written: None };
-        self.say(length, Said::Call(call), sink);
-        self.at_start = false;
-        self.after_call = true;
-    }
-
-    fn next_index(&mut self) -> usize {
-        self.calls += 1;
-        self.calls - 1
-    }
-
-    fn say_malformed(&mut self, raw: &str, fault: Fault, announced: Option<usize>, sink: &mut dyn FnMut(Event<'_>)) {
-        let index = announced.unwrap_or_else(|| self.next_index());
-        let malformed = Malformed { kind: fault.kind, error: fault.error, raw: raw.to_owned(), index };
-        self.say(raw.len(), Said::Malformed(malformed), sink);
-        self.at_start = false;
-        self.after_call = true;
     }
 
     fn frame(&mut self, text: &str, mut frame: Box<Frame>, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
@@ -392,7 +355,7 @@ impl Scanner {
             }
             Flow::Item { length, content, stays } => {
                 match content {
-                    frame::Said::Call(parts) => self.say_call(length, parts, announced, sink),
+                    frame::Said::Call(parts) => self.say_call(&text[..length], parts, announced, sink),
                     frame::Said::Malformed(fault) => self.say_malformed(&text[..length], fault, announced, sink),
                     frame::Said::Markup => self.say(length, Said::Markup(&text[..length]), sink),
                 }
@@ -448,17 +411,6 @@ impl Scanner {
         nested.nested = true;
         nested
     }
-}
-
-/// An id for a call that has none.
-pub(crate) fn made_id(number: usize) -> String {
-    let mut id = String::with_capacity(8);
-    id.push_str("call_");
-    match u8::try_from(number) {
-        Ok(digit @ 0..10) => id.push(char::from(b'0' + digit)),
-        _ => id.push_str(&number.to_string()),
-    }
-    id
 }
 
 /// How many bytes at the end of the text may be the start of a mark.

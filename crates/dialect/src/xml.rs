@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::fault::{Fault, Kind};
 use crate::format::Tags;
-use crate::json::MAX_DEPTH;
+use crate::json::{self, MAX_DEPTH, MAX_VALUES};
 use crate::repair::{Repair, Repairs};
 use crate::types::Types;
 use crate::work::{self, seen};
@@ -160,7 +160,7 @@ impl Node {
 /// Reads elements that fill the text, in one pass. Nothing where they do not.
 fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node>, Fault> {
     let mut stack: Vec<(String, Node)> = vec![(String::new(), Node::default())];
-    let mut rest = raw;
+    let (mut rest, mut count) = (raw, 0);
     while !rest.is_empty() {
         if tags.cdata && rest.starts_with(CDATA) {
             let Some(end) = seen(rest, rest.find(CDATA_END)) else { return Ok(None) };
@@ -185,6 +185,10 @@ fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node
             let empty = inside.ends_with('/');
             let name = inside.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or(inside).to_owned();
             rest = &after[end + tags.end.len()..];
+            count += 1;
+            if count > MAX_VALUES {
+                return Err(json::too_large());
+            }
             if stack.len() > MAX_DEPTH {
                 return Err(Fault::new(Kind::TooDeep, format!("elements are nested more than {MAX_DEPTH} deep")));
             }

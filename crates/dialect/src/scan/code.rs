@@ -141,7 +141,9 @@ impl Scanner {
         }
         let mut given = 0;
         for item in items {
-            if let Content::Call(call) = item.content {
+            if let Content::Call(call) = item.content
+                && !self.room.is_full()
+            {
                 let upto = body + item.span.end;
                 let parts = crate::call::Parts {
                     name: call.name,
@@ -150,11 +152,11 @@ impl Scanner {
                     repairs: if self.mode.is_lenient() { call.repairs.with(Repair::Fenced) } else { call.repairs },
                     extra: false,
                 };
-                self.say_call(upto - given, parts, None, sink);
+                self.say_call(&text[given..upto], parts, None, sink);
                 given = upto;
             }
         }
-        if after > given {
+        if after > given && !self.room.is_full() {
             self.say(after - given, Said::Markup(&text[given..after]), sink);
         }
         false

@@ -13,6 +13,7 @@ use super::{Match, any, blank_end, literal};
 use crate::call::{self, Parts};
 use crate::fault::{Fault, Kind};
 use crate::format::{CallTag, ParameterTag, Tags};
+use crate::json::{self, MAX_VALUES};
 use crate::repair::{Repair, Repairs};
 use crate::types::Types;
 use crate::work::{self, seen};
@@ -192,6 +193,9 @@ impl Tagged {
 
     /// Between two parameters: the next one, or the end of the call.
     fn between(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Part {
+        if self.parameters.len() > MAX_VALUES {
+            return Part::Done(Step::Done(self.at, Err(json::too_large())));
+        }
         self.at = blank_end(text, self.at);
         let rest = &text[self.at..];
         if rest.is_empty() {

@@ -41,7 +41,7 @@ fn limit(piece: usize) -> usize {
 
 fn looks(text: &str, piece: usize, dialect: &Dialect, mode: Mode, tools: &Arc<ToolTable>) -> usize {
     taken();
-    let mut scanner = Scanner::new(dialect.clone(), mode, Arc::clone(tools));
+    let mut scanner = Scanner::new(dialect.clone(), mode, Arc::clone(tools)).endless();
     for piece in text.as_bytes().chunks(piece.min(text.len()).max(1)) {
         scanner.push(piece, &mut |_| {});
     }
