@@ -1,6 +1,9 @@
 //! Text from strangers, made safe to show: nothing in it can move the cursor, hide, or turn the line around.
 
 use std::fmt::Write;
+use std::io;
+
+use serde::Serialize;
 
 /// Shows control, bidirectional, zero-width and tag characters as escapes. Newlines and tabs stay.
 #[must_use]
@@ -33,26 +36,39 @@ pub fn escape_line(text: &str) -> String {
         .collect()
 }
 
-/// Writes a value as JSON on one line, with deceptive characters as `\u` escapes: whoever reads the JSON gets the same value, and a
+/// A value as JSON on one line, with deceptive characters as `\u` escapes: whoever reads the JSON gets the same value, and a
 /// terminal that shows it is not fooled.
 #[must_use]
 pub fn json(value: &serde_json::Value) -> String {
-    let text = value.to_string();
-    if !text.contains(is_deceptive) {
-        return text;
-    }
-    let mut safe = String::with_capacity(text.len() + 64);
-    for character in text.chars() {
-        // Outside of strings JSON has none of them, and inside an escape stands for the character.
-        if is_deceptive(character) {
+    let mut text = Vec::new();
+    // Memory takes everything, and a `Value` can always be written.
+    let _ = write_json(&mut text, value);
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// Writes a value like [`json`], without a copy of it in memory.
+///
+/// # Errors
+/// Where it cannot be written.
+pub fn write_json(out: &mut impl io::Write, value: &impl Serialize) -> io::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, Undeceptive)).map_err(Into::into)
+}
+
+/// Writes deceptive characters as escapes. Outside of strings JSON has none of them.
+struct Undeceptive;
+
+impl serde_json::ser::Formatter for Undeceptive {
+    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some((at, character)) = rest.char_indices().find(|(_, character)| is_deceptive(*character)) {
+            writer.write_all(&rest.as_bytes()[..at])?;
             for unit in character.encode_utf16(&mut [0; 2]) {
-                let _ = write!(safe, "\\u{unit:04x}");
+                write!(writer, "\\u{unit:04x}")?;
             }
-        } else {
-            safe.push(character);
+            rest = &rest[at + character.len_utf8()..];
         }
+        writer.write_all(rest.as_bytes())
     }
-    safe
 }
 
 /// Cuts the middle out of a long text and says how much is missing, so that neither end can hide.

@@ -22,6 +22,10 @@ pub enum Kind {
     DuplicateKey,
     /// Program code instead of a call.
     Code,
+    /// The message holds more calls than are read.
+    TooMany,
+    /// The arguments hold more values than are read.
+    TooLarge,
 }
 
 impl Kind {
@@ -36,6 +40,8 @@ impl Kind {
             Self::TooDeep => "too_deep",
             Self::DuplicateKey => "duplicate_key",
             Self::Code => "code",
+            Self::TooMany => "too_many",
+            Self::TooLarge => "too_large",
         }
     }
 }

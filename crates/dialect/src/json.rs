@@ -1,6 +1,7 @@
 //! The lenient reader of JSON, of Python's literals and of Gemma's braces: one pass over a value whose extent is known,
 //! with its own stack. What it mends it names.
 
+mod blank;
 mod extent;
 mod number;
 mod string;
@@ -16,21 +17,16 @@ use serde_json::{Map, Value};
 use crate::fault::{Fault, Kind};
 use crate::repair::{Repair, Repairs};
 use crate::said::Mode;
+use crate::work::{self, seen};
 
 /// Brackets nested deeper than this are refused.
 pub(crate) const MAX_DEPTH: usize = 128;
+/// Values of one call, and of all calls of one text: more are refused, because each takes many times the memory of its text.
+pub(crate) const MAX_VALUES: usize = 100_000;
 
-/// Bytes that are no white space and start no comment.
-static PLAIN: [bool; 256] = {
-    let mut table = [true; 256];
-    let blank = b" \t\r\n/#";
-    let mut place = 0;
-    while place < blank.len() {
-        table[blank[place] as usize] = false;
-        place += 1;
-    }
-    table
-};
+pub(crate) fn too_large() -> Fault {
+    Fault::new(Kind::TooLarge, format!("the arguments hold more than {MAX_VALUES} values; write fewer, or several messages"))
+}
 
 /// Which language a value is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +140,7 @@ struct Reader<'a> {
     scratch: String,
     /// The next value has no name.
     unnamed: bool,
+    values: usize,
     /// How many members the last object had. Objects come in lists of the same kind, so the next one often has as many.
     usual: usize,
 }
@@ -164,6 +161,7 @@ impl<'a> Reader<'a> {
             members: Vec::new(),
             scratch: String::new(),
             unnamed: false,
+            values: 0,
             usual: 0,
         }
     }
@@ -179,6 +177,11 @@ impl<'a> Reader<'a> {
     /// Reads values until the outermost one is whole.
     fn value(&mut self) -> Result<Value, Fault> {
         loop {
+            work::count(1);
+            self.values += 1;
+            if self.values > MAX_VALUES {
+                return Err(too_large());
+            }
             self.blank();
             let value = match self.peek() {
                 Some(b'{') => {
@@ -412,7 +415,7 @@ impl<'a> Reader<'a> {
     /// Text without marks, up to the next comma or bracket.
     fn bare_text(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
-        let end = rest.find([',', '}', ']', '{', '[']).unwrap_or(rest.len());
+        let end = seen(rest, rest.find([',', '}', ']', '{', '['])).unwrap_or(rest.len());
         self.at += end;
         self.repairs.add(Repair::Unquoted);
         rest[..end].trim()
@@ -421,7 +424,7 @@ impl<'a> Reader<'a> {
     /// A bare key, which may have spaces in it.
     fn spaced_word(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
-        let end = rest.find([':', ',', '{', '}', '[', ']']).unwrap_or(rest.len());
+        let end = seen(rest, rest.find([':', ',', '{', '}', '[', ']'])).unwrap_or(rest.len());
         self.at += end;
         rest[..end].trim_end()
     }
@@ -430,49 +433,12 @@ impl<'a> Reader<'a> {
         let rest = &self.bytes[self.at..];
         let end = rest.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'-') || *b >= 0x80));
         let start = self.at;
-        self.at += end.unwrap_or(rest.len());
+        self.at += seen(rest, end).unwrap_or(rest.len());
         &self.text[start..self.at]
     }
 
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
-    }
-
-    /// Passes over white space, and over comments where they are mended. Whoever looks next finds those that are not.
-    #[inline]
-    fn blank(&mut self) {
-        let plain = |at: usize| self.bytes.get(at).is_some_and(|byte| PLAIN[usize::from(*byte)]);
-        if plain(self.at) {
-            return;
-        }
-        if self.bytes.get(self.at) == Some(&b' ') && plain(self.at + 1) {
-            self.at += 1;
-            return;
-        }
-        self.long_blank();
-    }
-
-    fn long_blank(&mut self) {
-        loop {
-            while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
-                self.at += 1;
-            }
-            let rest = &self.bytes[self.at..];
-            let python = self.syntax == Syntax::Python;
-            let length = match rest {
-                [b'#', ..] if python => memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
-                [b'/', b'/', ..] if self.mode.is_lenient() => memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
-                [b'/', b'*', inner @ ..] if self.mode.is_lenient() => match memchr::memmem::find(inner, b"*/") {
-                    Some(end) => end + 4,
-                    None => return,
-                },
-                _ => return,
-            };
-            if rest[0] == b'/' {
-                self.repairs.add(Repair::Comment);
-            }
-            self.at += length;
-        }
     }
 
     /// Records a repair, or refuses where nothing is mended.
@@ -491,6 +457,7 @@ impl<'a> Reader<'a> {
             return Fault::syntax(format!("the {language} ends too early: {wanted} was expected"));
         }
         let near: String = rest.chars().take(24).collect();
+        work::count(self.at);
         let place = self.text[..self.at].chars().count() + 1;
         Fault::syntax(format!("the {language} is broken at character {place}: {wanted} was expected, near {near:?}"))
     }

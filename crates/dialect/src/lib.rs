@@ -5,6 +5,7 @@
 mod call;
 mod dialect;
 mod fault;
+mod find;
 mod format;
 mod formats;
 mod json;
@@ -17,6 +18,7 @@ mod said;
 mod scan;
 mod tools;
 mod types;
+mod work;
 mod write;
 mod xml;
 

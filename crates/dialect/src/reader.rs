@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::call::{self, Parts};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, MAX_NAME};
 use crate::fault::{Fault, Kind};
 use crate::json::{self, Syntax};
 use crate::repair::Repairs;
@@ -160,7 +160,8 @@ impl Reader {
             // One index for all calls, or none at all: a new id, or a name after arguments or another whole name, begins another.
             let other_id = id.is_some_and(|id| !slot.id.is_empty() && slot.id != id);
             let unmarked = id.is_none() && delta.index.is_none();
-            let ended = !slot.arguments.is_empty() || (self.tools.lists(&slot.name) && name.is_some_and(|name| self.tools.lists(name)));
+            let lists = |name: &str| name.len() <= MAX_NAME && self.tools.lists(name);
+            let ended = !slot.arguments.is_empty() || (lists(&slot.name) && name.is_some_and(lists));
             let named_again = unmarked && name.is_some() && !slot.name.is_empty() && ended;
             if !other_id && !named_again {
                 // What comes after a call was given away changes nothing.

@@ -7,24 +7,30 @@ mod element;
 mod frame;
 mod head;
 mod marks;
+mod room;
+mod say;
+mod skew;
 mod tag;
 mod tagged;
 mod value;
 mod words;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub(crate) use marks::TagMarks;
+pub(crate) use say::made_id;
 
-use crate::call::Parts;
 use crate::dialect::Dialect;
-use crate::fault::Fault;
-use crate::said::{Call, Event, Item, Items, Malformed, Mode, Said};
+use crate::find::first_mark;
+use crate::format::Format;
+use crate::said::{Event, Item, Items, Mode, Said};
 use crate::tools::ToolTable;
+use crate::work;
 use code::Fence;
 use element::Speech;
 use frame::{Flow, Frame};
+use room::Room;
+use skew::Skews;
 
 /// Whether a literal stands somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +54,7 @@ impl Match {
 
 /// Whether the text begins with a literal.
 pub(crate) fn literal(text: &str, wanted: &str, end: bool) -> Match {
+    work::count(1);
     if text.len() >= wanted.len() {
         return Match::of(text.as_bytes().starts_with(wanted.as_bytes()));
     }
@@ -74,6 +81,7 @@ pub(crate) fn blank_end(text: &str, from: usize) -> usize {
     while let Some(b' ' | b'\n' | b'\t' | b'\r') = bytes.get(at) {
         at += 1;
     }
+    work::count(at - from + 1);
     at
 }
 
@@ -86,6 +94,10 @@ pub(crate) struct Cx<'a> {
     /// The next end of CDATA, and how far it was looked for.
     pub cdata_end: &'a mut Option<usize>,
     pub cdata_searched: &'a mut usize,
+    /// For each format that asked at the end of the text: where the last call closes, if the text ends there.
+    pub ends: &'a mut Vec<(&'static Format, Option<usize>)>,
+    /// How many objects had more behind their list of calls, and did not close.
+    pub open_tails: &'a mut usize,
 }
 
 /// What the scanner is in the middle of.
@@ -112,8 +124,8 @@ pub struct Scanner {
     /// How much was decided, in bytes of valid text and in bytes of input.
     decided: usize,
     given: usize,
-    /// Where bytes that are no text stood, and how many more or less they are than what they read as.
-    skews: VecDeque<(usize, isize)>,
+    /// Where bytes that are no text stood.
+    skews: Skews,
     /// Bytes of a character that has not come whole.
     partial: Vec<u8>,
     pub(crate) calls: usize,
@@ -130,6 +142,9 @@ pub struct Scanner {
     nested: bool,
     cdata_end: Option<usize>,
     cdata_searched: usize,
+    ends: Vec<(&'static Format, Option<usize>)>,
+    open_tails: usize,
+    room: Room,
 }
 
 impl Scanner {
@@ -145,7 +160,7 @@ impl Scanner {
             start: 0,
             decided: 0,
             given: 0,
-            skews: VecDeque::new(),
+            skews: Skews::default(),
             partial: Vec::new(),
             calls: 0,
             at_start: true,
@@ -157,6 +172,9 @@ impl Scanner {
             nested: false,
             cdata_end: None,
             cdata_searched: 0,
+            ends: Vec::new(),
+            open_tails: 0,
+            room: Room::default(),
         }
     }
 
@@ -167,11 +185,19 @@ impl Scanner {
         self
     }
 
+    /// Reads on where a message holds too much, so that all of it can be measured.
+    #[cfg(test)]
+    pub(crate) fn endless(mut self) -> Self {
+        self.room = Room::endless();
+        self
+    }
+
     /// Takes bytes, which may end in the middle of a character. What is not UTF-8 reads as U+FFFD.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Event<'_>)) {
         if !self.partial.is_empty() {
             let mut joined = std::mem::take(&mut self.partial);
             joined.extend_from_slice(bytes);
+            work::count(joined.len());
             self.push_bytes(&joined, sink);
             return;
         }
@@ -201,8 +227,7 @@ impl Scanner {
 
     fn push_invalid(&mut self, length: usize, sink: &mut dyn FnMut(Event<'_>)) {
         let at = self.decided + self.held.len() - self.start;
-        let written = char::REPLACEMENT_CHARACTER.len_utf8();
-        self.skews.push_back((at + written, isize::try_from(length).unwrap_or(0) - isize::try_from(written).unwrap_or(0)));
+        self.skews.push(at + char::REPLACEMENT_CHARACTER.len_utf8(), length);
         self.push_str("\u{fffd}", sink);
     }
 
@@ -211,6 +236,7 @@ impl Scanner {
         if text.is_empty() {
             return;
         }
+        work::count(text.len());
         if self.start == self.held.len() {
             self.held.clear();
             self.start = 0;
@@ -227,6 +253,7 @@ impl Scanner {
         self.held = held;
         // Given away text is dropped once it is most of what is held, so that dropping costs no more than adding.
         if self.start > self.held.len() / 2 {
+            work::count(self.held.len() - self.start);
             self.held.drain(..self.start);
             self.start = 0;
         }
@@ -263,6 +290,11 @@ impl Scanner {
         let mut at = 0;
         loop {
             let rest = &text[at..];
+            if self.room.is_full() {
+                self.state = State::Words;
+                self.say_text(rest, sink);
+                return text.len();
+            }
             let before = self.decided;
             let more = match std::mem::replace(&mut self.state, State::Words) {
                 State::Words => self.words(rest, end, sink),
@@ -288,57 +320,6 @@ impl Scanner {
         !matches!(self.state, State::Frame(_) | State::Fence(_))
     }
 
-    /// Gives an item away that covers the next bytes.
-    fn say(&mut self, length: usize, said: Said<'_>, sink: &mut dyn FnMut(Event<'_>)) {
-        let start = self.given;
-        self.decided += length;
-        self.given += length;
-        while let Some((_, skew)) = self.skews.pop_front_if(|(from, _)| *from <= self.decided) {
-            self.given = self.given.saturating_add_signed(skew);
-        }
-        sink(Event { span: start..self.given, said });
-    }
-
-    fn say_text(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
-        if text.is_empty() {
-            return;
-        }
-        self.note_line(text);
-        self.say(text.len(), Said::Text(text), sink);
-    }
-
-    /// Remembers whether the line is blank so far.
-    fn note_line(&mut self, text: &str) {
-        let tail = text.trim_end_matches([' ', '\t']);
-        if tail.ends_with('\n') {
-            self.line_blank = true;
-        } else if !tail.is_empty() {
-            self.line_blank = false;
-        }
-    }
-
-    fn say_call(&mut self, length: usize, parts: Parts, announced: Option<usize>, sink: &mut dyn FnMut(Event<'_>)) {
-        let index = announced.unwrap_or_else(|| self.next_index());
-        let id = parts.id.filter(|id| !id.is_empty()).unwrap_or_else(|| made_id(index + 1));
-        let call = Call { index, id, name: parts.name, arguments: parts.arguments, repairs: parts.repairs, written: None };
-        self.say(length, Said::Call(call), sink);
-        self.at_start = false;
-        self.after_call = true;
-    }
-
-    fn next_index(&mut self) -> usize {
-        self.calls += 1;
-        self.calls - 1
-    }
-
-    fn say_malformed(&mut self, raw: &str, fault: Fault, announced: Option<usize>, sink: &mut dyn FnMut(Event<'_>)) {
-        let index = announced.unwrap_or_else(|| self.next_index());
-        let malformed = Malformed { kind: fault.kind, error: fault.error, raw: raw.to_owned(), index };
-        self.say(raw.len(), Said::Malformed(malformed), sink);
-        self.at_start = false;
-        self.after_call = true;
-    }
-
     fn frame(&mut self, text: &str, mut frame: Box<Frame>, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
         let mut cx = Cx {
             mode: self.mode,
@@ -346,6 +327,8 @@ impl Scanner {
             offset: self.decided,
             cdata_end: &mut self.cdata_end,
             cdata_searched: &mut self.cdata_searched,
+            ends: &mut self.ends,
+            open_tails: &mut self.open_tails,
         };
         let announced = frame.announced;
         match frame.advance(text, &mut cx, end) {
@@ -372,7 +355,7 @@ impl Scanner {
             }
             Flow::Item { length, content, stays } => {
                 match content {
-                    frame::Said::Call(parts) => self.say_call(length, parts, announced, sink),
+                    frame::Said::Call(parts) => self.say_call(&text[..length], parts, announced, sink),
                     frame::Said::Malformed(fault) => self.say_malformed(&text[..length], fault, announced, sink),
                     frame::Said::Markup => self.say(length, Said::Markup(&text[..length]), sink),
                 }
@@ -407,7 +390,7 @@ impl Scanner {
     }
 
     fn thoughts(&mut self, text: &str, closes: &'static [&'static str], end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
-        let (length, more) = match first_mark(text, closes) {
+        let (length, more) = match first_mark(text.as_bytes(), closes) {
             Some((at, _)) => (at, false),
             None if end => (text.len(), false),
             None => (text.len() - partial_mark(text, closes), true),
@@ -430,48 +413,12 @@ impl Scanner {
     }
 }
 
-/// An id for a call that has none.
-pub(crate) fn made_id(number: usize) -> String {
-    let mut id = String::with_capacity(8);
-    id.push_str("call_");
-    match u8::try_from(number) {
-        Ok(digit @ 0..10) => id.push(char::from(b'0' + digit)),
-        _ => id.push_str(&number.to_string()),
-    }
-    id
-}
-
-/// The first of several literals in a text: where, and which. One pass, whatever is absent.
-fn first_mark<S: AsRef<str>>(text: &str, marks: &[S]) -> Option<(usize, usize)> {
-    let bytes = text.as_bytes();
-    let mut firsts = [marks.first()?.as_ref().as_bytes()[0]; 3];
-    let mut count = 1;
-    for mark in marks {
-        let first = mark.as_ref().as_bytes()[0];
-        if !firsts[..count].contains(&first) {
-            if count == firsts.len() {
-                let found = |place: usize, mark: &S| Some((memchr::memmem::find(bytes, mark.as_ref().as_bytes())?, place));
-                return marks.iter().enumerate().filter_map(|(place, mark)| found(place, mark)).min();
-            }
-            firsts[count] = first;
-            count += 1;
-        }
-    }
-    let mut at = 0;
-    loop {
-        at += memchr::memchr3(firsts[0], firsts[1], firsts[2], &bytes[at..])?;
-        if let Some(place) = marks.iter().position(|mark| bytes[at..].starts_with(mark.as_ref().as_bytes())) {
-            return Some((at, place));
-        }
-        at += 1;
-    }
-}
-
 /// How many bytes at the end of the text may be the start of a mark.
 fn partial_mark<S: AsRef<str>>(text: &str, marks: &[S]) -> usize {
     let bytes = text.as_bytes();
     let longest = marks.iter().map(|mark| mark.as_ref().len()).max().unwrap_or(1) - 1;
     let from = bytes.len().saturating_sub(longest);
+    work::count((bytes.len() - from) * marks.len());
     (from..bytes.len())
         .find(|at| marks.iter().any(|mark| mark.as_ref().as_bytes().starts_with(&bytes[*at..])))
         .map_or(0, |at| bytes.len() - at)

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::json::{self, Syntax, json_number};
 use crate::repair::{Repair, Repairs};
 use crate::said::Mode;
+use crate::work;
 
 /// References are followed this far, and values are fitted this deep.
 const MAX_STEPS: usize = 64;
@@ -88,6 +89,7 @@ impl<'a> Types<'a> {
 
     /// The value of text that carries no type of its own.
     pub fn of_text(&self, text: &str, schema: Option<&'a Value>, repairs: &mut Repairs) -> Value {
+        work::count(text.len());
         let Some(schema) = schema else { return untyped(text) };
         let allowed = self.allowed(schema);
         if allowed.nothing() {

@@ -6,15 +6,17 @@ use serde_json::{Map, Value};
 
 use crate::fault::{Fault, Kind};
 use crate::format::Tags;
-use crate::json::MAX_DEPTH;
+use crate::json::{self, MAX_DEPTH, MAX_VALUES};
 use crate::repair::{Repair, Repairs};
 use crate::types::Types;
+use crate::work::{self, seen};
 
 pub(crate) const CDATA: &str = "<![CDATA[";
 pub(crate) const CDATA_END: &str = "]]>";
 
 /// The value of an attribute in the inside of a tag.
 pub(crate) fn attribute(inside: &str, name: &str, repairs: &mut Repairs) -> Option<String> {
+    work::count(inside.len());
     let mut rest = inside;
     loop {
         rest = rest.trim_start();
@@ -45,6 +47,7 @@ pub(crate) fn attribute(inside: &str, name: &str, repairs: &mut Repairs) -> Opti
 
 /// Replaces entities by what they stand for.
 pub(crate) fn unescape(text: &str, repairs: &mut Repairs) -> String {
+    work::count(text.len());
     let Some(first) = text.find('&') else { return text.to_owned() };
     let mut out = String::with_capacity(text.len());
     out.push_str(&text[..first]);
@@ -87,15 +90,15 @@ fn resolve(entity: &str) -> Option<char> {
 
 /// The text of a value: CDATA as it stands without the white space around it, entities replaced.
 pub(crate) fn plain(raw: &str, tags: &Tags, repairs: &mut Repairs) -> String {
-    if !(tags.cdata && raw.contains(CDATA)) {
+    if !(tags.cdata && seen(raw, raw.find(CDATA)).is_some()) {
         return if tags.entities { unescape(raw, repairs) } else { raw.to_owned() };
     }
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
-    while let Some(start) = rest.find(CDATA) {
+    while let Some(start) = seen(rest, rest.find(CDATA)) {
         outside(&rest[..start], tags, &mut out, repairs);
         let inner = &rest[start + CDATA.len()..];
-        if let Some(end) = inner.find(CDATA_END) {
+        if let Some(end) = seen(inner, inner.find(CDATA_END)) {
             out.push_str(&inner[..end]);
             rest = &inner[end + CDATA_END.len()..];
         } else {
@@ -133,27 +136,42 @@ pub(crate) fn value<'a>(
 }
 
 /// An element: text, or elements by name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Node {
     text: String,
+    /// The text is white space.
+    blank: bool,
     children: Vec<(String, Node)>,
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Self { text: String::new(), blank: true, children: Vec::new() }
+    }
+}
+
+impl Node {
+    fn push(&mut self, text: &str) {
+        self.blank &= text.trim_start().is_empty();
+        self.text.push_str(text);
+    }
 }
 
 /// Reads elements that fill the text, in one pass. Nothing where they do not.
 fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node>, Fault> {
     let mut stack: Vec<(String, Node)> = vec![(String::new(), Node::default())];
-    let mut rest = raw;
+    let (mut rest, mut count) = (raw, 0);
     while !rest.is_empty() {
         if tags.cdata && rest.starts_with(CDATA) {
-            let Some(end) = rest.find(CDATA_END) else { return Ok(None) };
+            let Some(end) = seen(rest, rest.find(CDATA_END)) else { return Ok(None) };
             let Some((_, node)) = stack.last_mut() else { return Ok(None) };
-            if node.text.trim().is_empty() {
+            if node.blank {
                 node.text.clear();
             }
-            node.text.push_str(&rest[CDATA.len()..end]);
+            node.push(&rest[CDATA.len()..end]);
             rest = &rest[end + CDATA_END.len()..];
         } else if let Some(after) = rest.strip_prefix(tags.close) {
-            let Some(end) = after.find(tags.end) else { return Ok(None) };
+            let Some(end) = seen(after, after.find(tags.end)) else { return Ok(None) };
             let Some((name, node)) = stack.pop() else { return Ok(None) };
             let Some((_, parent)) = stack.last_mut() else { return Ok(None) };
             if after[..end].trim_end() != name {
@@ -162,11 +180,15 @@ fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node
             parent.children.push((name, node));
             rest = &after[end + tags.end.len()..];
         } else if let Some(after) = rest.strip_prefix(tags.open).filter(|after| starts_name(after)) {
-            let Some(end) = after.find(tags.end) else { return Ok(None) };
+            let Some(end) = seen(after, after.find(tags.end)) else { return Ok(None) };
             let inside = &after[..end];
             let empty = inside.ends_with('/');
             let name = inside.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or(inside).to_owned();
             rest = &after[end + tags.end.len()..];
+            count += 1;
+            if count > MAX_VALUES {
+                return Err(json::too_large());
+            }
             if stack.len() > MAX_DEPTH {
                 return Err(Fault::new(Kind::TooDeep, format!("elements are nested more than {MAX_DEPTH} deep")));
             }
@@ -180,18 +202,18 @@ fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node
         } else {
             let step = rest.char_indices().nth(1).map_or(rest.len(), |(next, _)| next);
             let first = tags.open.chars().next().unwrap_or('<');
-            let end = rest[step..].find(first).map_or(rest.len(), |found| found + step);
+            let end = seen(&rest[step..], rest[step..].find(first)).map_or(rest.len(), |found| found + step);
             let Some((_, node)) = stack.last_mut() else { return Ok(None) };
             let text = &rest[..end];
             if tags.entities {
-                node.text.push_str(&unescape(text, repairs));
+                node.push(&unescape(text, repairs));
             } else {
-                node.text.push_str(text);
+                node.push(text);
             }
             rest = &rest[end..];
         }
     }
-    let mixed = |node: &Node| !node.children.is_empty() && !node.text.trim().is_empty();
+    let mixed = |node: &Node| !node.children.is_empty() && !node.blank;
     match stack.pop() {
         Some((_, root)) if stack.is_empty() && !mixed(&root) && !root.children.is_empty() => Ok(Some(root)),
         _ => Ok(None),

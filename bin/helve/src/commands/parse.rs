@@ -1,7 +1,8 @@
 //! `helve parse`: what a model's text says, item by item.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufWriter, IsTerminal, Read, Write};
+use std::iter;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +14,11 @@ use serde_json::{Value, json};
 use crate::cli::{Global, Parse, ParseMode};
 use crate::failure::Failure;
 use crate::terminal::{self, FAINT, STRONG, styled};
+
+/// The largest text, and the longest line of `--batch`: far more than a model writes in one message.
+const MAX_TEXT: u64 = 64 << 20;
+/// The largest file of tools.
+const MAX_TOOLS: u64 = 16 << 20;
 
 /// Reads stdin, or lists the formats.
 pub fn run(parse: &Parse, global: &Global) -> Result<ExitCode, Failure> {
@@ -29,41 +35,51 @@ pub fn run(parse: &Parse, global: &Global) -> Result<ExitCode, Failure> {
         terminal::note("reading the model's text from here; end it with Ctrl-D");
     }
     let mut input = Vec::new();
-    io::stdin().lock().read_to_end(&mut input).map_err(|error| Failure::new("failed", format_args!("cannot read stdin: {error}")))?;
+    io::stdin().lock().take(MAX_TEXT + 1).read_to_end(&mut input).map_err(unreadable)?;
+    check_size(&input, "the text")?;
     let mode = match parse.mode {
         ParseMode::Lenient => Mode::Lenient,
         ParseMode::Strict => Mode::Strict,
     };
-    let items = scan(Scanner::new(dialect, mode, Arc::new(tools)), &pieces(&input, parse.chunk));
-    write_line(&mut io::stdout().lock(), &json!({"items": items}))?;
+    let items = scan(Scanner::new(dialect, mode, Arc::new(tools)), pieces(&input, parse.chunk));
+    // The items have the text.
+    drop(input);
+    let mut out = BufWriter::new(io::stdout().lock());
+    written(write_items(&mut out, "", &items).and_then(|()| out.flush()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// One JSON object a line in, one out.
 fn batch() -> Result<ExitCode, Failure> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut failed = false;
-    for (number, line) in io::stdin().lock().lines().enumerate() {
-        let line = line.map_err(|error| Failure::new("failed", format_args!("cannot read stdin: {error}")))?;
-        if line.trim().is_empty() {
+    let (mut input, mut out) = (io::stdin().lock(), BufWriter::new(io::stdout().lock()));
+    let (mut failed, mut number) = (false, 0);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if input.by_ref().take(MAX_TEXT + 1).read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
+            break;
+        }
+        number += 1;
+        check_size(&line, &format!("line {number}"))?;
+        if line.trim_ascii().is_empty() {
             continue;
         }
-        let (id, answer) = match serde_json::from_str::<Value>(&line) {
+        let (id, answer) = match serde_json::from_slice::<Value>(&line) {
             Ok(request) => (request.get("id").cloned().unwrap_or(Value::Null), answer(&request)),
             Err(error) => (Value::Null, Err(format!("not JSON: {error}"))),
         };
         // One bad line does not take the answers of the others.
-        let document = match answer {
-            Ok(items) => json!({"id": id, "items": items}),
+        match answer {
+            Ok(items) => written(write_items(&mut out, &format!("\"id\":{id},"), &items))?,
             Err(message) => {
                 failed = true;
-                terminal::note(&format!("line {}: {}", number + 1, printable::escape_line(&message)));
-                json!({"id": id, "error": {"kind": "bad_request", "message": message, "details": {"line": number + 1}}})
+                terminal::note(&format!("line {number}: {}", printable::escape_line(&message)));
+                let error = json!({"kind": "bad_request", "message": message, "details": {"line": number}});
+                written(writeln!(out, "{}", json!({"id": id, "error": error})))?;
             }
-        };
-        write_line(&mut out, &document)?;
+        }
     }
-    let _ = out.flush();
+    written(out.flush())?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -81,10 +97,10 @@ fn answer(request: &Value) -> Result<Vec<Item>, String> {
         Some(tools) => ToolTable::from_json(tools)?,
     };
     let chunk = request.get("chunk").and_then(Value::as_i64).unwrap_or(0);
-    Ok(scan(Scanner::new(dialect, mode, Arc::new(tools)), &pieces(text.as_bytes(), chunk)))
+    Ok(scan(Scanner::new(dialect, mode, Arc::new(tools)), pieces(text.as_bytes(), chunk)))
 }
 
-fn scan(mut scanner: Scanner, pieces: &[&[u8]]) -> Vec<Item> {
+fn scan<'a>(mut scanner: Scanner, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Item> {
     let mut items = Items::default();
     for piece in pieces {
         scanner.push(piece, &mut |event| items.push(event));
@@ -94,38 +110,69 @@ fn scan(mut scanner: Scanner, pieces: &[&[u8]]) -> Vec<Item> {
 }
 
 /// Cuts the input: 0 leaves it whole, N gives N characters at a time, -N cuts at random with seed N.
-fn pieces(input: &[u8], chunk: i64) -> Vec<&[u8]> {
-    if chunk == 0 {
-        return vec![input];
-    }
-    let starts: Vec<usize> = (0..input.len()).filter(|at| input[*at] & 0xc0 != 0x80).collect();
+fn pieces(input: &[u8], chunk: i64) -> impl Iterator<Item = &[u8]> {
     let mut seed = chunk.unsigned_abs();
-    let mut pieces = Vec::new();
-    let (mut from, mut count) = (0, 0);
-    let mut wanted = chunk.unsigned_abs();
-    for start in starts {
-        if count == wanted {
-            pieces.push(&input[from..start]);
-            (from, count) = (start, 0);
+    let mut rest = input;
+    iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
         }
-        if chunk < 0 && count == 0 {
-            // A small generator is enough to cut in odd places, and gives the same places again.
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            wanted = 1 + (seed >> 33) % 12;
-        }
-        count += 1;
+        let wanted = match chunk {
+            0 => u64::MAX,
+            1.. => chunk.unsigned_abs(),
+            _ => {
+                // A small generator is enough to cut in odd places, and gives the same places again.
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                1 + (seed >> 33) % 12
+            }
+        };
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let piece;
+        (piece, rest) = rest.split_at(characters(rest, wanted));
+        Some(piece)
+    })
+}
+
+/// How many bytes so many characters take, at most all.
+fn characters(bytes: &[u8], count: usize) -> usize {
+    if count >= bytes.len() {
+        return bytes.len();
     }
-    pieces.push(&input[from..]);
-    pieces
+    let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte & 0xc0 != 0x80);
+    starts.map(|(at, _)| at).filter(|at| *at > 0).nth(count - 1).unwrap_or(bytes.len())
 }
 
 fn read_tools(file: &Path) -> Result<ToolTable, Failure> {
     let place = file.display();
-    let text = fs::read_to_string(file).map_err(|error| Failure::new("not_found", format_args!("cannot read {place}: {error}")))?;
+    let bytes = read_ordinary(file).map_err(|error| Failure::new("not_found", format_args!("cannot read {place}: {error}")))?;
     let value: Value =
-        serde_json::from_str(&text).map_err(|error| Failure::new("bad_request", format_args!("{place} is not JSON: {error}")))?;
+        serde_json::from_slice(&bytes).map_err(|error| Failure::new("bad_request", format_args!("{place} is not JSON: {error}")))?;
     ToolTable::from_json(&value)
         .map_err(|error| Failure::new("bad_request", format_args!("{place}: {error}")).hint("give [{\"name\": …, \"parameters\": {…}}, …]"))
+}
+
+/// Reads a file up to a size. What is no file, such as a device or a pipe, may have no end.
+fn read_ordinary(file: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(file)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(file)?.take(MAX_TOOLS + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_TOOLS {
+        return Err(io::Error::other(format!("it is larger than {} MiB", MAX_TOOLS >> 20)));
+    }
+    Ok(bytes)
+}
+
+fn unreadable(error: io::Error) -> Failure {
+    Failure::new("failed", format_args!("cannot read stdin: {error}"))
+}
+
+fn check_size(input: &[u8], what: &str) -> Result<(), Failure> {
+    if input.len() as u64 > MAX_TEXT {
+        return Err(Failure::new("bad_request", format_args!("{what} is longer than {} MiB", MAX_TEXT >> 20)));
+    }
+    Ok(())
 }
 
 fn find(name: &str) -> Result<Dialect, Failure> {
@@ -150,9 +197,16 @@ fn list_formats(global: &Global) {
     }
 }
 
-/// Writes one document. Its values repeat what was read, to the byte.
-fn write_line(out: &mut impl Write, document: &Value) -> Result<(), Failure> {
-    match writeln!(out, "{}", printable::json(document)) {
+/// Writes what a text says, exactly: it repeats what was read, to the byte. A second copy of it would be larger than the text.
+fn write_items(out: &mut impl Write, before: &str, items: &[Item]) -> io::Result<()> {
+    write!(out, "{{{before}\"items\":")?;
+    printable::write_json(out, &items)?;
+    writeln!(out, "}}")
+}
+
+/// Whoever stops reading has enough.
+fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new("failed", format_args!("cannot write: {error}"))),
         _ => Ok(()),
     }

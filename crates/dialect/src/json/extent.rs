@@ -2,6 +2,8 @@
 
 use super::string::{plain_end, quote_or_slash};
 use super::{MAX_DEPTH, Syntax};
+use crate::find::first_mark;
+use crate::work::{self, seen};
 
 /// Bytes that matter between strings.
 static SPECIAL: [bool; 256] = {
@@ -90,6 +92,7 @@ impl Extent {
 
     fn between(&mut self, bytes: &[u8], stops: &[String], end: bool) -> Option<Reach> {
         while let Some(&byte) = bytes.get(self.at) {
+            work::count(1);
             if !SPECIAL[usize::from(byte)] {
                 self.at += 1;
                 continue;
@@ -165,6 +168,7 @@ impl Extent {
 
     fn stop(&self, bytes: &[u8], stops: &[String], end: bool) -> Option<Reach> {
         let rest = &bytes[self.at..];
+        work::count(stops.len());
         if stops.iter().any(|stop| rest.starts_with(stop.as_bytes())) {
             return Some(Reach::Stopped(self.at));
         }
@@ -226,7 +230,7 @@ impl Extent {
                     Some(_) => self.at += 1,
                 }
             }
-        } else if let Some(found) = memchr::memmem::find(&bytes[self.at..], token) {
+        } else if let Some(found) = seen(&bytes[self.at..], memchr::memmem::find(&bytes[self.at..], token)) {
             self.at += found;
         } else {
             self.at = bytes.len().saturating_sub(token.len() - 1).max(self.at);
@@ -239,20 +243,23 @@ impl Extent {
 
     /// Passes a comment. A marker ends it from outside, so that an open comment cannot swallow the rest.
     fn comment(&mut self, bytes: &[u8], token: &[u8], stops: &[String]) -> Option<Reach> {
-        let rest = &bytes[self.at..];
-        let found = memchr::memmem::find(rest, token);
-        let stop = stops.iter().filter_map(|stop| memchr::memmem::find(&rest[..found.unwrap_or(rest.len())], stop.as_bytes())).min();
-        if let Some(stop) = stop {
-            self.at += stop;
-            return Some(Reach::Stopped(self.at));
+        // One pass for both, so that a comment without an end does not look through the whole text.
+        let marks: Vec<&[u8]> = stops.iter().map(String::as_bytes).chain([token]).collect();
+        match first_mark(&bytes[self.at..], &marks) {
+            Some((found, place)) if place < stops.len() => {
+                self.at += found;
+                Some(Reach::Stopped(self.at))
+            }
+            Some((found, _)) => {
+                self.at += found + token.len();
+                self.place = Place::Between;
+                None
+            }
+            None => {
+                let longest = marks.iter().map(|mark| mark.len()).max().unwrap_or(1);
+                self.at = (bytes.len() + 1).saturating_sub(longest).max(self.at);
+                Some(Reach::More)
+            }
         }
-        let Some(found) = found else {
-            let longest = stops.iter().map(String::len).chain([token.len()]).max().unwrap_or(1);
-            self.at = (bytes.len() + 1).saturating_sub(longest).max(self.at);
-            return Some(Reach::More);
-        };
-        self.at += found + token.len();
-        self.place = Place::Between;
-        None
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Number, Value};
 use super::{Reader, Syntax};
 use crate::fault::Fault;
 use crate::repair::Repair;
+use crate::work::seen;
 
 impl Reader<'_> {
     pub(super) fn number(&mut self) -> Result<Value, Fault> {
@@ -35,7 +36,7 @@ impl Reader<'_> {
         let start = self.at;
         let rest = &self.bytes[start..];
         let end = rest.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.' | b'_')));
-        let written = &self.text[start..start + end.unwrap_or(rest.len())];
+        let written = &self.text[start..start + seen(rest, end).unwrap_or(rest.len())];
         if let Some(number) = json_number(written) {
             self.at += written.len();
             return Ok(Value::Number(number));

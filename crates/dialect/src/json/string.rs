@@ -3,6 +3,7 @@
 use super::{Reader, Syntax};
 use crate::fault::Fault;
 use crate::repair::Repair;
+use crate::work::{self, seen};
 
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -14,12 +15,14 @@ pub(super) fn plain_end(bytes: &[u8], mut at: usize, quote: u8) -> usize {
         let word = u64::from_le_bytes([eight[0], eight[1], eight[2], eight[3], eight[4], eight[5], eight[6], eight[7]]);
         let zero = |x: u64| x.wrapping_sub(LOW) & !x & HIGH;
         let found = zero(word ^ quotes) | zero(word ^ slashes) | (word.wrapping_sub(LOW * 0x20) & !word & HIGH);
+        work::count(8);
         if found != 0 {
             return at + (found.trailing_zeros() / 8) as usize;
         }
         at += 8;
     }
     while at < bytes.len() && bytes[at] != quote && bytes[at] != b'\\' && bytes[at] >= 0x20 {
+        work::count(1);
         at += 1;
     }
     at
@@ -32,12 +35,14 @@ pub(super) fn quote_or_slash(bytes: &[u8], mut at: usize, quote: u8) -> usize {
         let word = u64::from_le_bytes([eight[0], eight[1], eight[2], eight[3], eight[4], eight[5], eight[6], eight[7]]);
         let zero = |x: u64| x.wrapping_sub(LOW) & !x & HIGH;
         let found = zero(word ^ quotes) | zero(word ^ slashes);
+        work::count(8);
         if found != 0 {
             return at + (found.trailing_zeros() / 8) as usize;
         }
         at += 8;
     }
     while at < bytes.len() && bytes[at] != quote && bytes[at] != b'\\' {
+        work::count(1);
         at += 1;
     }
     at
@@ -156,7 +161,8 @@ impl Reader<'_> {
 
     pub(super) fn raw_string(&mut self, quote: u8) -> Result<String, Fault> {
         let start = self.at + 1;
-        let end = memchr::memchr(quote, &self.bytes[start..]).ok_or_else(Fault::cut)? + start;
+        let rest = &self.bytes[start..];
+        let end = seen(rest, memchr::memchr(quote, rest)).ok_or_else(Fault::cut)? + start;
         self.at = end + 1;
         Ok(self.text[start..end].to_owned())
     }
@@ -169,7 +175,8 @@ impl Reader<'_> {
     pub(super) fn delimited(&mut self) -> Result<String, Fault> {
         let Syntax::Braces(mark) = self.syntax else { return Err(self.broken("a string")) };
         let start = self.at + mark.len();
-        let end = memchr::memmem::find(&self.bytes[start..], mark.as_bytes()).ok_or_else(Fault::cut)? + start;
+        let rest = &self.bytes[start..];
+        let end = seen(rest, memchr::memmem::find(rest, mark.as_bytes())).ok_or_else(Fault::cut)? + start;
         self.at = end + mark.len();
         Ok(self.text[start..end].to_owned())
     }

@@ -20,6 +20,8 @@ pub(super) fn write(prompt: Prompt, malformed: &Malformed) -> String {
         Kind::TooDeep => 4,
         Kind::DuplicateKey => 5,
         Kind::Code => 6,
+        Kind::TooMany => 7,
+        Kind::TooLarge => 8,
     };
     let mut lines = vec![words.not_run.to_owned(), format!("{}{}", words.problem, words.kinds[kind])];
     let error = text::line(&harmless(&malformed.error), MAX_ERROR);

@@ -58,7 +58,7 @@ pub(super) struct Words {
     pub you_wrote: &'static str,
     pub right_form: &'static str,
     /// In the order of [`crate::Kind`].
-    pub kinds: [&'static str; 7],
+    pub kinds: [&'static str; 9],
 }
 
 /// The sentences of a language.
@@ -129,6 +129,8 @@ static ENGLISH: Words = Words {
         "the brackets are nested too deep.",
         "a parameter came twice.",
         "program code stands where a call should be.",
+        "the message holds too many calls.",
+        "the parameters hold too many values.",
     ],
 };
 
@@ -192,5 +194,7 @@ static CHINESE: Words = Words {
         "括号嵌套过深。",
         "同一个参数出现了两次。",
         "应该写调用的地方写成了程序代码。",
+        "一条消息中的调用过多。",
+        "参数中的值过多。",
     ],
 };

@@ -5,6 +5,7 @@ use crate::dialect::{Compiled, Meaning};
 use crate::format::Shape;
 use crate::repair::Repair;
 use crate::said::{Content, Event, Items, Said};
+use crate::work::{self, seen};
 
 /// The line that opens a fence is never longer than this.
 const MAX_INFO: usize = 256;
@@ -29,7 +30,10 @@ impl Scanner {
     pub(super) fn fence(&mut self, text: &str, mut fence: Fence, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
         let body = match fence.body {
             Some(body) => body,
-            None => match memchr::memchr(b'\n', &text.as_bytes()[..text.len().min(MAX_INFO)]) {
+            None => match seen(
+                &text.as_bytes()[..text.len().min(MAX_INFO)],
+                memchr::memchr(b'\n', &text.as_bytes()[..text.len().min(MAX_INFO)]),
+            ) {
                 Some(line) => line + 1,
                 None if text.len() < MAX_INFO && !end => return self.hold(fence),
                 None => return self.code(text, fence.ticks, end, sink),
@@ -137,7 +141,9 @@ impl Scanner {
         }
         let mut given = 0;
         for item in items {
-            if let Content::Call(call) = item.content {
+            if let Content::Call(call) = item.content
+                && !self.room.is_full()
+            {
                 let upto = body + item.span.end;
                 let parts = crate::call::Parts {
                     name: call.name,
@@ -146,11 +152,11 @@ impl Scanner {
                     repairs: if self.mode.is_lenient() { call.repairs.with(Repair::Fenced) } else { call.repairs },
                     extra: false,
                 };
-                self.say_call(upto - given, parts, None, sink);
+                self.say_call(&text[given..upto], parts, None, sink);
                 given = upto;
             }
         }
-        if after > given {
+        if after > given && !self.room.is_full() {
             self.say(after - given, Said::Markup(&text[given..after]), sink);
         }
         false
@@ -182,7 +188,8 @@ fn calls_of(compiled: &Compiled) -> impl Iterator<Item = &str> {
 fn closing_line(text: &str, searched: &mut usize, ticks: usize, end: bool) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     loop {
-        let Some(line) = memchr::memchr(b'\n', &bytes[*searched..]).map(|line| line + *searched) else {
+        let unseen = &bytes[*searched..];
+        let Some(line) = seen(unseen, memchr::memchr(b'\n', unseen)).map(|line| line + *searched) else {
             *searched = bytes.len();
             return None;
         };
@@ -195,6 +202,7 @@ fn closing_line(text: &str, searched: &mut usize, ticks: usize, end: bool) -> Op
         while let Some(b' ' | b'\t' | b'\r') = bytes.get(tail) {
             tail += 1;
         }
+        work::count(tail - line);
         // No closing line is that long, and a line that grows must not be looked at again and again.
         if tail - line > MAX_INFO {
             *searched = line + 1;

@@ -6,14 +6,19 @@ use std::sync::Arc;
 
 use super::element::{Bracketed, Speech, Step};
 use super::tagged::Tagged;
-use super::{Cx, Match, any, blank_end, first_mark, literal, partial_mark};
+use super::{Cx, Match, any, blank_end, literal, partial_mark};
 use crate::call::{self, Parts};
 use crate::dialect::{Entry, MAX_NAME, Row, first_chars};
 use crate::fault::{Fault, Kind};
+use crate::find::first_mark;
 use crate::format::Shape;
 use crate::json::{Extent, Reach};
 use crate::repair::{Repair, Repairs};
 use crate::tools::ToolTable;
+use crate::work::seen;
+
+/// So many objects may go on behind their list of calls and not close. From then on what follows a list is words.
+const MAX_OPEN_TAILS: usize = 4;
 
 /// What a frame gives away, from the first byte it was given.
 #[derive(Debug)]
@@ -87,8 +92,9 @@ pub(crate) struct Frame {
     first_key: bool,
     repairs: Repairs,
     tail: Option<Extent>,
-    /// White space behind the call was passed up to here.
+    /// White space behind the call was passed up to here, and that behind a separator up to there.
     blank: usize,
+    separated: usize,
     junk: Option<Fault>,
     /// The call that was announced, and how much of it was shown.
     pub announced: Option<usize>,
@@ -119,6 +125,7 @@ impl Frame {
             repairs,
             tail: None,
             blank: 0,
+            separated: 0,
             junk: None,
             announced: None,
             shown: 0,
@@ -168,7 +175,7 @@ impl Frame {
             let Some(flow) = flow else { continue };
             if let Flow::Item { .. } = flow {
                 self.at = 0;
-                self.blank = 0;
+                (self.blank, self.separated) = (0, 0);
                 self.given += 1;
                 self.announced = None;
                 self.shown = 0;
@@ -354,15 +361,20 @@ impl Frame {
     }
 
     /// Other members behind the list of calls.
-    fn tail(&mut self, text: &str, cx: &Cx<'_>, end: bool) -> Flow {
-        let reach = self.tail.as_mut().map_or(Reach::Stopped(self.at), |tail| tail.advance(text, &[], end));
+    fn tail(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Flow {
+        // One that does not close is words, which are looked through again: so this is done a few times only.
+        let tail = self.tail.as_mut().filter(|_| *cx.open_tails < MAX_OPEN_TAILS);
+        let reach = tail.map_or(Reach::Stopped(self.at), |tail| tail.advance(text, &[], end));
         match reach {
             Reach::Whole(at) => {
                 self.section_closed = true;
                 self.flush(at, false, cx)
             }
             Reach::More if !end => Flow::More,
-            Reach::More | Reach::Stopped(_) => self.flush(self.at, false, cx),
+            Reach::More | Reach::Stopped(_) => {
+                *cx.open_tails += 1;
+                self.flush(self.at, false, cx)
+            }
         }
     }
 
@@ -405,7 +417,7 @@ impl Frame {
         let marks = &self.row.marks;
         // An opening mark may hold a closing one, and may not be whole yet.
         let growing = if end { usize::MAX } else { rest.len() - partial_mark(rest, &self.row.opens) };
-        let length = match first_mark(rest, marks) {
+        let length = match first_mark(rest.as_bytes(), marks) {
             Some((at, _)) if growing <= at => return Flow::More,
             Some((at, place)) if place < stops && !self.row.opens.iter().any(|open| rest[at..].starts_with(open.as_str())) => {
                 self.at + at + marks[place].len()
@@ -447,7 +459,7 @@ fn first_key(text: &str) -> Option<&str> {
     }
     let quote = inner.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let key = first_chars(&inner[1..], MAX_NAME);
-    match key.find(quote) {
+    match seen(key, key.find(quote)) {
         Some(end) => Some(&key[..end]),
         // No key of a call is that long.
         None if key.len() < inner.len() - 1 => Some(""),
@@ -458,7 +470,7 @@ fn first_key(text: &str) -> Option<&str> {
 /// Whether broken text names a known tool, or was cut in the middle of such a name.
 fn names_tool(written: &str, tools: &ToolTable) -> bool {
     for key in ["\"name\"", "\"tool_name\"", "'name'"] {
-        let Some(found) = written.find(key) else { continue };
+        let Some(found) = seen(written, written.find(key)) else { continue };
         let Some(value) = written[found + key.len()..].trim_start().strip_prefix(':') else { continue };
         let value = value.trim_start();
         let Some(quote) = value.chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };

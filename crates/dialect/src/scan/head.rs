@@ -7,8 +7,10 @@ use super::tag::floor;
 use super::{Cx, Match, blank_end, literal};
 use crate::call::{self, Parts};
 use crate::fault::{Fault, Kind};
+use crate::find::first_mark;
 use crate::format::{Format, Shape};
 use crate::repair::{Repair, Repairs};
+use crate::work::seen;
 
 /// A head is never longer than this.
 const MAX_HEAD: usize = 1024;
@@ -50,7 +52,7 @@ pub(super) fn find(text: &str, start: usize, searched: &mut usize, format: &Form
 fn named(text: &str, start: usize, from: usize, bracket: u8, end: bool) -> Found {
     let rest = &text.as_bytes()[from.min(text.len())..];
     let window = &rest[..rest.len().min(MAX_HEAD)];
-    match memchr::memchr(bracket, window) {
+    match seen(window, memchr::memchr(bracket, window)) {
         Some(at) => {
             let name = text[from..from + at].trim().to_owned();
             Found::Head(from + at, Some(Head { name, id: None, fenced: false, repairs: Repairs::default() }))
@@ -64,9 +66,10 @@ fn named(text: &str, start: usize, from: usize, bracket: u8, end: bool) -> Found
 /// A name and a separator behind a mark that leaves no doubt.
 fn headed(text: &str, start: usize, searched: &mut usize, heads: &[&str], stops: &[String], cx: &Cx<'_>, end: bool) -> Found {
     let limit = floor(text, start + MAX_HEAD);
-    let brace = memchr::memchr(b'{', &text.as_bytes()[(*searched).min(limit)..limit]).map(|at| at + *searched);
+    let unseen = &text.as_bytes()[(*searched).min(limit)..limit];
+    let brace = seen(unseen, memchr::memchr(b'{', unseen)).map(|at| at + *searched);
     let written = &text[start..brace.unwrap_or(limit)];
-    if let Some(stop) = stops.iter().filter_map(|stop| written.find(stop.as_str())).min() {
+    if let Some(stop) = stops.iter().filter_map(|stop| seen(written, written.find(stop.as_str()))).min() {
         return without_arguments(&written[..stop], start + stop, heads, cx);
     }
     let Some(brace) = brace else {
@@ -88,10 +91,14 @@ fn weakly_headed(text: &str, start: usize, searched: &mut usize, template: &str,
     const AROUND: [char; 4] = [' ', '`', '"', '*'];
     let tail = template.split_once('\n').map_or("", |(_, tail)| tail);
     let rest = &text[start..];
-    let line = memchr::memchr(b'\n', &rest.as_bytes()[..rest.len().min(MAX_HEAD)]);
+    let window = &rest.as_bytes()[..rest.len().min(MAX_HEAD)];
+    let line = seen(window, memchr::memchr(b'\n', window));
+    if line.is_none() && rest.len() >= MAX_HEAD {
+        return Found::Words;
+    }
     let name = rest[..line.unwrap_or(rest.len())].trim().trim_matches(AROUND);
     let Some(line) = line else {
-        let may = rest.len() < MAX_HEAD && !end && (name.is_empty() || (is_name(name) && cx.tools.has_prefix(name)));
+        let may = !end && (name.is_empty() || (is_name(name) && cx.tools.has_prefix(name)));
         return if may { Found::More } else { Found::Words };
     };
     if !is_name(name) || !cx.tools.knows(name) {
@@ -221,7 +228,7 @@ fn plain_input(text: &str, from: usize, searched: &mut usize, name: &str, allowe
     }
     let unseen = from.max(*searched);
     let rest = &text.as_bytes()[unseen..];
-    let stop = STOPS.iter().filter_map(|mark| memchr::memmem::find(rest, mark.as_bytes())).min();
+    let stop = first_mark(rest, &STOPS).map(|(at, _)| at);
     if stop.is_none() && !end {
         *searched = unseen.max(text.len().saturating_sub(STOPS[3].len()));
         return Found::More;
@@ -252,7 +259,7 @@ const MESSAGE: &str = "<|message|>";
 fn channel(text: &str, start: usize, cx: &Cx<'_>, end: bool) -> Found {
     let limit = text.len().min(start + MAX_HEAD);
     let window = &text.as_bytes()[start..limit];
-    let Some(at) = memchr::memmem::find(window, MESSAGE.as_bytes()) else {
+    let Some(at) = seen(window, memchr::memmem::find(window, MESSAGE.as_bytes())) else {
         return match (limit - start >= MAX_HEAD, end) {
             (true, _) => Found::Words,
             (false, false) => Found::More,

@@ -1,6 +1,7 @@
 //! Where a tag ends.
 
 use crate::format::Tags;
+use crate::work::{self, seen};
 
 /// A tag with its attributes is never longer than this.
 pub(super) const MAX_TAG: usize = 2048;
@@ -10,10 +11,11 @@ pub(super) fn tag_end(text: &str, from: usize, tags: &Tags) -> Option<usize> {
     let limit = floor(text, MAX_TAG);
     let window = text.get(from..limit)?;
     if tags.end != ">" {
-        return window.find(tags.end).map(|at| from + at);
+        return seen(window, window.find(tags.end)).map(|at| from + at);
     }
     let (mut quote, mut hidden) = (None, None);
     for (at, byte) in window.bytes().enumerate() {
+        work::count(1);
         match (quote, byte) {
             (None, b'>') => return Some(from + at),
             (None, b'"' | b'\'') => quote = Some(byte),

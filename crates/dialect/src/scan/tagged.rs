@@ -13,8 +13,10 @@ use super::{Match, any, blank_end, literal};
 use crate::call::{self, Parts};
 use crate::fault::{Fault, Kind};
 use crate::format::{CallTag, ParameterTag, Tags};
+use crate::json::{self, MAX_VALUES};
 use crate::repair::{Repair, Repairs};
 use crate::types::Types;
+use crate::work::{self, seen};
 use crate::xml;
 
 /// A call that is being read. Positions are those of the text from the first byte that is not given away yet.
@@ -43,6 +45,7 @@ impl Declared<'_> {
     }
 
     pub fn has(&self, key: &str) -> bool {
+        work::count(self.given.len());
         self.given.iter().any(|parameter| parameter.key == key)
     }
 }
@@ -122,7 +125,8 @@ impl Tagged {
             }
             CallTag::Text(separator) => {
                 let limit = rest.len().min(MAX_TAG);
-                let Some(name_end) = rest.as_bytes()[..limit].iter().position(|b| *b == b'<' || *b == b'\n') else {
+                let window = &rest.as_bytes()[..limit];
+                let Some(name_end) = seen(window, window.iter().position(|b| *b == b'<' || *b == b'\n')) else {
                     return self.no_tag_end(rest, end);
                 };
                 let name = rest[..name_end].trim().to_owned();
@@ -160,7 +164,8 @@ impl Tagged {
             }
             CallTag::Child(_) => {
                 let Some((open, close)) = &marks.name else { return Part::Done(Step::Words) };
-                let Some(found) = rest[..floor(rest, MAX_TAG)].find(close.as_str()) else { return self.no_tag_end(rest, end) };
+                let window = &rest[..floor(rest, MAX_TAG)];
+                let Some(found) = seen(window, window.find(close.as_str())) else { return self.no_tag_end(rest, end) };
                 let Some(inner) = rest[..found].trim_start().strip_prefix(open.as_str()) else {
                     return Part::Done(Step::Done(self.start + found + close.len(), Err(call::no_name())));
                 };
@@ -188,6 +193,9 @@ impl Tagged {
 
     /// Between two parameters: the next one, or the end of the call.
     fn between(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Part {
+        if self.parameters.len() > MAX_VALUES {
+            return Part::Done(Step::Done(self.at, Err(json::too_large())));
+        }
         self.at = blank_end(text, self.at);
         let rest = &text[self.at..];
         if rest.is_empty() {
@@ -328,7 +336,7 @@ impl Tagged {
             }
             Match::No => {}
         }
-        let Some(found) = window.find('<') else {
+        let Some(found) = seen(window, window.find('<')) else {
             return if rest.len() > MAX_TAG { Part::Done(Step::Done(after, Err(call::no_name()))) } else { Part::More };
         };
         self.pair_value(text, after + found, rest[..found].trim().to_owned(), marks, end)

@@ -11,6 +11,7 @@ use crate::repair::{Repair, Repairs};
 use crate::said::Mode;
 use crate::tools::ToolTable;
 use crate::types::Types;
+use crate::work::{self, seen};
 use crate::xml::{self, CDATA, CDATA_END};
 
 /// White space behind a closing tag is looked through this far.
@@ -79,7 +80,8 @@ impl ValueScan {
     ) -> Look {
         let first = marks.tags.open.as_bytes()[0];
         loop {
-            let Some(found) = memchr::memchr(first, &text.as_bytes()[self.at..]) else {
+            let unseen = &text.as_bytes()[self.at..];
+            let Some(found) = seen(unseen, memchr::memchr(first, unseen)) else {
                 self.at = text.len();
                 if !end {
                     return Look::More;
@@ -104,7 +106,7 @@ impl ValueScan {
                 Match::Partly => return Look::More,
                 Match::Yes if self.calls > 0 => {}
                 Match::Yes if self.nested > 0 => self.nested -= 1,
-                Match::Yes if self.unended && !closes_to_the_end(text, self.at + self.close.len(), marks) => self.seen_close = true,
+                Match::Yes if self.unended && !cx.closes_behind(text, self.at + self.close.len(), marks) => self.seen_close = true,
                 Match::Yes => match after_value(text, self.at + self.close.len(), marks, cx, end) {
                     Match::Partly => return Look::More,
                     Match::Yes => return self.ends(self.at, self.at + self.close.len()),
@@ -128,7 +130,8 @@ impl ValueScan {
     /// a word. Then the value ends at the last closing tag, and behind it is nothing but the marks that close the call. Anything
     /// else may be a value that was cut, with a whole call inside it.
     fn without_nesting(&self, text: &str, marks: &TagMarks) -> Option<Look> {
-        let close = text[self.start..].rfind(&self.close).filter(|_| self.passed)? + self.start;
+        let inside = &text[self.start..];
+        let close = work::seen_back(inside, inside.rfind(&self.close)).filter(|_| self.passed)? + self.start;
         let mut at = blank_end(text, close + self.close.len());
         while at < text.len() {
             let (Match::Yes, length) = any(&text[at..], &marks.structure, true) else { return None };
@@ -146,7 +149,8 @@ impl ValueScan {
         let known = cx.cdata_end.filter(|known| *known >= cx.offset + from).map(|known| known - cx.offset);
         let found = known.or_else(|| {
             let from = from.max(cx.cdata_searched.saturating_sub(cx.offset)).min(text.len());
-            memchr::memmem::find(&text.as_bytes()[from..], CDATA_END.as_bytes()).map(|at| at + from)
+            let unseen = &text.as_bytes()[from..];
+            seen(unseen, memchr::memmem::find(unseen, CDATA_END.as_bytes())).map(|at| at + from)
         });
         let Some(found) = found else {
             *cx.cdata_searched = cx.offset + text.len().saturating_sub(CDATA_END.len() - 1);
@@ -256,7 +260,7 @@ impl ValueScan {
         let inner = &rest[open.len()..];
         let stop = if matches!(tags.parameter, ParameterTag::Pair(..)) { "<" } else { tags.end };
         let window = &inner.as_bytes()[..inner.len().min(MAX_KEY)];
-        let Some(close) = memchr::memmem::find(window, stop.as_bytes()) else {
+        let Some(close) = seen(window, memchr::memmem::find(window, stop.as_bytes())) else {
             return if window.len() < MAX_KEY && !end { Some(Look::More) } else { None };
         };
         let key = match attribute {
@@ -289,17 +293,29 @@ impl ValueScan {
     }
 }
 
-/// Whether a call closes behind this place, and the text ends there. Else a value without its own end may have been cut.
-fn closes_to_the_end(text: &str, at: usize, marks: &TagMarks) -> bool {
-    let rest = &text[at..];
-    let Some((found, length)) = marks.call_close.iter().filter_map(|close| Some((rest.rfind(close.as_str())?, close.len()))).max() else {
-        return false;
-    };
-    let mut next = blank_end(rest, found + length);
-    while let (Match::Yes, length) = any(&rest[next..], &marks.outer, true) {
-        next = blank_end(rest, next + length);
+impl Cx<'_> {
+    /// Whether a call closes behind this place, and the text ends there. Else a value without its own end may have been cut.
+    fn closes_behind(&mut self, text: &str, at: usize, marks: &TagMarks) -> bool {
+        // The end of the text is the same for every value, so it is looked at once for each format.
+        let known = self.ends.iter().find(|(format, _)| std::ptr::eq(*format, marks.format)).map(|(_, last)| *last);
+        let last = known.unwrap_or_else(|| {
+            let last = last_close(text, marks).map(|last| self.offset + last);
+            self.ends.push((marks.format, last));
+            last
+        });
+        last.is_some_and(|last| last >= self.offset + at)
     }
-    next == rest.len()
+}
+
+/// Where the last call of the whole text closes, if the text ends there.
+fn last_close(text: &str, marks: &TagMarks) -> Option<usize> {
+    let places = marks.call_close.iter().filter_map(|close| Some((work::seen_back(text, text.rfind(close.as_str()))?, close.len())));
+    let (last, length) = places.max()?;
+    let mut next = blank_end(text, last + length);
+    while let (Match::Yes, length) = any(&text[next..], &marks.outer, true) {
+        next = blank_end(text, next + length);
+    }
+    (next == text.len()).then_some(last)
 }
 
 /// Whether the structure goes on here, behind the closing tag of a value.

@@ -9,6 +9,7 @@ use crate::dialect::{Compiled, Entry, MAX_NAME, Marker, Meaning, Row, first_char
 use crate::format::Shape;
 use crate::repair::{Repair, Repairs};
 use crate::said::{Event, Said};
+use crate::work::{self, seen};
 
 /// White space behind a call is held this long, to see whether another call follows.
 const MAX_GAP: usize = 64;
@@ -55,7 +56,7 @@ impl Scanner {
         }
         let bytes = text.as_bytes();
         let mut at = 0;
-        while let Some(found) = compiled.anchors.find(&bytes[at..]) {
+        while let Some(found) = seen(&bytes[at..], compiled.anchors.find(&bytes[at..])) {
             at += found;
             let (from, here) = self.look(text, at, &compiled, end);
             match here {
@@ -209,7 +210,8 @@ impl Scanner {
             Meaning::Thinks(close) => Here::Thinks(length, close),
             Meaning::Through(close, with) => {
                 let rest = &text.as_bytes()[from..];
-                match memchr::memmem::find(&rest[..rest.len().min(MAX_THROUGH)], close.as_bytes()) {
+                let window = &rest[..rest.len().min(MAX_THROUGH)];
+                match seen(window, memchr::memmem::find(window, close.as_bytes())) {
                     Some(at) => Here::Markup(at + with),
                     None if rest.len() < MAX_THROUGH && !end => Here::Undecided,
                     _ => Here::Nothing,
@@ -279,7 +281,7 @@ impl Scanner {
     fn stray(&self, row: &Row, rest: &str, end: bool) -> Match {
         let Some(tags) = &row.tags else { return Match::No };
         let window = first_chars(rest, MAX_NAME);
-        match window.find(tags.tags.end) {
+        match seen(window, window.find(tags.tags.end)) {
             Some(close) if window[close + tags.tags.end.len()..].trim_start().starts_with('{') => Match::No,
             Some(close) if window[close + tags.tags.end.len()..].trim_start().is_empty() && !end && window.len() == rest.len() => {
                 Match::Partly
@@ -320,7 +322,7 @@ impl Scanner {
     fn bare_fits(&self, row: &Row, text: &str, end: bool) -> Match {
         if row.format.weak {
             // A line with a tool's name and nothing else.
-            let Some((line, rest)) = text.split_once('\n') else {
+            let Some((line, rest)) = seen(text, text.find('\n')).map(|at| (&text[..at], &text[at + 1..])) else {
                 let may = text.len() < 256 && self.tools.has_prefix(text.trim_end()) && !end;
                 return if may { Match::Partly } else { Match::No };
             };
@@ -347,6 +349,7 @@ impl Scanner {
     /// Whether only white space stands before this place on its line.
     pub(super) fn starts_line(&self, text: &str, at: usize) -> bool {
         let before = text[..at].trim_end_matches([' ', '\t']);
+        work::count(at - before.len() + 1);
         if before.is_empty() { self.line_blank } else { before.ends_with('\n') }
     }
 
@@ -358,6 +361,7 @@ impl Scanner {
         if !tail.iter().any(|byte| compiled.lead_bytes.contains(byte)) {
             return 0;
         }
+        work::count(compiled.leading.len() * compiled.longest_lead);
         for place in &compiled.leading {
             let marker = &compiled.markers[usize::from(*place)];
             let lead = &marker.text.as_bytes()[..marker.anchor];
@@ -376,7 +380,7 @@ impl Scanner {
         let window = &rest[..rest.len().min(MAX_INLINE)];
         let mut from = 0;
         loop {
-            match memchr::memchr2(b'`', b'\n', &window[from..]) {
+            match seen(&window[from..], memchr::memchr2(b'`', b'\n', &window[from..])) {
                 Some(found) if window[from + found] == b'`' => {
                     let run = window[from + found..].iter().take_while(|b| **b == b'`').count();
                     if from + found + run == rest.len() && !end {
@@ -399,7 +403,8 @@ impl Scanner {
         let (ticks, opened) = self.inline?;
         // Each byte is looked through for line breaks once, however many marks there are.
         let from = self.lines_seen.saturating_sub(self.decided).min(at);
-        if let Some(line) = memchr::memrchr(b'\n', &text.as_bytes()[from..at]) {
+        let unseen = &text.as_bytes()[from..at];
+        if let Some(line) = work::seen_back(unseen, memchr::memrchr(b'\n', unseen)) {
             self.line = self.decided + from + line;
         }
         self.lines_seen = self.lines_seen.max(self.decided + at);
@@ -412,6 +417,7 @@ impl Scanner {
     /// A run of backticks: a fence, or code on a line.
     fn backtick(&mut self, text: &str, at: usize, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> Tick {
         let run = text.as_bytes()[at..].iter().take(MAX_TICKS).take_while(|b| **b == b'`').count();
+        work::count(run);
         if run >= MAX_TICKS {
             return Tick::Passed(at + run);
         }

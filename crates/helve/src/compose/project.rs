@@ -89,9 +89,16 @@ pub struct ProjectReport {
 impl Project {
     /// Reads the files, and lets them through the gate as far as a person trusts the folder.
     fn load(&self, redactor: &Redactor) -> std::io::Result<Loaded> {
-        load::load(&self.folder, &Workshop { fetch: &self.fetch, redactor }, |root, capabilities| {
-            Some(self.decisions().ok()?.of(root, capabilities))
-        })
+        let decisions = self.decisions();
+        let decide = |root: &Path, capabilities: &[Capability]| Some(decisions.as_ref().ok()?.of(root, capabilities));
+        let mut loaded = load::load(&self.folder, &Workshop { fetch: &self.fetch, redactor }, decide)?;
+        if let Err(error) = &decisions
+            && !loaded.capabilities.is_empty()
+        {
+            let message = format!("nothing in this folder is trusted, because decisions cannot be read: {error}");
+            loaded.diagnostics.push(Diagnostic::general(Severity::Warning, message));
+        }
+        Ok(loaded)
     }
 
     /// What people have decided about folders.

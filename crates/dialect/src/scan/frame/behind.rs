@@ -117,7 +117,8 @@ impl Frame {
             return None;
         }
         let separated = matches!(first, b';' | b',') && self.list == List::None;
-        let from = if separated { blank_end(text, next + 1) } else { next };
+        let from = if separated { blank_end(text, self.separated.max(next + 1)) } else { next };
+        self.separated = from;
         let follows = if format.call.open.is_empty() {
             if text[from..].is_empty() && !end { Match::Partly } else { self.row.can_start(&text[from..], end) }
         } else {

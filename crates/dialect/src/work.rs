@@ -1,0 +1,41 @@
+//! Counts the bytes that reading looks at, so that tests can say how much work a text makes. Other builds count nothing.
+
+#[cfg(test)]
+use std::cell::Cell;
+
+#[cfg(test)]
+thread_local! {
+    static BYTES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// So many bytes were looked at or copied.
+#[inline(always)]
+pub(crate) fn count(bytes: usize) {
+    #[cfg(test)]
+    BYTES.with(|counted| counted.set(counted.get() + bytes));
+    #[cfg(not(test))]
+    let _ = bytes;
+}
+
+/// Counts a search from the start of the text: the bytes before what it found, or all of them.
+#[inline(always)]
+pub(crate) fn seen(text: impl AsRef<[u8]>, found: Option<usize>) -> Option<usize> {
+    count(found.map_or(text.as_ref().len(), |at| at + 1));
+    found
+}
+
+/// The same for a search from the end of the text.
+#[inline(always)]
+pub(crate) fn seen_back(text: impl AsRef<[u8]>, found: Option<usize>) -> Option<usize> {
+    count(text.as_ref().len() - found.unwrap_or(0));
+    found
+}
+
+/// What was counted since the last time this was asked.
+#[cfg(test)]
+pub(crate) fn taken() -> usize {
+    BYTES.with(|counted| counted.replace(0))
+}
+
+#[cfg(test)]
+mod tests;
