@@ -38,7 +38,9 @@ fn hash_value(value: &Value, hasher: &mut DefaultHasher) {
         },
         Value::Array(items) => {
             b'['.hash(hasher);
-            items.iter().for_each(|item| hash_value(item, hasher));
+            for item in items {
+                hash_value(item, hasher);
+            }
             b']'.hash(hasher);
         }
         Value::Object(members) => hash_members(members, hasher),
