@@ -142,7 +142,7 @@ fn a_reader_who_left_is_no_error() {
 fn careful() -> Scene {
     let script = Script::from_fn(|request: &Request| match request.results()[..] {
         [] => Reply::calls([("say", json!({"text": "hello"})), ("calculate", json!({"expression": "40 + 2"}))]),
-        [first, second] => Reply::text(format!("{} {second}", if first.contains("hello") { "said" } else { first })),
+        [first, second] => Reply::text(format!("{} {}", if first.contains("hello") { "said" } else { first }, unmarked(second))),
         _ => Reply::text("?"),
     });
     Scene::new(script).with("tools/builtin/say.yaml", &format!("{}permission: confirm\n", echo("say")))
