@@ -14,13 +14,14 @@ use std::sync::Arc;
 
 use helve_core::{
     ApprovalId, CallId, ConversationId, EndOfRun, EndReason, EventData, Message, MessageBody, ModelError, Outcome, Part, Question, RunId,
-    SaidCall, ToolCall, ToolChoice, Usage,
+    ToolCall, ToolChoice, Usage,
 };
 use helve_dialect::{Call, Language, Malformed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::guard::Guard;
+use self::quotes::has_native_call;
 pub(crate) use self::recover::result_in;
 use self::turn::{Slot, Turn};
 use crate::error::AgentError;
@@ -334,12 +335,6 @@ impl Run {
         self.phase == Phase::Over
     }
 
-    /// Whether the model made a call by its own function calling, in this run or earlier in the conversation.
-    #[must_use]
-    pub fn calls_natively(&self) -> bool {
-        self.calls_natively
-    }
-
     /// Whether the model must call a tool in this turn.
     #[must_use]
     pub fn choice(&self) -> ToolChoice {
@@ -371,15 +366,10 @@ impl Run {
             Input::Begin => self.begin(effects),
             Input::Text(text) if self.has_room(text, effects) => self.turn.text.push_str(text),
             Input::Reasoning(text) if self.has_room(text, effects) => self.turn.reasoning.push_str(text),
-            Input::Text(_) | Input::Reasoning(_) => {}
+            Input::Quoted { text, tool, certain } if self.has_room(text, effects) => self.quoted(text, tool, certain, effects),
+            Input::Text(_) | Input::Reasoning(_) | Input::Quoted { .. } => {}
             Input::Kept(format, part) => self.turn.keep(format, part),
             Input::Call { call, tool, in_text } => self.called(call, tool, in_text, effects),
-            Input::Quoted { text, tool, certain } => {
-                if self.has_room(text, effects) {
-                    self.turn.text.push_str(text);
-                    self.quoted(tool, certain, effects);
-                }
-            }
             Input::Malformed(malformed) => self.malformed(malformed.kind, malformed.error, malformed.raw),
             Input::Usage(usage) => self.turn.usage = usage,
             Input::ModelEnded(end) => self.answered(end, effects),
@@ -484,12 +474,6 @@ impl Run {
     fn slot(&mut self, call: CallId) -> Option<&mut Slot> {
         self.turn.slots.iter_mut().find(|slot| slot.said.id == call)
     }
-}
-
-/// Whether this model made a native call in these messages.
-fn has_native_call(messages: &[Arc<Message>], model: &str) -> bool {
-    let is_native = |call: &SaidCall| call.native_model.as_deref() == Some(model);
-    messages.iter().any(|message| matches!(message.body(), MessageBody::Assistant { calls, .. } if calls.iter().any(is_native)))
 }
 
 /// What a message asks, in words.

@@ -1,19 +1,40 @@
-//! Calls that the model wrote because they stand in a result: they stay text, and it is told so.
+//! Calls that the model wrote because they stand in a result: they stay text, and it is told so. A model that calls natively
+//! makes no calls in text at all.
 
-use helve_core::EventData;
+use std::sync::Arc;
+
+use helve_core::{EventData, Message, MessageBody, SaidCall};
 
 use super::{Effect, Run};
 
+/// So many quotations of an answer are said.
+const MAX_SAID: usize = 16;
+
+/// Whether this model made a native call in these messages.
+pub(super) fn has_native_call(messages: &[Arc<Message>], model: &str) -> bool {
+    let is_native = |call: &SaidCall| call.native_model.as_deref() == Some(model);
+    messages.iter().any(|message| matches!(message.body(), MessageBody::Assistant { calls, .. } if calls.iter().any(is_native)))
+}
+
 impl Run {
-    /// Takes note of a call that is not run, and says so.
-    pub(super) fn quoted(&mut self, tool: &str, certain: bool, effects: &mut Vec<Effect>) {
+    /// Whether the model made a call by its own function calling, in this run or earlier in the conversation.
+    #[must_use]
+    pub fn calls_natively(&self) -> bool {
+        self.calls_natively
+    }
+
+    /// Takes a call that is not run as text, and says so.
+    pub(super) fn quoted(&mut self, text: &str, tool: &str, certain: bool, effects: &mut Vec<Effect>) {
+        self.turn.text.push_str(text);
         self.turn.quotes += 1;
         let message = if certain {
             format!("the model wrote a call of `{tool}` that stands in a tool result; it was not run")
         } else {
             format!("the model wrote a call of `{tool}`, and the tool results hold too many calls to compare it with; it was not run")
         };
-        effects.push(Effect::Emit(EventData::Notification { message }));
+        if self.turn.quotes <= MAX_SAID {
+            effects.push(Effect::Emit(EventData::Notification { message }));
+        }
     }
 
     /// Whether the model must be told that what it quoted was not run. Once is enough: whoever quotes again means to, and that is

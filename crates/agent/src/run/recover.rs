@@ -6,8 +6,9 @@ use helve_core::store::interrupted;
 use helve_core::{EventData, Message, MessageBody, Outcome, Part, ToolCall, untrusted};
 use serde_json::Value;
 
+use super::quotes::has_native_call;
 use super::turn::State;
-use super::{Effect, Phase, Run, asked, has_native_call};
+use super::{Effect, Phase, Run, asked};
 use crate::error::AgentError;
 
 /// How messages begin that tell of a background call.
