@@ -23,11 +23,11 @@ fn tools(document: &str) -> (Vec<Arc<dyn DynTool>>, Sent) {
         let document = document.clone();
         Box::pin(async move { Ok(Output::text(document)) })
     });
-    let send = fake(spec_of("send", json!({"type": "object", "properties": {"to": {"type": "string"}}})), move |call, _| {
+    let mail = fake(spec_of("send", json!({"type": "object", "properties": {"to": {"type": "string"}}})), move |call, _| {
         log.lock().expect("a lock").push(call.arguments.clone());
         Box::pin(async { Ok(Output::text("sent")) })
     });
-    (vec![read, send], sent)
+    (vec![read, mail], sent)
 }
 
 fn agent(model: ScriptedModel, document: &str) -> (Agent, Sent) {
