@@ -43,7 +43,8 @@ fn instructions_and_toolkit_reach_the_model() {
 
 #[test]
 fn which_agent_is_chosen_as_people_say() {
-    let scene = Scene::new(Script::from_fn(|request: &Request| Reply::text(request.system()))).with("agents/clerk.yaml", CLERK);
+    let first_line = |request: &Request| Reply::text(request.system().lines().next().unwrap_or_default());
+    let scene = Scene::new(Script::from_fn(first_line)).with("agents/clerk.yaml", CLERK);
     assert_eq!(scene.run(&["hi"]).stdout, "You count beans.\n", "the only one");
     let scene = scene.with("agents/poet.yaml", "name: poet\ninstructions: You write verse.\n");
     let several = scene.run(&["hi"]);

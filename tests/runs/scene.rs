@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use helve_core::untrusted;
 use helve_testkit::{ModelServer, Script, Turn};
 use serde_json::{Map, Value, json};
 
@@ -114,12 +115,18 @@ impl Scene {
         }
     }
 
-    /// What the model was told of the results of its calls, in its last request.
+    /// What the model was told of the results of its calls, in its last request, without the mark of each.
     pub fn told(&self) -> Vec<String> {
         let last = self.server.requests().last().cloned().expect("a request");
-        let results = last.turns.iter().filter_map(|turn| if let Turn::Result { text, .. } = turn { Some(text.clone()) } else { None });
+        let results = last.turns.iter().filter_map(|turn| if let Turn::Result { text, .. } = turn { Some(unmarked(text)) } else { None });
         results.collect()
     }
+}
+
+/// A result without the mark that every one has.
+pub fn unmarked(result: &str) -> String {
+    let inside = result.strip_prefix(untrusted::OPEN).and_then(|rest| rest.strip_suffix(untrusted::CLOSE));
+    inside.unwrap_or_else(|| panic!("the result is not marked: {result}")).to_owned()
 }
 
 /// A tool that sleeps, after it wrote down which process it is.

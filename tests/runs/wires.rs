@@ -7,7 +7,7 @@ use helve_testkit::{Call, CallPieces, Reply, Request, Script, Turn};
 use serde_json::{Value, json};
 
 use crate::folder::{Project, echo, stderr};
-use crate::scene::{KEY, NAP, Ran, Running, Scene, alone, dies};
+use crate::scene::{KEY, NAP, Ran, Running, Scene, alone, dies, unmarked};
 
 const PROVIDERS: [&str; 4] = ["openai_compatible", "openai_responses", "anthropic", "gemini"];
 
@@ -33,7 +33,7 @@ fn conversation(pieces: CallPieces) -> Script {
 fn results(request: &Request) -> Vec<String> {
     let words = |text: &&str| {
         let object: Value = serde_json::from_str(text).unwrap_or_default();
-        object["output"].as_str().or(object["error"].as_str()).unwrap_or(text).to_owned()
+        unmarked(object["output"].as_str().or(object["error"].as_str()).unwrap_or(text))
     };
     request.results().iter().map(words).collect()
 }
@@ -142,7 +142,7 @@ fn a_reader_who_left_is_no_error() {
 fn careful() -> Scene {
     let script = Script::from_fn(|request: &Request| match request.results()[..] {
         [] => Reply::calls([("say", json!({"text": "hello"})), ("calculate", json!({"expression": "40 + 2"}))]),
-        [first, second] => Reply::text(format!("{} {second}", if first.contains("hello") { "said" } else { first })),
+        [first, second] => Reply::text(format!("{} {}", if first.contains("hello") { "said" } else { first }, unmarked(second))),
         _ => Reply::text("?"),
     });
     Scene::new(script).with("tools/builtin/say.yaml", &format!("{}permission: confirm\n", echo("say")))

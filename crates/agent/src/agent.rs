@@ -18,6 +18,7 @@ use crate::conversation::Conversation;
 use crate::driver::Driver;
 use crate::error::{AgentError, Paused};
 use crate::options::AgentOptions;
+use crate::quotes::Quotes;
 use crate::run::{Answer, Run, RunSettings};
 use crate::strategy::Strategy;
 use crate::stream::{Outbox, RunStream};
@@ -55,6 +56,8 @@ pub(crate) struct Parts {
     /// What the answer must fit, where a type was asked for.
     pub(crate) output: Option<helve_core::Schema>,
     pub(crate) conversation: Conversation,
+    /// Calls in the results of the conversation, which a model may quote.
+    pub(crate) quotes: Quotes,
     /// The strategy that worked after another did not.
     pub(crate) learned: Option<Strategy>,
     /// Where its runs are recorded.
@@ -150,6 +153,7 @@ impl Agent {
             approver: None,
             conversation: Conversation::new(),
             output: None,
+            quotes: Quotes::default(),
             learned: None,
             record: None,
             worker: None,

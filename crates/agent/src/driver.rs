@@ -46,6 +46,9 @@ pub(crate) struct Driver<'a> {
     around: Around,
     progress: Option<mpsc::Receiver<EventData>>,
     cancel: CancellationToken,
+    /// The text of this answer as it came, where it is searched for calls, and whether its last call was a quotation.
+    heard: String,
+    quoting: bool,
     ask: bool,
     paused: bool,
     done: Option<Result<Answer, AgentError>>,
@@ -91,6 +94,8 @@ impl<'a> Driver<'a> {
             around,
             progress,
             cancel,
+            heard: String::new(),
+            quoting: false,
             ask: false,
             paused: false,
             done: None,

@@ -35,13 +35,13 @@ pub(crate) fn fit(messages: &[Arc<Message>], context_tokens: Option<u32>, refuse
 }
 
 fn shortened(message: &Message) -> Option<Arc<Message>> {
-    let MessageBody::Tool { call_id, model_id, tool, text, success, untrusted } = message.body() else { return None };
+    let MessageBody::Tool { call_id, model_id, tool, text, success } = message.body() else { return None };
     if text.len() <= REST * 2 {
         return None;
     }
     let short = format!("{}\n[shortened: the whole result had {} bytes]", printable::shorten_bytes(text, REST), text.len());
     let (call_id, model_id, tool) = (*call_id, model_id.clone(), tool.clone());
-    Some(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text: short, success: *success, untrusted: *untrusted })))
+    Some(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text: short, success: *success })))
 }
 
 fn bytes(message: &Message) -> usize {
@@ -62,7 +62,7 @@ mod tests {
 
     fn result(text: String) -> Arc<Message> {
         let (call_id, tool) = (CallId::mint(), "read".into());
-        Arc::new(Message::new(MessageBody::Tool { call_id, model_id: None, tool, text, success: true, untrusted: false }))
+        Arc::new(Message::new(MessageBody::Tool { call_id, model_id: None, tool, text, success: true }))
     }
 
     fn lengths(messages: &[Arc<Message>]) -> Vec<usize> {

@@ -9,6 +9,7 @@ mod error;
 mod fit;
 mod options;
 mod probe;
+mod quotes;
 mod run;
 mod scripted;
 mod stored;

@@ -4,6 +4,7 @@
 //! one outcome, and the history that it leaves is always one that a model can read: every call in it is answered.
 
 mod guard;
+mod quotes;
 mod recover;
 mod settle;
 mod turn;
@@ -20,6 +21,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::guard::Guard;
+use self::quotes::has_native_call;
+pub(crate) use self::recover::result_in;
 use self::turn::{Slot, Turn};
 use crate::error::AgentError;
 use crate::options::{OutputStrategy, RunLimits};
@@ -78,6 +81,12 @@ pub struct Run {
     refused: u32,
     /// Whether a call was really made in an earlier turn.
     has_called: bool,
+    /// Whether the model made a call by its own function calling, in this run or before: then its text is text.
+    #[serde(default)]
+    calls_natively: bool,
+    /// Whether the model was told that it quoted a call, and made none since.
+    #[serde(default)]
+    told_of_quotes: bool,
     /// Whether anyone is told what happens.
     #[serde(skip)]
     watched: bool,
@@ -108,8 +117,17 @@ pub enum Input<'a> {
         call: Call,
         /// What the run must know of the tool.
         tool: ToolFacts,
-        /// Whether it was found in text although the model can call natively.
-        rescued: bool,
+        /// Whether it was found in text.
+        in_text: bool,
+    },
+    /// The model wrote a call that stands in a result: it is text, and not run.
+    Quoted {
+        /// What the model wrote.
+        text: &'a str,
+        /// The tool.
+        tool: &'a str,
+        /// Whether that it stands there is certain; else there is too much to compare it with.
+        certain: bool,
     },
     /// The model meant to make a call.
     Malformed(Malformed),
@@ -164,8 +182,6 @@ pub struct ToolFacts {
     pub exclusive: bool,
     /// A call that ends well ends the run.
     pub ends_run: bool,
-    /// What it gives comes from outside.
-    pub untrusted: bool,
     /// A call that broke off may be made again: it is idempotent, or only goes into the queue.
     #[serde(default)]
     pub repeatable: bool,
@@ -218,6 +234,7 @@ impl Run {
     #[must_use]
     pub fn new(id: RunId, conversation: ConversationId, messages: Vec<Arc<Message>>, settings: RunSettings) -> Self {
         let strategy = settings.strategy;
+        let calls_natively = has_native_call(&messages, &settings.model);
         Self {
             id,
             conversation,
@@ -237,6 +254,8 @@ impl Run {
             seq: 0,
             refused: 0,
             has_called: false,
+            calls_natively,
+            told_of_quotes: false,
             watched: false,
         }
     }
@@ -347,9 +366,10 @@ impl Run {
             Input::Begin => self.begin(effects),
             Input::Text(text) if self.has_room(text, effects) => self.turn.text.push_str(text),
             Input::Reasoning(text) if self.has_room(text, effects) => self.turn.reasoning.push_str(text),
-            Input::Text(_) | Input::Reasoning(_) => {}
+            Input::Quoted { text, tool, certain } if self.has_room(text, effects) => self.quoted(text, tool, certain, effects),
+            Input::Text(_) | Input::Reasoning(_) | Input::Quoted { .. } => {}
             Input::Kept(format, part) => self.turn.keep(format, part),
-            Input::Call { call, tool, rescued } => self.called(call, tool, rescued, effects),
+            Input::Call { call, tool, in_text } => self.called(call, tool, in_text, effects),
             Input::Malformed(malformed) => self.malformed(malformed.kind, malformed.error, malformed.raw),
             Input::Usage(usage) => self.turn.usage = usage,
             Input::ModelEnded(end) => self.answered(end, effects),

@@ -63,7 +63,7 @@ async fn a_conversation_goes_on() {
     let mut agent = agent(model.clone());
     agent.run("I am Ada.").await.expect("an answer");
     assert_eq!(agent.run("Who am I?").await.expect("an answer").text, "You are Ada.");
-    assert_eq!(model.asked()[1].messages.len(), 3);
+    assert_eq!(model.asked()[1].messages.len(), 4, "what the mark of results means, and three turns");
 }
 
 #[tokio::test]

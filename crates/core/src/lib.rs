@@ -30,6 +30,7 @@ mod spec;
 pub mod store;
 pub mod suggest;
 mod tool;
+pub mod untrusted;
 
 pub use approval::{Decision, Grant, Question, call_digest, input_digest};
 pub use call::{CallContext, Caller, ToolCall};

@@ -106,13 +106,10 @@ pub enum MessageBody {
         model_id: Option<Arc<str>>,
         /// The tool's name as the model knows it.
         tool: Arc<str>,
-        /// What the model reads.
+        /// What the model reads, between the marks of [`crate::untrusted`] or of its dialect: any tool may give text from outside.
         text: String,
         /// Whether the call ended well.
         success: bool,
-        /// Whether the text comes from outside, such as a web page or a stranger's server.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        untrusted: bool,
     },
 }
 
@@ -128,6 +125,9 @@ pub struct SaidCall {
     pub tool: Arc<str>,
     /// The arguments: one JSON object, as the model wrote it where that was one.
     pub arguments: String,
+    /// The model that made it by its own function calling; nothing where it was found in text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_model: Option<Arc<str>>,
 }
 
 impl SaidCall {
@@ -210,7 +210,8 @@ mod tests {
 
     #[test]
     fn messages_come_back_from_the_wire() {
-        let call = SaidCall { id: CallId::mint(), model_id: Some("call_1".into()), tool: "add".into(), arguments: "{\"a\": 1}".into() };
+        let (model_id, native_model) = (Some("call_1".into()), Some("big".into()));
+        let call = SaidCall { id: CallId::mint(), model_id, tool: "add".into(), arguments: "{\"a\": 1}".into(), native_model };
         let (call_id, kept) = (call.id, Some(Kept { format: "x".into(), parts: vec![json!({"signature": "s"})] }));
         let messages = [
             Message::system("Be brief."),
@@ -222,7 +223,6 @@ mod tests {
                 tool: "add".into(),
                 text: "2".into(),
                 success: true,
-                untrusted: true,
             }),
             Message::assistant("2"),
         ];

@@ -12,6 +12,7 @@ mod json;
 mod profile;
 #[cfg(feature = "prompt")]
 mod prompt;
+mod quoted;
 mod reader;
 mod repair;
 mod said;
@@ -28,6 +29,7 @@ pub use fault::Kind;
 pub use prompt::{
     COMPACT_ABOVE, Choice, Language, MAX_DESCRIPTION, MAX_PARAMETER_DESCRIPTION, Prompt, PromptResult, PromptTool, Prompted, answer_text,
 };
+pub use quoted::QuotedCalls;
 pub use reader::{CallDelta, Delta, Reader};
 pub use repair::{Repair, Repairs};
 pub use said::{Call, Content, Event, Item, Items, Malformed, Mode, Said};

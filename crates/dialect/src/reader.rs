@@ -1,9 +1,12 @@
 //! The reader: whatever a model sends, native pieces of calls or text with calls in it, comes out as the same events.
 
+mod rescue;
+
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use self::rescue::Rescue;
 use crate::call::{self, Parts};
 use crate::dialect::{Dialect, MAX_NAME};
 use crate::fault::{Fault, Kind};
@@ -59,6 +62,8 @@ pub struct Reader {
     mode: Mode,
     tools: Arc<ToolTable>,
     scanner: Option<Scanner>,
+    /// Calls in text, held back as long as a native call would make them mere text.
+    rescue: Option<Rescue>,
     slots: Vec<Slot>,
     calls: usize,
     /// Bytes of text so far.
@@ -70,7 +75,7 @@ impl Reader {
     /// Reads native calls; text is text.
     #[must_use]
     pub fn native(mode: Mode, tools: Arc<ToolTable>) -> Self {
-        Self { mode, tools, scanner: None, slots: Vec::new(), calls: 0, place: 0, full: false }
+        Self { mode, tools, scanner: None, rescue: None, slots: Vec::new(), calls: 0, place: 0, full: false }
     }
 
     /// Reads native calls, and looks for calls in text too.
@@ -78,6 +83,19 @@ impl Reader {
     pub fn scanning(dialect: Dialect, mode: Mode, tools: Arc<ToolTable>) -> Self {
         let scanner = Scanner::new(dialect, mode, Arc::clone(&tools));
         Self { scanner: Some(scanner), ..Self::native(mode, tools) }
+    }
+
+    /// Reads native calls; looks for calls in text only where no native one comes. A model that calls natively writes about calls
+    /// where it writes some.
+    #[must_use]
+    pub fn rescuing(dialect: Dialect, mode: Mode, tools: Arc<ToolTable>) -> Self {
+        Self { rescue: Some(Rescue::default()), ..Self::scanning(dialect, mode, tools) }
+    }
+
+    /// Whether it looks for calls in text.
+    #[must_use]
+    pub fn searches_text(&self) -> bool {
+        self.scanner.is_some()
     }
 
     /// The text begins inside thoughts, because the prompt opened them.
@@ -95,8 +113,14 @@ impl Reader {
                 self.place += text.len();
                 if let Some(scanner) = &mut self.scanner {
                     scanner.calls = scanner.calls.max(self.calls);
-                    scanner.push_str(text, sink);
+                    match &mut self.rescue {
+                        Some(rescue) => rescue.push(text, scanner, sink),
+                        None => scanner.push_str(text, sink),
+                    }
                     self.calls = self.calls.max(scanner.calls);
+                    if self.rescue.as_ref().is_some_and(Rescue::is_full) {
+                        self.leave_text(sink);
+                    }
                 } else if !text.is_empty() {
                     sink(Event { span: start..self.place, said: Said::Text(text) });
                 }
@@ -111,7 +135,10 @@ impl Reader {
     pub fn finish(mut self, cut: bool, sink: &mut dyn FnMut(Event<'_>)) {
         if let Some(mut scanner) = self.scanner.take() {
             scanner.calls = scanner.calls.max(self.calls);
-            scanner.finish(sink);
+            match self.rescue.take() {
+                Some(rescue) => rescue.finish(scanner, sink),
+                None => scanner.finish(sink),
+            }
         }
         let last = self.slots.len().saturating_sub(1);
         for place in 0..self.slots.len() {
@@ -120,7 +147,18 @@ impl Reader {
         }
     }
 
+    /// Gives back what was held, as the text that it is, and looks for no more calls in text.
+    fn leave_text(&mut self, sink: &mut dyn FnMut(Event<'_>)) {
+        if let Some(rescue) = self.rescue.take() {
+            self.scanner = None;
+            rescue.give_back(sink);
+        }
+    }
+
     fn call(&mut self, delta: CallDelta<'_>, sink: &mut dyn FnMut(Event<'_>)) {
+        if delta.name.is_some_and(|name| !name.is_empty()) {
+            self.leave_text(sink);
+        }
         let Some(place) = self.find(&delta, sink) else { return };
         let here = self.place;
         let slot = &mut self.slots[place];
@@ -379,6 +417,48 @@ mod tests {
         reader.finish(false, &mut sink);
         told.dedup();
         assert_eq!(told, ["0 opens f", "0 goes on", "1 opens g", "1 goes on", "0 is f", "1 is g"]);
+    }
+
+    fn rescued(deltas: &[Delta<'_>]) -> Vec<String> {
+        let mut reader = Reader::rescuing(Dialect::auto(), Mode::Lenient, Arc::new(ToolTable::new([("f", json!({})), ("g", json!({}))])));
+        let (mut told, mut place) = (Vec::new(), 0);
+        let mut sink = |event: Event<'_>| {
+            assert_eq!(event.span.start, place, "places follow each other");
+            place = event.span.end;
+            match event.said {
+                Said::Text(text) => told.push(format!("text {text}")),
+                Said::Call(call) => told.push(format!("{} {}", call.name, Value::Object(call.arguments))),
+                other => told.push(format!("{other:?}")),
+            }
+        };
+        for delta in deltas {
+            reader.push(*delta, &mut sink);
+        }
+        reader.finish(false, &mut sink);
+        told.retain(|line| !line.starts_with("CallOpened") && !line.starts_with("ArgsDelta"));
+        told
+    }
+
+    const QUOTE: &str = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+
+    #[test]
+    fn calls_in_text_are_rescued_where_no_native_one_comes() {
+        let (one, two) = QUOTE.split_at(20);
+        assert_eq!(rescued(&[Delta::Text("Ok. "), Delta::Text(one), Delta::Text(two)]), ["text Ok. ", "f {}"]);
+        let said = rescued(&[Delta::Text(&format!("{QUOTE} and")), Delta::Text(" so on")]);
+        assert_eq!(said, ["f {}", "text  and", "text  so on"]);
+    }
+
+    #[test]
+    fn beside_a_native_call_text_is_text() {
+        let native = piece(Some(0), Some("n"), Some("g"), "{}");
+        let (one, two) = QUOTE.split_at(20);
+        let quoted = format!("text {QUOTE}");
+        assert_eq!(rescued(&[Delta::Text(QUOTE), native]), [quoted.as_str(), "g {}"]);
+        assert_eq!(rescued(&[native, Delta::Text(QUOTE)]), [quoted.as_str(), "g {}"]);
+        let said = rescued(&[Delta::Text("A "), Delta::Text(one), native, Delta::Text(two), Delta::Text(QUOTE)]);
+        let (one, two) = (format!("text {one}"), format!("text {two}"));
+        assert_eq!(said, ["text A ", one.as_str(), two.as_str(), quoted.as_str(), "g {}"]);
     }
 
     #[test]

@@ -61,6 +61,11 @@ impl ToolTable {
         self.schemas.contains_key(name)
     }
 
+    /// Whether a text has the name of a tool somewhere.
+    pub(crate) fn are_named_in(&self, text: &str) -> bool {
+        self.open || self.schemas.keys().any(|name| memchr::memmem::find(text.as_bytes(), name.as_bytes()).is_some())
+    }
+
     /// Whether a name could still become one of a tool.
     pub(crate) fn has_prefix(&self, start: &str) -> bool {
         self.open || self.schemas.keys().any(|name| name.starts_with(start))

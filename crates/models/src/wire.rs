@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use helve_core::{Deltas, ModelError, ModelRequest};
+use helve_core::{Deltas, ModelError, ModelRequest, untrusted};
 use helve_fetch::HeaderMap;
 use secrecy::SecretString;
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
@@ -131,9 +131,23 @@ pub(crate) fn nonsense(what: &str, error: &dyn fmt::Display, data: &[u8]) -> Mod
 /// Appends a text as a JSON string. Results and arguments are long and need few escapes, so that eight bytes are looked at at
 /// once.
 pub(crate) fn string(into: &mut Vec<u8>, text: &str) {
-    let bytes = text.as_bytes();
-    into.reserve(bytes.len() + bytes.len() / 32 + 2);
     into.push(b'"');
+    inside_string(into, text);
+    into.push(b'"');
+}
+
+/// What came of a call as a JSON string, marked as text from outside.
+pub(crate) fn result(into: &mut Vec<u8>, text: &str) {
+    into.push(b'"');
+    into.extend_from_slice(untrusted::OPEN.as_bytes());
+    inside_string(into, &untrusted::inert(text));
+    into.extend_from_slice(untrusted::CLOSE.as_bytes());
+    into.push(b'"');
+}
+
+fn inside_string(into: &mut Vec<u8>, text: &str) {
+    let bytes = text.as_bytes();
+    into.reserve(bytes.len() + bytes.len() / 32 + 32);
     let mut plain = 0;
     let mut place = 0;
     while let Some(found) = next_special(bytes, place) {
@@ -142,7 +156,6 @@ pub(crate) fn string(into: &mut Vec<u8>, text: &str) {
         (plain, place) = (found + 1, found + 1);
     }
     into.extend_from_slice(&bytes[plain..]);
-    into.push(b'"');
 }
 
 /// The next byte that cannot stand in a JSON string as it is.

@@ -2,15 +2,16 @@
 
 use helve_core::{
     BoxFuture, Deltas, EndReason, EventData, GenerateOptions, LanguageModel, Message, Mode, ModelDelta, ModelError, ModelRequest,
-    ModelStream, ToolKind,
+    ModelStream,
 };
-use helve_dialect::{CallDelta, Delta, Event, Reader, Said, answer_text};
+use helve_dialect::{Call, CallDelta, Delta, Dialect, Event, Reader, Said, answer_text};
 use std::sync::Arc;
 
 use super::Driver;
 use crate::context::paragraph;
 use crate::error::AgentError;
 use crate::fit;
+use crate::quotes::{Quoted, stands_in_result};
 use crate::run::{Effect, Input, ToolFacts};
 use crate::strategy::{Carrier, Strategy};
 
@@ -63,9 +64,11 @@ impl Driver<'_> {
             tools,
             choice: self.run.choice(),
             must_answer: self.run.must_answer(),
+            calls_natively: self.run.calls_natively(),
             language: self.parts.options.language,
         };
         let mut system = self.parts.options.system_prompt.clone().unwrap_or_default();
+        paragraph(&mut system, carrier.words_on_results());
         self.parts.contexts.render(&mut system);
         paragraph(&mut system, &carrier.instructions());
         let mut options = self.parts.generate.clone();
@@ -89,6 +92,8 @@ impl Driver<'_> {
             request.output.clone_from(&self.parts.output);
         }
         let reader = carrier.reader(&self.parts.tables.of(tools));
+        self.heard.clear();
+        self.quoting = false;
         let (turn, messages, tools, strategy) = (self.run.turns(), request.messages.len(), tools.len(), self.run.strategy().name().into());
         self.emit(EventData::ModelRequested { turn, messages, tools, strategy });
         Ok((request, Box::new(reader)))
@@ -127,7 +132,12 @@ impl Driver<'_> {
         let mut end = None;
         for delta in deltas.iter() {
             let piece = match delta {
-                ModelDelta::Text(text) => Delta::Text(text),
+                ModelDelta::Text(text) => {
+                    if reader.searches_text() {
+                        self.heard.push_str(text);
+                    }
+                    Delta::Text(text)
+                }
                 ModelDelta::Reasoning(text) => Delta::Reasoning(text),
                 ModelDelta::Call { index, id, name, arguments } => Delta::Call(CallDelta { index, id, name, arguments }),
                 ModelDelta::Kept(part) => {
@@ -165,11 +175,14 @@ impl Driver<'_> {
         let listening = self.outbox.is_some();
         match event.said {
             Said::Text(text) => {
+                self.quoting = false;
                 self.handle(Input::Text(text));
-                // Held to a schema, the model writes JSON; people are shown the answer in it, when it is there.
-                if listening && self.run.strategy() != Strategy::Structured {
-                    self.emit(EventData::TextDelta { text: text.to_owned() });
-                }
+                self.show(text);
+            }
+            // What closes a quotation belongs to it.
+            Said::Markup(text) if self.quoting => {
+                self.handle(Input::Text(text));
+                self.show(text);
             }
             Said::Reasoning(text) => {
                 self.handle(Input::Reasoning(text));
@@ -184,15 +197,42 @@ impl Driver<'_> {
                 self.emit(EventData::CallDelta { index, tool: None, arguments: text.to_owned() });
             }
             Said::Call(call) => {
-                let rescued = !event.span.is_empty() && self.run.strategy() == Strategy::Native;
+                let in_text = !event.span.is_empty();
+                let quoted = if in_text { self.look_up(&call) } else { Quoted::No };
+                self.quoting = quoted != Quoted::No;
+                if self.quoting {
+                    let text = self.heard.get(event.span).unwrap_or_default().to_owned();
+                    self.handle(Input::Quoted { text: &text, tool: &call.name, certain: quoted == Quoted::Yes });
+                    return self.show(&text);
+                }
                 let tool = self.facts(&call.name);
-                self.handle(Input::Call { call, tool, rescued });
+                self.handle(Input::Call { call, tool, in_text });
                 // A call may begin while the model still speaks.
                 self.apply_starts();
+            }
+            // Half a call that stands in a result was not meant as one.
+            Said::Malformed(malformed) if !event.span.is_empty() && stands_in_result(&malformed.raw, self.run.messages()) => {
+                self.handle(Input::Text(&malformed.raw));
+                self.show(&malformed.raw);
             }
             Said::Malformed(malformed) => self.handle(Input::Malformed(malformed)),
             _ => {}
         }
+    }
+
+    /// Shows people a piece of the answer. Held to a schema, the model writes JSON; then they are shown the answer in it, when it
+    /// is there.
+    fn show(&mut self, text: &str) {
+        if self.outbox.is_some() && self.run.strategy() != Strategy::Structured {
+            self.emit(EventData::TextDelta { text: text.to_owned() });
+        }
+    }
+
+    /// Whether a call that was found in text stands in a result.
+    fn look_up(&mut self, call: &Call) -> Quoted {
+        let table = self.parts.tables.of(self.around.toolkit.model_list().tools());
+        let dialect = Dialect::of_model(&self.parts.model.info().name);
+        self.parts.quotes.look_up(call, self.run.messages(), dialect, &table)
     }
 
     fn apply_starts(&mut self) {
@@ -208,7 +248,6 @@ impl Driver<'_> {
             early: rules.idempotent && !rules.exclusive && self.outbox.is_some(),
             exclusive: rules.exclusive,
             ends_run: rules.ends_run,
-            untrusted: entry.spec().origin().kind != ToolKind::Builtin,
             repeatable: rules.idempotent || rules.mode == Mode::Background,
         }
     }

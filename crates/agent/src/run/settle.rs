@@ -30,7 +30,9 @@ const MAX_REFUSED: u32 = 3;
 const MAX_NAME: usize = 64;
 
 impl Run {
-    pub(super) fn called(&mut self, call: Call, mut facts: ToolFacts, rescued: bool, effects: &mut Vec<Effect>) {
+    pub(super) fn called(&mut self, call: Call, mut facts: ToolFacts, in_text: bool, effects: &mut Vec<Effect>) {
+        let rescued = in_text && self.strategy == Strategy::Native;
+        self.calls_natively |= !in_text;
         if self.turn.slots.len() >= MAX_CALLS {
             let error = format!("an answer may have at most {MAX_CALLS} calls; the others were not run");
             return self.malformed(Kind::Syntax, error, String::new());
@@ -46,7 +48,8 @@ impl Run {
         // An id that was used before would make two results look like one.
         let model_id = self.model_ids.insert(model_id.clone()).then_some(model_id);
         let arguments = call.written.unwrap_or_else(|| Value::Object(call.arguments.clone()).to_string());
-        let said = SaidCall { id: CallId::mint(), model_id, tool: wire_name(&call.name), arguments };
+        let native_model = (!in_text).then(|| self.settings.model.clone());
+        let said = SaidCall { id: CallId::mint(), model_id, tool: wire_name(&call.name), arguments, native_model };
         let wanted =
             ToolCall { id: said.id, tool: call.name.into(), arguments: Value::Object(call.arguments), model_id: said.model_id.clone() };
         self.turn.rescued |= rescued;
@@ -133,6 +136,9 @@ impl Run {
         if end == EndReason::Filter && self.turn.text.is_empty() {
             return self.fail(ModelError::Filter("the answer was cut off".into()).into(), effects);
         }
+        if self.must_explain_quotes() {
+            return self.explain_quotes(effects);
+        }
         let must_call = matches!(self.choice(), ToolChoice::Required | ToolChoice::Specific(_));
         if must_call {
             return self.insist(effects);
@@ -160,10 +166,7 @@ impl Run {
             return self.fail(AgentError::ParseError(error), effects);
         }
         let told = self.corrections_for_model();
-        self.close_turn();
-        self.messages.push(Arc::new(Message::user(told)));
-        effects.push(Effect::Persist);
-        self.ask(effects);
+        self.tell(told, effects);
     }
 
     /// The model must call a tool and did not.
@@ -182,24 +185,30 @@ impl Run {
 
     fn ask_again(&mut self, words: String, effects: &mut Vec<Effect>) {
         self.corrections += 1;
+        self.tell(words, effects);
+    }
+
+    /// Tells the model something about what it said, and asks it again.
+    pub(super) fn tell(&mut self, words: String, effects: &mut Vec<Effect>) {
         self.close_turn();
         self.messages.push(Arc::new(Message::user(words)));
         effects.push(Effect::Persist);
         self.ask(effects);
     }
 
-    fn in_words(&self, english: &str, chinese: &str) -> String {
+    pub(super) fn in_words(&self, english: &str, chinese: &str) -> String {
         if self.settings.language == Language::Chinese { chinese.to_owned() } else { english.to_owned() }
     }
 
     /// What the model is told about what it wrote.
     fn corrections_for_model(&self) -> String {
+        let quotes = (self.turn.quotes > 0).then(|| self.words_on_quotes());
         let told = self.turn.malformed.iter().enumerate().map(|(index, broken)| {
             let kind = broken.kind.unwrap_or(Kind::Syntax);
             let malformed = Malformed { index, kind, error: broken.error.clone(), raw: broken.raw.clone() };
             self.strategy.correction(&malformed, self.settings.language)
         });
-        told.collect::<Vec<_>>().join("\n")
+        told.chain(quotes).collect::<Vec<_>>().join("\n")
     }
 
     /// The model did not answer, or its answer broke off.
@@ -296,8 +305,9 @@ impl Run {
             _ => None,
         });
         let times = self.notice_repetition();
-        let corrections = if self.turn.malformed.is_empty() { String::new() } else { self.corrections_for_model() };
+        let corrections = self.corrections_for_model();
         self.corrections = 0;
+        self.told_of_quotes = self.turn.quotes > 0;
         self.close_turn();
         if !corrections.is_empty() {
             self.messages.push(Arc::new(Message::user(corrections)));
@@ -350,9 +360,8 @@ impl Run {
         let mut results = Vec::with_capacity(turn.slots.len());
         for slot in turn.slots {
             let State::Done { text, success } = slot.state else { continue };
-            let (call_id, model_id, tool, untrusted) =
-                (slot.said.id, slot.said.model_id.clone(), slot.said.tool.clone(), slot.facts.untrusted);
-            results.push(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text, success, untrusted })));
+            let (call_id, model_id, tool) = (slot.said.id, slot.said.model_id.clone(), slot.said.tool.clone());
+            results.push(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text, success })));
             calls.push(slot.said);
         }
         if text.is_empty() && calls.is_empty() {

@@ -21,6 +21,9 @@ pub(super) struct Turn {
     pub(super) usage: Usage,
     /// A call was found in text although the model can call natively.
     pub(super) rescued: bool,
+    /// Calls that the model quoted.
+    #[serde(default)]
+    pub(super) quotes: usize,
     /// A call was really made.
     #[serde(default)]
     pub(super) called: bool,

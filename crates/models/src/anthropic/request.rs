@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use crate::body::{Body, arguments, comma, value_of};
 use crate::schema::closed;
-use crate::wire::string;
+use crate::wire::{result, string};
 
 /// How long an answer may be where nobody says: the wire insists on a number.
 const MAX_TOKENS: u64 = 8192;
@@ -152,7 +152,7 @@ fn write_blocks(message: &MessageBody, into: &mut Vec<u8>) {
             let said = if *success || !is_blank(text) { text } else { "The call failed." };
             if !is_blank(said) {
                 into.extend_from_slice(b",\"content\":");
-                string(into, said);
+                result(into, said);
             }
             into.extend_from_slice(if *success { b"}" } else { b",\"is_error\":true}" });
         }

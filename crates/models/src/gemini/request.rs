@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::NAME;
 use crate::body::{Body, arguments, comma, value_of};
-use crate::wire::string;
+use crate::wire::{result, string};
 
 /// What stands where a newer model wants its signature, but another model made the call.
 const UNSIGNED: &str = "skip_thought_signature_validator";
@@ -158,7 +158,7 @@ fn write_parts(message: &MessageBody, wants_signatures: bool, into: &mut Vec<u8>
             into.extend_from_slice(b"{\"functionResponse\":{\"name\":");
             write_call(tool, model_id.as_deref(), into);
             into.extend_from_slice(if *success { b",\"response\":{\"output\":" } else { b",\"response\":{\"error\":" });
-            string(into, text);
+            result(into, text);
             into.extend_from_slice(b"}}}");
         }
         _ => {}

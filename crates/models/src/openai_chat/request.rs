@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::OpenAiChat;
 use crate::body::{Body, comma, value_of};
 use crate::schema::is_strict;
-use crate::wire::string;
+use crate::wire::{result, string};
 
 /// Larger messages are written anew each time: to keep them twice costs more than to write them.
 const KEPT: usize = 16 << 10;
@@ -91,7 +91,8 @@ fn write_message(message: &MessageBody, wire: OpenAiChat, into: &mut Vec<u8>) {
             write_calls(calls, into);
         }
         MessageBody::Tool { call_id, model_id, text, .. } => {
-            open(into, "tool", text);
+            into.extend_from_slice(b"{\"role\":\"tool\",\"content\":");
+            result(into, text);
             into.extend_from_slice(b",\"tool_call_id\":");
             string(into, &wire_id(model_id.as_ref(), *call_id));
         }

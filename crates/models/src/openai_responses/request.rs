@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{NAME, OpenAiResponses};
 use crate::body::{Body, comma, value_of};
 use crate::schema::is_strict;
-use crate::wire::string;
+use crate::wire::{result, string};
 
 /// The longest id of a call.
 const MAX_ID: usize = 64;
@@ -113,7 +113,7 @@ fn write_items(message: &MessageBody, into: &mut Vec<u8>) {
             into.extend_from_slice(b"{\"type\":\"function_call_output\",\"call_id\":");
             string(into, &id(model_id.as_deref(), *call_id));
             into.extend_from_slice(b",\"output\":");
-            string(into, text);
+            result(into, text);
             into.push(b'}');
         }
         _ => {}

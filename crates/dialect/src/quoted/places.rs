@@ -1,0 +1,61 @@
+//! Where in a text a call could begin, whatever stands before it.
+
+use crate::dialect::{Compiled, Dialect, Meaning};
+use crate::tools::ToolTable;
+
+/// So many calls are read from one mark on. Those behind them mostly have marks of their own.
+const MAX_CALLS: usize = 8;
+
+/// Every place at which a call could begin, and how many calls are worth to be read from there.
+pub(super) fn of_calls(text: &str, dialect: &Dialect, tools: &ToolTable) -> impl Iterator<Item = (usize, usize)> + use<> {
+    let mut single: Vec<usize> = brackets(text).chain(names(text, tools)).collect();
+    single.sort_unstable();
+    single.dedup();
+    let mut marked: Vec<usize> = marks(text, dialect.compiled()).collect();
+    marked.dedup();
+    marked.into_iter().map(|place| (place, MAX_CALLS)).chain(single.into_iter().map(|place| (place, 1)))
+}
+
+/// The marks that calls begin with.
+fn marks<'a>(text: &'a str, compiled: &'a Compiled) -> impl Iterator<Item = usize> + 'a {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    let anchors = std::iter::from_fn(move || {
+        at += compiled.anchors.find(bytes.get(at..)?)? + 1;
+        Some(at - 1)
+    });
+    anchors.flat_map(move |at| {
+        let marked = compiled.anchored[usize::from(bytes[at])].with(bytes.get(at + 1).copied());
+        let markers = marked.iter().map(|place| &compiled.markers[usize::from(*place)]);
+        let opens = markers.filter(|marker| matches!(marker.meaning, Meaning::Calls(_)));
+        opens.filter_map(move |marker| {
+            let from = at.checked_sub(marker.anchor)?;
+            bytes[from..].starts_with(marker.text.as_bytes()).then_some(from)
+        })
+    })
+}
+
+/// Objects with a first key, and lists of objects or of calls as Python has them.
+fn brackets(text: &str) -> impl Iterator<Item = usize> + '_ {
+    memchr::memchr2_iter(b'{', b'[', text.as_bytes()).filter(|at| {
+        let object = text.as_bytes()[*at] == b'{';
+        let first = text[at + 1..].trim_start().chars().next();
+        first.is_some_and(|c| if object { matches!(c, '"' | '\'') || c.is_alphabetic() } else { c == '{' || c == '_' || c.is_alphabetic() })
+    })
+}
+
+/// The names of tools, as words of their own, and `to=` before one.
+fn names<'a>(text: &'a str, tools: &'a ToolTable) -> impl Iterator<Item = usize> + 'a {
+    let is_between = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-');
+    let mut next = 0;
+    let words = text.split_inclusive(is_between).filter_map(move |word| {
+        let place = next;
+        next += word.len();
+        tools.lists(word.trim_end_matches(is_between)).then_some(place)
+    });
+    words.flat_map(move |place| {
+        let before = &text[..place];
+        let channel = before.strip_suffix("functions.").unwrap_or(before).strip_suffix("to=").map(str::len);
+        channel.into_iter().chain([place])
+    })
+}
