@@ -132,7 +132,7 @@ mod tests {
         assert!(scripts.check().await.is_ok());
         let facts = fs::metadata(at("a.sh")).expect("a file");
         fs::write(at("a.sh"), "b").expect("a file");
-        fs::File::options().write(true).open(at("a.sh")).and_then(|file| file.set_modified(facts.modified()?)).expect("a time");
+        File::options().write(true).open(at("a.sh")).and_then(|file| file.set_modified(facts.modified()?)).expect("a time");
         let error = said().await;
         assert!(error.kind() == ErrorKind::PermissionDenied && error.message().starts_with("the file `a.sh` was changed"), "{error}");
         assert_eq!(error.details()["reason"], "policy");
