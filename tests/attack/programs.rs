@@ -111,9 +111,11 @@ fn a_server_whose_script_changed_is_not_started_again() {
     assert!(agreed.status.success(), "{}", stderr(&agreed));
     let ran = scene.events(&["--approve", "yes", "go"]);
     let errors = errors(&ran);
-    let [(first, ..), (second, reason, message)] = &errors[..] else { panic!("{errors:?}\n{}", ran.stderr) };
-    assert_eq!((first.as_str(), second.as_str(), reason.as_str()), ("interrupted", "permission_denied", "policy"), "{errors:?}");
-    assert!(message.contains("`server.sh` was changed"), "{message}");
+    // The second call meets the refusal, or finds the tools of the server gone for the same reason.
+    let [(first, ..), (second, reason, _)] = &errors[..] else { panic!("{errors:?}\n{}", ran.stderr) };
+    assert_eq!(first, "interrupted", "{errors:?}");
+    assert!(matches!((second.as_str(), reason.as_str()), ("permission_denied", "policy") | ("unknown_tool", "")), "{errors:?}");
+    assert!(ran.stderr.contains("`server.sh` was changed"), "{}", ran.stderr);
     assert!(!scene.project.folder.path().join("again.txt").exists(), "the new script ran");
 }
 

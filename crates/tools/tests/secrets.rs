@@ -4,9 +4,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use helve_core::{CallContext, ErrorKind, EventData, Observer, Output, Redactor, Rules, Schema, ToolCall, ToolError};
+use helve_core::store::{MemoryStore, TaskFilter};
+use helve_core::{
+    CallContext, CancellationToken, ErrorKind, EventData, ListSource, Mode, Observer, Output, Redactor, Rules, Schema, Store, ToolCall,
+    ToolError,
+};
 use helve_testkit::{call, echo, fake, spec, spec_of, toolkit};
-use helve_tools::{Executor, ExecutorOptions};
+use helve_tools::{Catalogue, Executor, ExecutorOptions, Record, Toolkit, View, Worker};
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -125,4 +129,34 @@ async fn who_watches_is_told_of_start_and_progress() {
             json!({"type": "tool_progress", "data": {"call_id": id, "fraction": 0.5, "message": "half way"}}),
         ]
     );
+}
+
+#[tokio::test]
+async fn a_queued_call_has_its_secret_only_where_a_worker_knows_it() {
+    let (got, store) = (Arc::new(Mutex::new(Vec::new())), MemoryStore::default());
+    let seen = got.clone();
+    let later = fake(spec("later").with_rules(Rules { mode: Mode::Background, ..Rules::default() }), move |call: &ToolCall, _| {
+        seen.lock().expect("calls").push(call.arguments.clone());
+        Box::pin(async { Ok(Output::default()) })
+    });
+    let catalogue = Catalogue::new();
+    catalogue.add_source(Arc::new(ListSource::new("tests", [later])));
+    let tools = Toolkit::everything(&catalogue.snapshot(&View::default()));
+    let record = || Record::new(Arc::new(store.clone()));
+    let work = async |executor: Executor| {
+        Worker::new(record(), executor, catalogue.clone(), 1).run_until_empty(CancellationToken::new()).await.expect("worked");
+        store.tasks(TaskFilter { limit: 1, ..TaskFilter::default() }).await.expect("tasks").pop().expect("a task")
+    };
+    for executor in [Executor::default(), executor()] {
+        let here = self::executor();
+        here.use_record(record());
+        here.execute(&tools, ToolCall::new("later", json!({"key": CANARY})), &CallContext::default()).await;
+        let task = work(executor).await;
+        assert!(!json!(task).to_string().contains("canary"), "{task:?}");
+        if got.lock().expect("calls").is_empty() {
+            let error = task.outcome.as_ref().and_then(|outcome| outcome.error()).expect("an error");
+            assert_eq!(error.kind(), ErrorKind::Interrupted);
+        }
+    }
+    assert_eq!(*got.lock().expect("calls"), [json!({"key": CANARY})], "once, and never with a placeholder");
 }

@@ -42,7 +42,7 @@ pub fn run(command: &Approvals, global: &Global, workspace: &Workspace) -> Resul
 }
 
 fn reply(decision: Decision) -> Reply {
-    let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| helve::environment::var(name)).filter(|name| !name.is_empty());
+    let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(helve::environment::var).filter(|name| !name.is_empty());
     Reply { decision, by: by.map_or_else(|| Arc::from("user"), Into::into), reason: None, always: false, arguments: None }
 }
 

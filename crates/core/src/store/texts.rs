@@ -43,13 +43,17 @@ impl Texts for Value {
 
 impl<T: Texts> Texts for Option<T> {
     fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.iter_mut().for_each(|one| one.rewrite(how));
+        if let Some(one) = self {
+            one.rewrite(how);
+        }
     }
 }
 
 impl<T: Texts> Texts for Vec<T> {
     fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.iter_mut().for_each(|one| one.rewrite(how));
+        for one in self {
+            one.rewrite(how);
+        }
     }
 }
 
@@ -61,7 +65,9 @@ impl<T: Texts> Texts for Box<T> {
 
 impl Texts for BTreeMap<String, Value> {
     fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.values_mut().for_each(|value| value.rewrite(how));
+        for value in self.values_mut() {
+            value.rewrite(how);
+        }
     }
 }
 
@@ -180,12 +186,13 @@ pub(super) fn mask_event(event: &mut EventData, redactor: &Redactor) {
             text.rewrite(redactor);
             calls.rewrite(redactor);
         }
-        EventData::TextDelta { text } | EventData::ReasoningDelta { text } => text.rewrite(redactor),
         EventData::CallDelta { tool, arguments, .. } => {
             tool.rewrite(redactor);
             arguments.rewrite(redactor);
         }
-        EventData::StrategyChanged { reason: text, .. }
+        EventData::TextDelta { text }
+        | EventData::ReasoningDelta { text }
+        | EventData::StrategyChanged { reason: text, .. }
         | EventData::Notification { message: text }
         | EventData::ToolProgress { message: text, .. }
         | EventData::PermissionResult { by: text, .. } => text.rewrite(redactor),

@@ -231,3 +231,16 @@ fn failure(server: &str, trouble: Trouble) -> ToolError {
         Trouble::Protocol(_) | Trouble::Status { .. } | Trouble::Unauthorised(_) => says(ErrorKind::Failed, &trouble),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody may take it for a server that is only slow to come back.
+    #[test]
+    fn a_program_that_changed_is_a_refusal() {
+        let error = failure("s", Trouble::Changed("the file `x` was changed".to_owned()));
+        assert_eq!((error.kind(), &error.details()["reason"]), (ErrorKind::PermissionDenied, &json!("policy")));
+        assert!(!error.is_retryable() && error.message().contains("the file `x` was changed"), "{error}");
+    }
+}
