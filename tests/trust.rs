@@ -35,6 +35,12 @@ fn broken_settings_do_not_open_what_they_close() {
     let project = Project::new(&[("helve.yaml", "permissions: [{tool: calculate, permission: deny}]\n")]);
     assert_eq!(project.json(&["tools", "call", "calculate", "expression=1", "--json"])["error"]["kind"], "permission_denied");
     project.write("helve.yaml", b"permissions: [{tool: calculate, permission: deny}]\nmodel: ${NOT_SET_ANYWHERE}\n");
+    assert_eq!(
+        project.json(&["tools", "call", "calculate", "expression=1", "--json"])["error"]["kind"],
+        "permission_denied",
+        "not looked at"
+    );
+    project.run(&["trust", "--yes"]);
     let asked = project.run(&["tools", "call", "calculate", "expression=1"]);
     assert_eq!(asked.status.code(), Some(3));
     assert!(stderr(&asked).contains("NOT_SET_ANYWHERE"), "{}", stderr(&asked));

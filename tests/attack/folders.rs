@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use helve_testkit::{Reply, Script};
+use helve_testkit::{Reply, Request, Script};
 use serde_json::{Value, json};
 
 use crate::folder::{Project, stderr, stdout};
@@ -293,4 +293,88 @@ fn links_in_the_folder_are_not_followed_for_its_store() {
         project.run(arguments);
     }
     assert_eq!(fs::read_dir(outside.path()).expect("a folder").count(), 0, "nothing was made there");
+}
+
+/// A variable is named wherever it stands, and an address is shown whole where one stands in it.
+#[test]
+fn the_question_names_variables_wherever_they_stand() {
+    let document = r#"{"openapi": "3.0.0", "info": {"title": "x", "version": "1"}, "paths": {"/a": {"get": {"operationId": "a", "responses": {}}}},
+        "servers": [{"url": "{scheme}://{host}/v1", "variables": {"scheme": {"default": "http"}, "host": {"default": "real.example"}}}]}"#;
+    let project = Project::new(&[
+        ("helve.yaml", "model: \"http://one.example/v1?k=${ONE_TOKEN}#m\"\napprovals: {webhook: \"http://two.example/?k=${TWO_TOKEN}\"}\n"),
+        ("tools/mcp/m.yaml", "name: m\ncommand: [cat]\ntools: {c: {arguments: {key: \"${THREE_TOKEN}\"}}}\n"),
+        ("tools/native/n.yaml", "name: n\ndescription: x\napi_url: \"http://${SHLVL:-good.example/?}27.0.0.1/x\"\n"),
+        ("tools/native/api.yaml", "openapi: doc.json\n"),
+        ("tools/native/doc.json", document),
+    ]);
+    let (asked, _) = question(&project);
+    for expected in ["ONE_TOKEN", "TWO_TOKEN", "THREE_TOKEN", "?}27.0.0.1/x", "http://real.example/v1"] {
+        assert!(asked.contains(expected), "{expected}: {asked}");
+    }
+}
+
+/// Where rules look at agents and sets, a change of these asks again: it could lift what a rule denies.
+#[test]
+fn rules_are_not_lifted_by_what_they_look_at() {
+    let agent = "name: a\ntools: [t]\npermissions: {t: deny}\n";
+    let files = [
+        ("helve.yaml", "agent: a\npermissions: [{set: danger, permission: deny}, {agent: reader, permission: deny}]\n"),
+        ("tools/builtin/t.yaml", "name: t\ndescription: x\ncommand: [cat]\n"),
+        ("tool_sets/danger.yaml", "name: danger\ntools: [t]\n"),
+        ("agents/a.yaml", agent),
+        ("agents/reader.yaml", "name: reader\ntool_sets: [danger]\n"),
+    ];
+    for (file, text) in [
+        ("agents/0.yaml", "name: a\ntools: [t]\n"),
+        ("helve.yaml", &*files[0].1.replace("agent: a", "agent: b")),
+        ("agents/reader.yaml", "name: reader\ntools: [t]\n"),
+        ("agents/reader.yaml", "name: writer\ntool_sets: [danger]\n"),
+        ("tool_sets/danger.yaml", "name: danger\ntools: [calculate]\n"),
+    ] {
+        let project = Project::new(&files);
+        trust(&project);
+        project.write(file, text.as_bytes());
+        assert_eq!(project.json(&["trust", "--json"])["trusted"], json!(false), "{file}: {text}");
+    }
+    let project = Project::new(&files[..1]);
+    trust(&project);
+    fs::remove_file(project.folder.path().join("helve.yaml")).expect("removed");
+    assert_eq!(project.json(&["trust", "--json"])["trusted"], json!(false), "rules that are gone are a change");
+}
+
+/// A tool that is made when it is called is made of the files that the person was asked about.
+#[test]
+fn a_script_of_a_tool_with_variables_does_not_change_behind_the_question() {
+    let tool = "name: y\ndescription: x\ncommand: [sh, \"${NOT_SET_ANYWHERE:-run.sh}\"]\n";
+    let scene = Scene::new(Script::from_fn(|request: &Request| match request.results()[..] {
+        [] => Reply::calls([("y", json!({}))]),
+        _ => Reply::text("done"),
+    }))
+    .with("tools/builtin/y.yaml", tool)
+    .with("run.sh", "echo one\n")
+    .untrusted();
+    let waiting = scene.events(&["go"]);
+    assert_eq!(waiting.code, Some(3), "{}", waiting.stderr);
+    let asked = &waiting.data("permission_request")[0];
+    assert!(asked["reason"].as_str().is_some_and(|reason| reason.contains("run.sh")), "it says what would run: {asked}");
+    let approval = asked["approval_id"].as_str().expect("an id").to_owned();
+    assert!(scene.command(&["approvals", "approve", &approval]).output().expect("helve runs").status.success());
+    scene.project.write("run.sh", b"touch ran\n");
+    let run = waiting.events[0]["run_id"].as_str().expect("an id").to_owned();
+    let _ = scene.command(&["run", "--resume", &run]).output().expect("helve runs");
+    assert!(!scene.project.folder.path().join("ran").exists(), "nobody agreed to this");
+}
+
+/// A store behind a link is somebody else's: it is neither taken over nor moved away.
+#[cfg(unix)]
+#[test]
+fn a_store_behind_a_link_stays_where_it_is() {
+    let other = tempfile::tempdir().expect("a folder");
+    let project = Project::new(&[("tools/builtin/t.yaml", "name: t\ndescription: x\ncommand: [cat]\nmode: background\n")]);
+    let store = format!("sqlite:{}", other.path().join("helve.db").display());
+    assert_eq!(project.json(&["--store", &store, "tools", "call", "t", "--json"])["status"], "accepted");
+    std::os::unix::fs::symlink(other.path(), project.folder.path().join(".helve")).expect("a link");
+    trust(&project);
+    assert_eq!(project.json(&["tasks", "--json"])["tasks"], json!([]));
+    assert!(other.path().join("helve.db").exists());
 }

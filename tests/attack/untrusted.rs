@@ -244,7 +244,7 @@ fn run(project: &Project, arguments: &[&str]) -> Output {
     }
     let begun = Instant::now();
     while child.try_wait().expect("a status").is_none() {
-        if begun.elapsed() > Duration::from_secs(60) {
+        if begun.elapsed() > Duration::from_mins(1) {
             let _ = child.kill();
             panic!("{arguments:?} does not end");
         }

@@ -54,7 +54,7 @@ pub use self::mcp_service::McpServing;
 #[cfg(all(feature = "project", feature = "models"))]
 pub use self::model::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]
-pub use self::project::{ProjectReport, file_schemas};
+pub use self::project::{ProjectReport, TrustChanges, file_schemas};
 #[cfg(feature = "store")]
 pub use self::record::NoRecord;
 #[cfg(feature = "project")]

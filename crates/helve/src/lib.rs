@@ -32,7 +32,7 @@ pub use compose::models;
 #[cfg(feature = "project")]
 pub use compose::{
     Capability, Change, Diagnostic, McpServing, OnResult, ProjectAgent, ProjectReport, Severity, StateError, StateFolder, Trust,
-    file_schemas, read_yaml,
+    TrustChanges, file_schemas, read_yaml,
 };
 #[cfg(all(feature = "project", feature = "models"))]
 pub use compose::{ChosenModel, ModelChoice, NoModel};

@@ -3,16 +3,12 @@
 mod shell;
 mod survey;
 
-use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use helve_core::authored::FieldError;
-use helve_core::{environment, printable};
+use helve_core::printable;
 
 use survey::Survey;
-
-/// A value of the environment that is shorter may stand in a command by chance.
-const SHORTEST_VALUE: usize = 8;
 
 /// A command as a file writes it.
 #[derive(Debug, Clone, Copy)]
@@ -46,19 +42,16 @@ impl CommandLine<'_> {
     ///
     /// Variables that are set or passed through stand before the program, the folder stands after it. Nothing in it can
     /// hide: values that stand in the file are shown whatever the variable is called, words with special characters are
-    /// quoted, and characters that deceive are shown as escapes. What came from Helve's own environment is shown as
-    /// `${NAME}`.
+    /// quoted, and characters that deceive are shown as escapes.
     #[must_use]
     pub fn shown(&self) -> String {
-        let known = KnownValues::of_environment();
-        let show = |word: &str| quote(&known.named(word));
         let variables = self.env.iter().map(|entry| match entry.split_once('=') {
-            Some((name, value)) => format!("{}={}", quote(name), show(value)),
+            Some((name, value)) => format!("{}={}", quote(name), quote(value)),
             None => format!("{0}=${0}", quote(entry)),
         });
-        let mut words: Vec<_> = variables.chain(self.words.iter().map(|word| show(word))).collect();
+        let mut words: Vec<_> = variables.chain(self.words.iter().map(|word| quote(word))).collect();
         if let Some(folder) = self.folder {
-            words.push(format!("(in {})", show(folder)));
+            words.push(format!("(in {})", quote(folder)));
         }
         words.join(" ")
     }
@@ -82,26 +75,6 @@ impl CommandLine<'_> {
             return Err(wrong(format!("`{written}` is not a folder")));
         }
         Ok((real, folder))
-    }
-}
-
-/// Values of Helve's environment. A definition may hold them in place of the `${NAME}` in its file.
-struct KnownValues(Vec<(String, String)>);
-
-impl KnownValues {
-    fn of_environment() -> Self {
-        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-        let mut values: Vec<_> =
-            environment::vars_os().into_iter().filter_map(text).filter(|(_, value)| value.len() >= SHORTEST_VALUE).collect();
-        // A value may be part of another one.
-        values.sort_by_key(|(_, value)| Reverse(value.len()));
-        Self(values)
-    }
-
-    /// The text with the names of variables in place of their values.
-    fn named(&self, text: &str) -> String {
-        let found = self.0.iter().filter(|(_, value)| text.contains(value.as_str()));
-        found.fold(text.to_owned(), |text, (name, value)| text.replace(value.as_str(), &format!("${{{name}}}")))
     }
 }
 

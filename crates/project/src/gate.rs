@@ -46,15 +46,13 @@ fn passage(kind: Kind, field: &str) -> Passage {
 
 /// Whether models read what stands at this pointer. A variable there would put its value into a prompt, so none is expanded.
 fn is_read_by_models(kind: Kind, pointer: &str) -> bool {
-    let mut steps = pointer.split('/').skip(1);
-    let field = steps.next().unwrap_or_default();
+    let field = pointer.split('/').nth(1).unwrap_or_default();
     match passage(kind, field) {
         Passage::Free | Passage::Tightening => true,
         Passage::Sealed => false,
         Passage::Offered => match field {
-            "name" | "parameters" | "output" => true,
-            // What is different about single tools of a server, by their names.
-            "tools" => matches!(steps.nth(1), Some("name" | "description")),
+            // `tools` says what is different about single tools of a server: their names, descriptions and defaults.
+            "name" | "prefix" | "parameters" | "output" | "result" | "tools" => true,
             _ => false,
         },
     }
@@ -64,21 +62,17 @@ impl ProjectFile {
     /// What of the file gets through the gate, with its variables where that is open.
     ///
     /// # Errors
-    /// The diagnostic of a variable that is not set, or of a reference that does not end.
+    /// Behind an open gate, the diagnostic of a variable that is not set, or of a reference that does not end.
     pub fn pass(&self, kind: Kind, gate: Gate) -> Result<Self, Box<Diagnostic>> {
-        let expands = |pointer: &str| !is_read_by_models(kind, pointer);
         let mut passed = self.clone();
-        let value_of = |name: &str| helve_core::environment::var(name);
         let wrong = |error| Box::new(self.diagnose(Severity::Error, &error));
         match gate {
             Gate::Open => {
-                let used = environment::expand(&mut passed.node, &expands, &value_of).map_err(wrong)?;
+                let expands = |pointer: &str| !is_read_by_models(kind, pointer);
+                let used = environment::expand(&mut passed.node, &expands, &|name| helve_core::environment::var(name)).map_err(wrong)?;
                 passed.secrets = used.secrets;
             }
             Gate::Closed => {
-                // Only whether a variable is set is looked at, so that a mistake shows before the folder is trusted.
-                let is_set = |name: &str| value_of(name).filter(|value| !value.is_empty()).map(|_| "set".to_owned());
-                environment::expand(&mut passed.node.clone(), &expands, &is_set).map_err(wrong)?;
                 environment::expand(&mut passed.node, &|_| false, &|_| None).map_err(wrong)?;
                 passed.node.retain_fields(|field| passage(kind, field) != Passage::Sealed);
             }
@@ -181,6 +175,6 @@ mod tests {
         assert_eq!(file(text).unexpanded(Kind::Command), ["/description", "/parameters/0/description"]);
         let server = "name: m\ntools: {a: {description: '${HOME}', arguments: {key: '${HOME}'}}}\n";
         let passed = file(server).pass(Kind::Mcp, Gate::Open).expect("passed").value();
-        assert_eq!(passed["tools"]["a"], json!({"description": "${HOME}", "arguments": {"key": home}}));
+        assert_eq!(passed["tools"]["a"], json!({"description": "${HOME}", "arguments": {"key": "${HOME}"}}));
     }
 }

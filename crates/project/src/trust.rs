@@ -93,10 +93,10 @@ impl Decided {
 }
 
 impl TrustStore {
-    /// Reads the decisions. A file that cannot be understood counts as none, so that nothing runs by mistake.
+    /// Reads the decisions.
     ///
     /// # Errors
-    /// Where the state folder cannot be read.
+    /// Where the state folder cannot be read, or what is in it cannot be understood: nothing is trusted then.
     pub fn open(state: StateFolder) -> Result<Self, StateError> {
         let mut store = Self { state, folders: BTreeMap::new() };
         store.read()?;
@@ -107,9 +107,10 @@ impl TrustStore {
     #[must_use]
     pub fn of(&self, folder: &Path, capabilities: &[Capability]) -> Trust {
         match self.folders.get(&key(folder)) {
+            // Settings that are gone leave something to decide even where nothing else is there.
+            Some(decided) if !decided.covers(capabilities) => Trust::Changed,
             _ if capabilities.is_empty() => Trust::NotNeeded,
-            Some(decided) if decided.covers(capabilities) => Trust::Trusted,
-            Some(_) => Trust::Changed,
+            Some(_) => Trust::Trusted,
             None => Trust::Unknown,
         }
     }
@@ -168,7 +169,11 @@ impl TrustStore {
     }
 
     fn read(&mut self) -> Result<(), StateError> {
-        self.folders = self.state.read(FILE)?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let Some(text) = self.state.read(FILE)? else { return Ok(()) };
+        self.folders = serde_json::from_str(&text).map_err(|error| StateError::Io {
+            path: self.state.path(FILE).display().to_string(),
+            error: std::io::Error::other(format!("it is damaged ({error}); remove it, and trust your folders again")),
+        })?;
         Ok(())
     }
 
@@ -257,11 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_trusts_nobody() {
+    fn a_damaged_file_trusts_nothing_and_says_so() {
         let home = tempfile::tempdir().expect("a folder");
         std::fs::write(home.path().join(FILE), "{\"/\": tru").expect("a file");
-        let store = TrustStore::open(StateFolder::at(home.path())).expect("a store");
-        assert_eq!(store.of(Path::new("/"), &[capability("a", b"1")]), Trust::Unknown);
+        #[cfg(unix)]
+        std::fs::set_permissions(home.path().join(FILE), std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("a mode");
+        let damaged = TrustStore::open(StateFolder::at(home.path())).expect_err("damaged").to_string();
+        assert!(damaged.contains("remove it"), "{damaged}");
     }
 
     #[cfg(unix)]

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use helve::{Capability, Change, ProjectReport, Trust, printable};
+use helve::{Capability, Change, ProjectReport, Trust, TrustChanges, printable};
 use serde_json::{Value, json};
 
 use crate::cli::{self, Global};
@@ -50,7 +50,7 @@ fn agreed() -> Result<bool, Failure> {
 
 fn show(report: &ProjectReport, workspace: &Workspace) -> Result<(), Failure> {
     let folder = styled(STRONG, &printable::escape_line(&report.root.display().to_string()));
-    let (changed, missing) = workspace.helve().trust_changes().map_err(|error| Failure::new("storage", error))?;
+    let TrustChanges { changed, missing } = workspace.helve().trust_changes().map_err(|error| Failure::new("storage", error))?;
     let again = report.trust == Some(Trust::Changed);
     if again {
         terminal::note(&format!("{folder} {}", styled(CAREFUL, "has changed since it was trusted:")));

@@ -35,6 +35,11 @@ impl Consent {
     pub fn covers(&self, call: &ToolCall, definition: Digest) -> bool {
         self.digest == digest(call, definition)
     }
+
+    /// The same consent for the same call in another spelling: with its secrets, or with placeholders for them.
+    pub(super) fn respelled(self, before: &ToolCall, after: &ToolCall, definition: Digest) -> Self {
+        if self.covers(before, definition) { Self { digest: digest(after, definition), ..self } } else { self }
+    }
 }
 
 fn digest(call: &ToolCall, definition: Digest) -> Digest {

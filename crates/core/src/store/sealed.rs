@@ -69,8 +69,10 @@ impl SealedStore {
         }
     }
 
+    /// Inside, consent is for the call as it is stored: some is given there, for calls that are tried again or were approved.
     fn unsealed_task(&self, task: Task) -> Task {
-        Task { call: self.unsealed(task.call), ..task }
+        let call = self.unsealed(task.call.clone());
+        Task { consent: task.consent.map(|consent| consent.respelled(&task.call, &call, task.definition)), call, ..task }
     }
 
     fn unsealed_conversation(&self, record: ConversationRecord) -> ConversationRecord {
@@ -116,7 +118,9 @@ impl Store for SealedStore {
     }
 
     fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
-        self.inner.accept(NewTask { call: self.sealed(task.call), ..task })
+        let call = self.sealed(task.call.clone());
+        let consent = task.consent.map(|consent| consent.respelled(&task.call, &call, task.definition));
+        self.inner.accept(NewTask { call, consent, ..task })
     }
 
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {

@@ -13,7 +13,7 @@ use helve_core::secret::{MASK, is_secret_field, password_in_url};
 use helve_fetch::read_url;
 use helve_process::{CommandLine, script_digest};
 use helve_project::{Capability, Kind, ProjectFile, has_variable, variables_in};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::document::Document;
 
@@ -32,16 +32,44 @@ pub(super) fn of_file(kind: Kind, file: &ProjectFile, document: Option<&Document
     }
 }
 
+/// Which agents and sets have which tools, where rules look at that: a change could lift what a rule denies.
+pub(super) fn of_members<'a>(files: impl Iterator<Item = (Kind, &'a ProjectFile)>) -> Option<Capability> {
+    let (mut says, mut counts, mut config) = (Vec::new(), false, None);
+    for (kind, file) in files {
+        let value = file.value();
+        let fields: &[&str] = match kind {
+            Kind::Config => &["agent"],
+            Kind::Set => &["name", "tools", "tool_sets"],
+            Kind::Agent => &["name", "tools", "tool_sets", "subagents"],
+            Kind::Command | Kind::Native | Kind::Mcp => continue,
+        };
+        let rules = value.get("permissions");
+        let looks = |rule: &Value| rule.get("set").is_some() || rule.get("agent").is_some_and(|agent| agent != "*");
+        counts |= match kind {
+            Kind::Config => rules.and_then(Value::as_array).is_some_and(|rules| rules.iter().any(looks)),
+            _ => rules.is_some(),
+        };
+        config = config.or(Some(file));
+        says.extend(fields.iter().filter_map(|field| Some(json!([field, value.get(field)?]))));
+    }
+    let what = "the rules look at which tools these have";
+    let file = config.filter(|_| counts)?;
+    Some(setting("agents and sets".into(), what.into(), &canonical(&Value::Array(says)), file))
+}
+
 /// Where earlier versions kept a project's store, and where a folder may bring one along.
 pub(super) const STORE: &str = ".helve/helve.db";
 
 /// The store that lies in the folder. Whoever made the folder may have written it, with calls that wait in its queue.
 pub(super) fn of_store(root: &Path) -> Option<Capability> {
-    if !root.join(STORE).symlink_metadata().is_ok_and(|file| file.is_file()) {
+    // A link could lead to somebody else's store, which would be moved away.
+    let is_real = |path: &Path| path.symlink_metadata().is_ok_and(|facts| facts.is_file() || facts.is_dir());
+    let file = root.join(STORE);
+    if !file.is_file() || !is_real(&file) || !file.parent().is_some_and(is_real) {
         return None;
     }
     let hashed = |name: String| root.join(&name).is_file().then(|| (name.clone(), script_digest(&root.join(&name))));
-    let files: BTreeMap<_, _> = ["", "-wal"].into_iter().filter_map(|ending| hashed(format!("{STORE}{ending}"))).collect();
+    let files: BTreeMap<_, _> = ["", "-wal", "-journal"].into_iter().filter_map(|ending| hashed(format!("{STORE}{ending}"))).collect();
     let what = "takes over the store in the folder, with the calls and approvals that wait in it".to_owned();
     let digest = digest(STORE, &files);
     Some(Capability {
@@ -58,34 +86,35 @@ pub(super) fn of_store(root: &Path) -> Option<Capability> {
 /// A setting, or each model where there are several.
 fn of_setting(field: &str, value: &Value, owner: Option<&str>, file: &ProjectFile) -> Vec<Capability> {
     if let ("models", Value::Object(models)) = (field, value) {
-        return models.iter().map(|(name, model)| setting(format!("model {name}"), of_model(model), value_of(model), file)).collect();
+        return models.iter().map(|(name, model)| setting(format!("model {name}"), of_model(model), &canonical(model), file)).collect();
     }
     let what = match (field, value) {
         ("model", Value::String(model)) => format!("sends what is said to {}", address(model)),
         ("store", Value::String(store)) => format!("keeps what is said in {}", without_password(store)),
-        ("approvals", Value::Object(approvals)) => match approvals.get("webhook").and_then(Value::as_str) {
-            Some(url) => format!("tells {} of every question, with the arguments of the call", address(url)),
-            None => shown(value),
-        },
+        ("approvals", Value::Object(approvals)) => {
+            let webhook = approvals.get("webhook").and_then(Value::as_str);
+            let tells = webhook.map(|url| format!("tells {} of every question, with the arguments of the call; ", address(url)));
+            format!("{}{}", tells.unwrap_or_default(), shown(value))
+        }
         _ => shown(value),
     };
+    let what = with_variables(what, &variables_in(value));
     let name = owner.map_or_else(|| field.to_owned(), |owner| format!("{field} of {owner}"));
-    vec![setting(name, what, value_of(value), file)]
+    vec![setting(name, what, &canonical(value), file)]
 }
 
-fn value_of(value: &Value) -> Vec<u8> {
-    canonical(value).into_bytes()
-}
-
-fn setting(name: String, what: String, says: Vec<u8>, file: &ProjectFile) -> Capability {
-    let digest = Digest::of([name.as_bytes(), says.as_slice()]);
+fn setting(name: String, what: String, says: &str, file: &ProjectFile) -> Capability {
+    let digest = Digest::of([name.as_bytes(), says.as_bytes()]);
     Capability { name, what, file: file.path().to_string(), digest, files: BTreeMap::new(), uncovered: Vec::new(), is_setting: true }
 }
 
 fn of_model(model: &Value) -> String {
     let text = |field: &str| model.get(field).and_then(Value::as_str);
-    let to = text("base_url").map_or_else(|| text("provider").unwrap_or("its provider").to_owned(), address);
-    format!("sends what is said{} to {to}", and(&variables_in(model)))
+    let variables = variables_in(model);
+    match text("base_url") {
+        Some(url) => format!("sends what is said{} to {}", and(&variables), address(url)),
+        None => format!("sends what is said, and your key for it, to {}{}", text("provider").unwrap_or("its provider"), and(&variables)),
+    }
 }
 
 /// A tool or a server: one file, and the files that it names.
@@ -119,6 +148,7 @@ fn of_tool(kind: Kind, fields: &Map<String, Value>, file: &ProjectFile, document
         uncovered = line.uncovered(root);
         line.shown()
     };
+    let what = with_variables(what, &variables);
     files.extend(document.map(|document| (document.path.clone(), document.digest)));
     let digest = digest(&canonical(&value), &files);
     Capability { name, what, file: file.path().to_string(), digest, files, uncovered, is_setting: false }
@@ -134,15 +164,21 @@ fn texts(list: Option<&Value>) -> Vec<String> {
     items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), ToOwned::to_owned)).collect()
 }
 
+/// Names the variables that the words do not name.
+fn with_variables(what: String, variables: &[String]) -> String {
+    let unnamed: Vec<&str> = variables.iter().map(String::as_str).filter(|name| !what.contains(name)).collect();
+    if unnamed.is_empty() { what } else { format!("{what} (reads {})", unnamed.join(", ")) }
+}
+
 fn and(variables: &[String]) -> String {
     if variables.is_empty() { String::new() } else { format!(" and {}", variables.join(", ")) }
 }
 
 /// An address as whoever connects to it understands it, without what may be secret in it.
 fn address(text: &str) -> String {
-    let parsed = read_url(text.trim()).map(|url| url.to_string());
-    let text = parsed.as_deref().unwrap_or(text);
-    text.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/').to_owned()
+    // What a variable stands for may move every part of the address, so nothing is cut off.
+    let parsed = if has_variable(text) { None } else { read_url(text.trim()).ok().map(|url| url.to_string()) };
+    parsed.map_or_else(|| text.to_owned(), |url| url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/').to_owned())
 }
 
 fn without_password(url: &str) -> String {

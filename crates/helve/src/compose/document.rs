@@ -51,6 +51,17 @@ fn parse(name: &str, bytes: Vec<u8>) -> Result<Value, String> {
     read_yaml(&text).map(|node| node.value()).map_err(|error| format!("`{name}`, line {}: {error}", error.position.line))
 }
 
+/// The address of a server, with its own variables filled in as the import does.
+fn address(server: &Value) -> Option<String> {
+    let url = server.get("url")?.as_str()?.to_owned();
+    let variables = server.get("variables").and_then(Value::as_object);
+    Some(variables.into_iter().flatten().fold(url, |url, (name, variable)| match variable.get("default") {
+        Some(Value::String(default)) => url.replace(&format!("{{{name}}}"), default),
+        Some(Value::Number(default)) => url.replace(&format!("{{{name}}}"), &default.to_string()),
+        _ => url,
+    }))
+}
+
 /// All `url`s of all lists of `servers`. Documents nest no deeper than their reader allows.
 fn collect(value: &Value, addresses: &mut Vec<String>) {
     match value {
@@ -58,7 +69,7 @@ fn collect(value: &Value, addresses: &mut Vec<String>) {
         Value::Object(fields) => {
             for (name, field) in fields {
                 if let ("servers", Value::Array(servers)) = (name.as_str(), field) {
-                    addresses.extend(servers.iter().filter_map(|server| server.get("url")?.as_str()).map(ToOwned::to_owned));
+                    addresses.extend(servers.iter().filter_map(address));
                 }
                 collect(field, addresses);
             }

@@ -8,11 +8,12 @@ use futures_util::future::BoxFuture;
 use helve_command::CommandDefinition;
 use helve_core::authored::FieldError;
 use helve_core::json::canonical;
-use helve_core::{CallContext, Digest, DynTool, Output, Redactor, ToolCall, ToolError, ToolSpec};
+use helve_core::{CallContext, Denial, Digest, DynTool, Output, Redactor, ToolCall, ToolError, ToolSpec};
 use helve_http::{HttpDefinition, OpenApiDefinition};
 use helve_project::{Diagnostic, Gate, Kind, ProjectFile, Severity};
 use serde_json::Value;
 
+use super::capability;
 use super::document::Document;
 use super::load::Workshop;
 
@@ -22,6 +23,8 @@ type Made = Result<Arc<dyn DynTool>, Box<Diagnostic>>;
 pub(super) struct FolderTool {
     spec: Arc<ToolSpec>,
     make: Box<dyn Fn() -> Made + Send + Sync>,
+    /// What the files that count held when the tool was loaded, and what they hold now.
+    files: Option<(Digest, Box<dyn Fn() -> Digest + Send + Sync>)>,
 }
 
 impl FolderTool {
@@ -38,9 +41,13 @@ impl FolderTool {
         }
         // A variable that is not expanded is no secret, so the redactor hears nothing of it.
         let offered = written.pass(Kind::Command, Gate::Closed).and_then(|file| read(&file, root, &Redactor::default()));
-        let spec = offered.map(|tool| tool.spec().clone());
+        let (at, file) = (folder.clone(), written.clone());
+        let files = move || capability::of_file(Kind::Command, &file, None, &at).first().map_or_else(|| Digest::of([]), |one| one.digest);
+        let loaded = files();
+        let spec = offered.map(|tool| ToolSpec::clone(tool.spec()).with_implementation(loaded).share());
         let make = move |file: &ProjectFile| read(file, &folder, &redactor);
-        Self::with_variables(gate, Kind::Command, written, passed, spec, make)
+        let tool = Self::with_variables(gate, Kind::Command, written, passed, spec, make)?;
+        Ok(Arc::new(Self { files: Some((loaded, Box::new(files))), ..tool }))
     }
 
     /// An HTTP tool, from the file as it is written and as it passed the gate.
@@ -59,7 +66,7 @@ impl FolderTool {
             let spec = definition.spec(file.path()).map_err(|error| wrong(&file, &error))?;
             Ok(spec.with_implementation(implementation(written, &definition.name, None)).share())
         });
-        Self::with_variables(gate, Kind::Native, written, passed, spec, make)
+        Self::with_variables(gate, Kind::Native, written, passed, spec, make).map(|tool| Arc::new(tool) as Arc<dyn DynTool>)
     }
 
     /// One tool of an OpenAPI document.
@@ -74,7 +81,7 @@ impl FolderTool {
         let (fetch, redactor) = (workshop.fetch.clone(), workshop.redactor.clone());
         if gate == Gate::Open {
             let tool = tool.tool(written.path(), &fetch, &redactor)?;
-            return Ok(Arc::new(Self { spec, make: Box::new(move || Ok(tool.clone())) }));
+            return Ok(Arc::new(Self { spec, make: Box::new(move || Ok(tool.clone())), files: None }));
         }
         let (name, written, document) = (tool.name.clone(), written.clone(), document.content.clone());
         let make = move || {
@@ -88,7 +95,7 @@ impl FolderTool {
             let tool = found.ok_or_else(|| no_operation(format!("there is no operation `{name}`")))?;
             tool.tool(file.path(), &fetch, &redactor).map_err(|error| wrong(&file, &error))
         };
-        Ok(Arc::new(Self { spec, make: Box::new(make) }))
+        Ok(Arc::new(Self { spec, make: Box::new(make), files: None }))
     }
 
     fn with_variables(
@@ -98,16 +105,16 @@ impl FolderTool {
         passed: &ProjectFile,
         spec: Result<Arc<ToolSpec>, Box<Diagnostic>>,
         make: impl Fn(&ProjectFile) -> Made + Send + Sync + 'static,
-    ) -> Made {
+    ) -> Result<Self, Box<Diagnostic>> {
         if gate == Gate::Closed {
             let written = written.clone();
             let make = move || make(&written.pass(kind, Gate::Open)?);
-            return Ok(Arc::new(Self { spec: spec?, make: Box::new(make) }));
+            return Ok(Self { spec: spec?, make: Box::new(make), files: None });
         }
         let tool = make(passed)?;
         // A variable in a field that is no free text cannot be read as it is written; the tool then speaks for itself.
         let spec = spec.unwrap_or_else(|_| tool.spec().clone());
-        Ok(Arc::new(Self { spec, make: Box::new(move || Ok(tool.clone())) }))
+        Ok(Self { spec, make: Box::new(move || Ok(tool.clone())), files: None })
     }
 }
 
@@ -129,6 +136,12 @@ impl DynTool for FolderTool {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             let tool = (self.make)().map_err(|diagnostic| ToolError::failed(diagnostic.message.clone()))?;
+            // The tool was made now, perhaps of other files than those that a person was asked about.
+            if self.files.as_ref().is_some_and(|(loaded, now)| *loaded != now()) {
+                let message =
+                    "the files of this tool have changed since it was loaded, so it was not started; `helve trust` shows what would run";
+                return Err(ToolError::denied(Denial::Policy, message));
+            }
             tool.call(call, cx).await
         })
     }

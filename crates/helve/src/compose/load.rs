@@ -118,7 +118,9 @@ fn read(folder: &Path) -> std::io::Result<(Loaded, Vec<Written>)> {
 
 fn capabilities(written: &[Written], root: &Path) -> Vec<Capability> {
     let readable = written.iter().filter_map(|one| Some((one.kind, one.file.as_ref().ok()?, one.document.as_ref())));
-    readable.flat_map(|(kind, file, document)| capability::of_file(kind, file, document, root)).chain(capability::of_store(root)).collect()
+    let members = capability::of_members(readable.clone().map(|(kind, file, _)| (kind, file)));
+    let files = readable.flat_map(|(kind, file, document)| capability::of_file(kind, file, document, root));
+    files.chain(members).chain(capability::of_store(root)).collect()
 }
 
 impl Loaded {
@@ -158,6 +160,10 @@ impl Loaded {
         self.note(kind, written);
         match kind {
             Kind::Config => {
+                if written.variables(kind).is_empty() {
+                    // Mistakes in fields that wait for trust show before, where no variable stands for what is right.
+                    written.read::<HelveFile>()?;
+                }
                 self.config = file.read()?;
                 workshop.learn(self.config.secrets());
                 self.config_file = Some(file);

@@ -86,6 +86,15 @@ pub struct ProjectReport {
     pub sealed: Vec<(Arc<str>, String)>,
 }
 
+/// What is different from what a person agreed to when they trusted a folder.
+#[derive(Debug, Clone, Default)]
+pub struct TrustChanges {
+    /// What is new or has changed.
+    pub changed: Vec<(Capability, Change)>,
+    /// Settings that are gone.
+    pub missing: Vec<Capability>,
+}
+
 impl Project {
     /// Reads the files, and lets them through the gate as far as a person trusts the folder.
     fn load(&self, redactor: &Redactor) -> std::io::Result<Loaded> {
@@ -336,12 +345,12 @@ impl Helve {
     ///
     /// # Errors
     /// Where decisions cannot be read.
-    pub fn trust_changes(&self) -> Result<(Vec<(Capability, Change)>, Vec<Capability>), StateError> {
-        let Some(project) = &self.project else { return Ok((Vec::new(), Vec::new())) };
+    pub fn trust_changes(&self) -> Result<TrustChanges, StateError> {
+        let Some(project) = &self.project else { return Ok(TrustChanges::default()) };
         let report = project.now.read().unwrap_or_else(PoisonError::into_inner).clone();
         let decisions = project.decisions()?;
         let changed = report.capabilities.iter().filter_map(|one| Some((one.clone(), decisions.change(&report.root, one)?))).collect();
-        Ok((changed, decisions.missing(&report.root, &report.capabilities)))
+        Ok(TrustChanges { changed, missing: decisions.missing(&report.root, &report.capabilities) })
     }
 
     /// Trusts the project's folder no longer; says whether it was trusted.
@@ -410,6 +419,18 @@ fn policy(loaded: &Loaded, rules: &[PermissionRule], trusted: bool) -> Policy {
             because: Some(UNTRUSTED.to_owned()),
             ..PermissionRule::default()
         });
+    }
+    // The strictest rule counts, and of several the last: here that is the one that says what the call would do.
+    for tool in loaded.commands.iter().chain(&loaded.native) {
+        let file = tool.spec().origin().location.as_deref();
+        let capability = loaded.capabilities.iter().find(|capability| file == Some(&*capability.file));
+        rules.extend(capability.map(|capability| PermissionRule {
+            tool: Some((&**tool.spec().name()).into()),
+            agent: Some("*".into()),
+            permission: Permission::Confirm,
+            because: Some(format!("{UNTRUSTED}. This call: {}", capability.what)),
+            ..PermissionRule::default()
+        }));
     }
     Policy::new(rules).only_tightening()
 }

@@ -89,6 +89,9 @@ impl Helve {
         if let Some(url) = &report.store {
             return Place::read(url, &report.root);
         }
+        if report.sealed.iter().any(|(_, field)| field == "store") {
+            tracing::warn!("`store` in helve.yaml is not used because the folder is not trusted; `helve trust` shows why");
+        }
         let nowhere = || NoRecord::new("there is no place for the record", "name one with --store, such as `sqlite:helve.db`");
         let state = self.state().ok_or_else(nowhere)?;
         if !report.is_project {

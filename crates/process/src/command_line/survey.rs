@@ -82,6 +82,10 @@ const INTERPRETERS: [Interpreter; 9] = [
 const NODE_MODULE: &[&str] = &["-r", "--require", "--import", "--loader", "--experimental-loader"];
 const NODE_FILES: &[&str] = &[".js", ".cjs", ".mjs", ".json", "/package.json", "/index.js"];
 
+/// Programs that take text among their arguments which runs others.
+const TEXT_PROGRAMS: [&str; 14] =
+    ["awk", "env", "find", "gawk", "git", "mawk", "parallel", "script", "sed", "ssh", "su", "sudo", "tmux", "watch"];
+
 const SHELLS: [&str; 8] = ["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"];
 
 /// Programs whose files are data, in the text of a shell: they may come, go and change while a tool is used.
@@ -103,15 +107,54 @@ pub(super) struct Survey<'a> {
 impl<'a> Survey<'a> {
     pub(super) fn of(line: &CommandLine<'_>, project: &'a Path) -> Self {
         let mut places = vec![project.to_owned()];
-        places.extend(line.folder.map(|folder| project.join(folder)));
+        places.extend(
+            line.folder.into_iter().flat_map(|folder| [folder.to_owned(), with_defaults(folder)]).map(|folder| project.join(folder)),
+        );
         let mut survey = Self { places, project, files: BTreeSet::new(), gaps: BTreeSet::new() };
-        let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
-        survey.command(&words, 0);
-        // Some variables name code: BASH_ENV, LD_PRELOAD, NODE_OPTIONS, PYTHONPATH, GIT_SSH_COMMAND.
-        for value in line.env.iter().filter_map(|entry| entry.split_once('=').map(|(_, value)| value)) {
-            value.split([' ', ':', ',', ';']).for_each(|piece| survey.word(piece));
+        survey.line(line.words, line.env);
+        // A file as it is written may have variables, and what they stand for is not known before it is trusted.
+        let open: Vec<_> =
+            line.words.iter().chain(line.env).map(String::as_str).chain(line.folder).filter(|word| word.contains("${")).collect();
+        if !open.is_empty() {
+            let words: Vec<_> = line.words.iter().map(|word| with_defaults(word)).collect();
+            let env: Vec<_> = line.env.iter().map(|entry| with_defaults(entry)).collect();
+            survey.line(&words, &env);
+            survey.gaps.extend(open.into_iter().map(|word| format!("files that the variables in {} name", shown(word))));
         }
         survey
+    }
+
+    fn line(&mut self, words: &[String], env: &[String]) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.command(&words, 0);
+        self.texts(&words);
+        // Some variables name code: BASH_ENV, LD_PRELOAD, NODE_OPTIONS, PYTHONPATH, GIT_SSH_COMMAND.
+        for (entry, value) in env.iter().filter_map(|entry| Some((entry, entry.split_once('=')?.1))) {
+            value.split([' ', ':', ',', ';']).for_each(|piece| self.word(piece));
+            if value.replace("${", "").contains('$') {
+                self.gaps.insert(format!("files that {} names", shown(entry)));
+            }
+        }
+    }
+
+    /// Texts that some programs run, and ways to a file that go around its name.
+    fn texts(&mut self, words: &[&str]) {
+        for word in words {
+            if word.starts_with("PATH=") {
+                self.gaps.insert(format!("programs that {} finds", shown(word)));
+            }
+            if word.contains("/proc/") {
+                self.gaps.insert(format!("the file that {} leads to", shown(word)));
+            }
+        }
+        let Some((program, arguments)) = words.split_first() else { return };
+        let is_path = |character: char| character.is_alphanumeric() || "._-/+@".contains(character);
+        for text in arguments.iter().filter(|word| word.contains(char::is_whitespace)) {
+            if TEXT_PROGRAMS.contains(&base_name(program)) {
+                text.split(|character| !is_path(character)).filter(|piece| !piece.is_empty()).for_each(|piece| self.word(piece));
+                self.gaps.insert(format!("files that the text {} runs", shown(text)));
+            }
+        }
     }
 
     /// The files that there are.
@@ -170,7 +213,9 @@ impl<'a> Survey<'a> {
 
     /// Where a file or folder of this name would be. What is named by an absolute path counts if it lies in the project.
     fn paths(&self, name: &str) -> impl Iterator<Item = PathBuf> {
-        let own = !name.is_empty() && (Path::new(name).is_relative() || Path::new(name).starts_with(self.project));
+        // Another absolute path may lead into the project as well: by a link, or by way of `..`.
+        let leads_in = |path: &Path| path.starts_with(self.project) || path.canonicalize().is_ok_and(|real| real.starts_with(self.project));
+        let own = !name.is_empty() && !name.contains('\0') && (Path::new(name).is_relative() || leads_in(Path::new(name)));
         self.places.iter().filter(move |_| own).map(|place| place.join(name)).collect::<Vec<_>>().into_iter()
     }
 
@@ -226,8 +271,10 @@ impl<'a> Survey<'a> {
         match words.next() {
             Some(&("cd" | "pushd" | "eval" | "xargs" | "find")) => false,
             Some(&("." | "source")) => words.next().is_some_and(|file| self.cover(file)),
-            Some(program) if program.contains('$') => false,
+            Some(program) if program.contains(['$', '*', '?', '{', '~']) || program.contains("/proc/") => false,
             Some(program) if program.contains('/') && Path::new(program).is_relative() => self.cover(program),
+            // A pattern or a variable may name any file.
+            Some(program) if !DATA_PROGRAMS.contains(program) => !words.any(|word| word.contains(['$', '*', '?', '{', '~'])),
             None | Some(_) => true,
         }
     }
@@ -272,6 +319,18 @@ impl<'a> Survey<'a> {
             self.gaps.insert(format!("the module {} of {}, which is not a file of this folder", shown(module), shown(option)));
         }
     }
+}
+
+/// A text as it is where none of its variables is set.
+fn with_defaults(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let Some((reference, tail)) = after.split_once('}') else { return text.to_owned() };
+        out.push_str(reference.split_once(":-").map_or("", |(_, default)| default));
+        rest = tail;
+    }
+    out + rest
 }
 
 /// Whether a word is one or some options of one letter, such as `-c` or `-Ic`.

@@ -101,9 +101,29 @@ fn a_very_large_file_counts_by_its_name() {
     assert!(crate::script_digest(&project.path().join("big")).is_some());
 }
 
+/// Ways around the name of a file: covered, or said not to be.
 #[test]
-fn values_of_the_environment_are_shown_by_their_names() {
-    let known = KnownValues(vec![("LONG".to_owned(), "canary-123456".to_owned()), ("SHORT".to_owned(), "canary-1".to_owned())]);
-    assert_eq!(known.named("Bearer canary-123456, canary-1"), "Bearer ${LONG}, ${SHORT}");
-    assert_eq!(known.named("curl http://evil"), "curl http://evil");
+fn what_cannot_be_told_is_said() {
+    let project = project(&["run.sh", "sub/prog"]);
+    let absolute = project.path().join("sub/../run.sh").display().to_string();
+    for words in [&["sh", "${NOPE:-run.sh}"][..], &["${NOPE:-sub/prog}"]] {
+        let (files, gaps) = survey(&project, words, &[], None);
+        assert_eq!((files.len(), gaps.len()), (1, 1), "{words:?}: {files:?} {gaps:?}");
+    }
+    assert_eq!(survey(&project, &["sh", &absolute], &[], None).0.len(), 1);
+    for words in [
+        &["sh", "/proc/self/cwd/run.sh"][..],
+        &["sh", "-c", "x=run; sh $x.sh"],
+        &["sh", "-c", "sh ru*.sh"],
+        &["sh", "-c", "sh run.{sh,x}"],
+        &["sh", "-c", "sh ~+/run.sh"],
+        &["env", "-S", "sh run.sh"],
+        &["env", "PATH=sub:/bin", "prog"],
+        &["su", "-c", "sh run.sh"],
+        &["git", "-c", "alias.x=!sh run.sh", "x"],
+        &["awk", "BEGIN { system(\"sh run.sh\") }"],
+    ] {
+        assert!(!survey(&project, words, &[], None).1.is_empty(), "{words:?}");
+    }
+    assert!(!survey(&project, &["bash", "x"], &["BASH_ENV=$PWD/run.sh"], None).1.is_empty());
 }

@@ -63,7 +63,7 @@ impl NewServer {
         }
         let path = format!("tools/mcp/{}.yaml", self.name);
         let whole = project.join(&path);
-        let written = whole.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
+        let written = whole.parent().map_or(Ok(()), |folder| make_inside(project, folder)).and_then(|()| {
             let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&whole)?;
             file.write_all(self.yaml().as_bytes())
         });
@@ -74,5 +74,14 @@ impl NewServer {
             }
             Err(error) => Err(format!("{path} cannot be written: {error}")),
         }
+    }
+}
+/// Makes a folder of the project, which no link may lead out of.
+fn make_inside(project: &Path, folder: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    if folder.canonicalize()?.starts_with(project.canonicalize()?) {
+        Ok(())
+    } else {
+        Err(std::io::Error::other("it lies outside the project"))
     }
 }

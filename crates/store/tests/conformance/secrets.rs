@@ -40,7 +40,8 @@ async fn say_it_everywhere(store: &dyn Store) -> (Started, Approval, CallId) {
     let run = begin(store, ConversationId::mint(), &[SECRET], 0).await;
     let mut asked = approval(of_run(&run));
     asked.question.call.arguments = json!({"disk": SECRET});
-    let call = SaidCall { id: CallId::mint(), model_id: Some(SECRET.into()), tool: SECRET.into(), arguments: json!([SECRET]).to_string() };
+    let (model_id, arguments) = (Some(SECRET.into()), json!([SECRET]).to_string());
+    let call = SaidCall { id: CallId::mint(), model_id, tool: SECRET.into(), arguments, native_model: None };
     let reasoning = Some(SECRET.into());
     let body = MessageBody::Assistant { text: SECRET.into(), reasoning, calls: vec![call.clone()], kept: None };
     let events = vec![
