@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::work;
+
 /// The tools of one conversation. Names that are not in it are read all the same where a format leaves no doubt.
 #[derive(Debug, Clone, Default)]
 pub struct ToolTable {
@@ -55,6 +57,7 @@ impl ToolTable {
     }
 
     pub(crate) fn lists(&self, name: &str) -> bool {
+        work::count(name.len());
         self.schemas.contains_key(name)
     }
 

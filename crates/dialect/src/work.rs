@@ -9,7 +9,7 @@ thread_local! {
 }
 
 /// So many bytes were looked at or copied.
-#[inline(always)]
+#[inline]
 pub(crate) fn count(bytes: usize) {
     #[cfg(test)]
     BYTES.with(|counted| counted.set(counted.get() + bytes));
@@ -18,14 +18,14 @@ pub(crate) fn count(bytes: usize) {
 }
 
 /// Counts a search from the start of the text: the bytes before what it found, or all of them.
-#[inline(always)]
+#[inline]
 pub(crate) fn seen(text: impl AsRef<[u8]>, found: Option<usize>) -> Option<usize> {
     count(found.map_or(text.as_ref().len(), |at| at + 1));
     found
 }
 
 /// The same for a search from the end of the text.
-#[inline(always)]
+#[inline]
 pub(crate) fn seen_back(text: impl AsRef<[u8]>, found: Option<usize>) -> Option<usize> {
     count(text.as_ref().len() - found.unwrap_or(0));
     found

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use helve_dialect::{Content, Dialect, Item, Items, Mode, Scanner, ToolTable, WrittenCall, parse};
+use helve_dialect::{Content, Dialect, Item, Items, Kind, Mode, Scanner, ToolTable, WrittenCall, parse};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -283,4 +283,64 @@ fn what_was_once_found_stays_found() {
             assert_eq!(whole, in_pieces(input.as_bytes(), &each, &dialect, mode, &tools), "{input}");
         }
     }
+}
+
+/// A message may hold so many calls, and so many control tokens.
+const MAX_CALLS: usize = 1024;
+const MAX_MARKUP: usize = 16 * 1024;
+
+/// What is beyond the limits is text: there are few items, however long the message is, and all of it is there.
+#[test]
+fn a_message_holds_a_bounded_number_of_items() {
+    let call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+    let fence = format!("```json\n[{}{{\"name\": \"f\", \"arguments\": {{}}}}]\n```", "{\"name\": \"f\", \"arguments\": {}},".repeat(1000));
+    let inputs = [
+        ("mistral_v3", "[TOOL_CALLS]".repeat(4000), 1025, 2),
+        ("hermes", call.repeat(2000), 1025, 2),
+        ("hermes", format!("{call} words ").repeat(2000), 1025, 1026),
+        ("hermes", format!("<tool_call>[{}", "1,".repeat(2000)).repeat(3), 3, 1),
+        ("auto", "<eos>x".repeat(2 * MAX_MARKUP), 0, MAX_MARKUP + 1),
+        ("auto", "<think>x</think>".repeat(MAX_MARKUP), 0, MAX_MARKUP + 1),
+        ("hermes", format!("{}{fence}", call.repeat(500)), 1025, 1),
+    ];
+    let tools = Arc::new(ToolTable::unknown());
+    for (dialect, input, most, most_texts) in inputs {
+        let dialect = Dialect::named(dialect).expect("a known name");
+        let items = in_pieces(input.as_bytes(), &[], &dialect, Mode::Lenient, &tools);
+        assert_conserved(input.as_bytes(), &items);
+        let count = |wanted: fn(&Content) -> bool| items.iter().filter(|item| wanted(&item.content)).count();
+        let calls = count(|content| matches!(content, Content::Call(_) | Content::Malformed(_)));
+        let texts = count(|content| matches!(content, Content::Text(_) | Content::Reasoning(_)));
+        assert!(calls == most && texts <= most_texts, "{calls} calls and {texts} texts");
+        let last =
+            items.iter().rev().find_map(|item| if let Content::Malformed(malformed) = &item.content { Some(malformed.kind) } else { None });
+        assert!(calls <= MAX_CALLS || last == Some(Kind::TooMany), "{last:?}");
+        let sevenths: Vec<usize> = (0..input.len()).step_by(7).collect();
+        assert!(items == in_pieces(input.as_bytes(), &sevenths, &dialect, Mode::Lenient, &tools), "pieces make a difference");
+    }
+}
+
+/// Values take many times the memory of their text.
+#[test]
+fn calls_hold_a_bounded_number_of_values() {
+    let tools = Arc::new(ToolTable::unknown());
+    let values = |count: usize| format!("<tool_call>{{\"name\": \"f\", \"arguments\": {{\"a\": [{}0]}}}}</tool_call>", "0,".repeat(count));
+    let kinds = |text: &str| -> Vec<Option<Kind>> {
+        let items = parse(text, &Dialect::auto(), Mode::Lenient, &tools);
+        assert_conserved(text.as_bytes(), &items);
+        let kind = |item: Item| match item.content {
+            Content::Call(_) => Some(None),
+            Content::Malformed(malformed) => Some(Some(malformed.kind)),
+            _ => None,
+        };
+        items.into_iter().filter_map(kind).collect()
+    };
+    assert_eq!(kinds(&values(90_000)), [None]);
+    assert_eq!(kinds(&values(110_000)), [Some(Kind::TooLarge)]);
+    let several = [values(60_000), values(60_000), values(10)].concat();
+    assert_eq!(kinds(&several), [None, Some(Kind::TooLarge), None], "all calls of a message share the limit");
+    let parameters = format!("<tool_call><name>f</name><params>{}</params></tool_call>", "<a/>".repeat(110_000));
+    assert_eq!(kinds(&parameters), [Some(Kind::TooLarge)]);
+    let elements = format!("<tool_call><name>f</name><params><a>{}</a></params></tool_call>", "<b/>".repeat(110_000));
+    assert_eq!(kinds(&elements), [Some(Kind::TooLarge)]);
 }

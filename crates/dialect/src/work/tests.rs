@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 use super::taken;
 use crate::dialect::Row;
 use crate::format::{Format, Markup};
-use crate::{Dialect, Mode, Scanner, ToolTable, WrittenCall, formats};
+use crate::{CallDelta, Delta, Dialect, Mode, Reader, Scanner, ToolTable, WrittenCall, formats};
 
 /// The sizes that are compared. Windows that are looked through again and again are full at the first one.
 const SIZES: [usize; 2] = [4 * 1024, 16 * 1024];
@@ -163,6 +163,9 @@ fn marks(format: &'static Format) -> Vec<String> {
     marks
 }
 
+/// A value that no mark has in it.
+const VALUE: &str = "@@";
+
 /// A call in a format, with some text as its argument.
 fn call(format: &str, value: &str) -> String {
     let arguments = Map::from_iter([("a".to_owned(), json!(value)), ("b".to_owned(), json!({"k": [1]}))]);
@@ -171,18 +174,18 @@ fn call(format: &str, value: &str) -> String {
 
 /// Places to be in: the start of the text, and every place in a call behind a character that may mean something.
 fn places(format: &str) -> Vec<String> {
-    let call = call(format, "x");
+    let call = call(format, VALUE);
     let ends = call.char_indices().filter(|(_, c)| !c.is_alphanumeric()).map(|(at, c)| at + c.len_utf8());
     let mut places: Vec<String> =
-        [0, call.find('x').map_or(0, |at| at + 1)].into_iter().chain(ends).map(|end| call[..end].to_owned()).collect();
+        [0, call.find(VALUE).map_or(0, |at| at + 1)].into_iter().chain(ends).map(|end| call[..end].to_owned()).collect();
     places.dedup();
     places
 }
 
 /// Attacks on one format: each looks far ahead in a way that may lead to nothing.
 fn known_attacks(name: &str) -> Vec<Attack> {
-    let whole = call(name, "x");
-    let (open, close) = whole.split_once('x').unwrap_or((&whole, ""));
+    let whole = call(name, VALUE);
+    let (open, close) = whole.split_once(VALUE).unwrap_or((&whole, ""));
     let mut attacks = vec![
         Attack::new("", &whole, ""),
         Attack::new(&whole, ", ", ""),
@@ -201,7 +204,7 @@ fn known_attacks(name: &str) -> Vec<Attack> {
             attacks.push(Attack::new("", &format!("{open}{inside}{closer}"), ""));
         }
         for unit in ["</a>", "</a><b>", "]]>", "</parameter>", "\n", "<![CDATA[", "<tool_call>", "```\n"] {
-            attacks.push(Attack::new(&format!("{open}{inside}"), unit, close));
+            attacks.push(Attack::new(&format!("{open}{inside}"), unit, if unit.len() % 2 == 0 { "" } else { close }));
         }
     }
     attacks
@@ -215,7 +218,8 @@ fn assert_bounded(part: usize) {
         let own = Dialect::named(name).expect("a known name");
         for (number, attack) in known_attacks(name).iter().enumerate() {
             let dialect = if (place + number) % 4 == 0 { &Dialect::auto() } else { &own };
-            wrong.extend(excess(attack, &[WHOLE, 7], dialect, &tools[(place + number / 2) % 2]));
+            let pieces = if (place + number) % 3 == 0 { &[WHOLE, 7][..] } else { &[WHOLE] };
+            wrong.extend(excess(attack, pieces, dialect, &tools[(place + number / 2) % 2]));
         }
     }
     assert!(wrong.is_empty(), "{} attacks make too much work:\n{}", wrong.len(), wrong.join("\n"));
@@ -239,6 +243,29 @@ fn known_attacks_make_linear_work_3() {
 #[test]
 fn known_attacks_make_linear_work_4() {
     assert_bounded(3);
+}
+
+/// Pieces of a native call, of which each may make the name or the arguments a little longer.
+#[test]
+fn native_calls_in_pieces_make_linear_work() {
+    let looks = |count: usize, delta: CallDelta<'_>| {
+        taken();
+        let mut reader = Reader::native(Mode::Lenient, Arc::clone(&tools()[0]));
+        for _ in 0..count {
+            reader.push(Delta::Call(delta), &mut |_| {});
+        }
+        reader.finish(false, &mut |_| {});
+        taken() / count
+    };
+    let deltas = [
+        CallDelta { name: Some("n"), ..CallDelta::default() },
+        CallDelta { arguments: "[", ..CallDelta::default() },
+        CallDelta { name: Some("f"), arguments: "{}", ..CallDelta::default() },
+    ];
+    for delta in deltas {
+        let (few, many) = (looks(4096, delta), looks(16384, delta));
+        assert!(many <= few + few / 2 + 16, "{few}, then {many} looks a piece: {delta:?}");
+    }
 }
 
 fn attacks() -> impl Strategy<Value = (&'static str, Attack)> {
