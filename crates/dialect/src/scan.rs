@@ -91,13 +91,19 @@ pub(crate) struct Cx<'a> {
     pub tools: &'a ToolTable,
     /// Where the text begins in the whole input.
     pub offset: usize,
+    pub ahead: &'a mut Ahead,
+}
+
+/// What is known of the text further on, so that no two calls look for the same. Places are those of the whole input.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead {
     /// The next end of CDATA, and how far it was looked for.
-    pub cdata_end: &'a mut Option<usize>,
-    pub cdata_searched: &'a mut usize,
+    pub cdata_end: Option<usize>,
+    pub cdata_searched: usize,
     /// For each format that asked at the end of the text: where the last call closes, if the text ends there.
-    pub ends: &'a mut Vec<(&'static Format, Option<usize>)>,
+    pub ends: Vec<(&'static Format, Option<usize>)>,
     /// How many objects had more behind their list of calls, and did not close.
-    pub open_tails: &'a mut usize,
+    pub open_tails: usize,
 }
 
 /// What the scanner is in the middle of.
@@ -140,10 +146,7 @@ pub struct Scanner {
     lines_seen: usize,
     after_call: bool,
     nested: bool,
-    cdata_end: Option<usize>,
-    cdata_searched: usize,
-    ends: Vec<(&'static Format, Option<usize>)>,
-    open_tails: usize,
+    ahead: Ahead,
     room: Room,
 }
 
@@ -170,10 +173,7 @@ impl Scanner {
             lines_seen: 0,
             after_call: false,
             nested: false,
-            cdata_end: None,
-            cdata_searched: 0,
-            ends: Vec::new(),
-            open_tails: 0,
+            ahead: Ahead::default(),
             room: Room::default(),
         }
     }
@@ -321,15 +321,7 @@ impl Scanner {
     }
 
     fn frame(&mut self, text: &str, mut frame: Box<Frame>, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
-        let mut cx = Cx {
-            mode: self.mode,
-            tools: &self.tools,
-            offset: self.decided,
-            cdata_end: &mut self.cdata_end,
-            cdata_searched: &mut self.cdata_searched,
-            ends: &mut self.ends,
-            open_tails: &mut self.open_tails,
-        };
+        let mut cx = Cx { mode: self.mode, tools: &self.tools, offset: self.decided, ahead: &mut self.ahead };
         let announced = frame.announced;
         match frame.advance(text, &mut cx, end) {
             Flow::More => {
@@ -345,7 +337,7 @@ impl Scanner {
                 self.say_text(&text[..first], sink);
             }
             Flow::Announces(length, speech) => {
-                self.say(length, Said::Markup(&text[..length]), sink);
+                self.say_markup(&text[..length], sink);
                 self.after_call = false;
                 if speech == Speech::Thoughts {
                     self.state = State::Thoughts(&["<|end|>", "<|start|>", "<|channel|>", "<|return|>", "<|call|>"]);
@@ -357,7 +349,7 @@ impl Scanner {
                 match content {
                     frame::Said::Call(parts) => self.say_call(&text[..length], parts, announced, sink),
                     frame::Said::Malformed(fault) => self.say_malformed(&text[..length], fault, announced, sink),
-                    frame::Said::Markup => self.say(length, Said::Markup(&text[..length]), sink),
+                    frame::Said::Markup => self.say_markup(&text[..length], sink),
                 }
                 // Behind a call the line is as good as new.
                 self.line_blank = true;

@@ -35,7 +35,7 @@ pub fn run(parse: &Parse, global: &Global) -> Result<ExitCode, Failure> {
         terminal::note("reading the model's text from here; end it with Ctrl-D");
     }
     let mut input = Vec::new();
-    io::stdin().lock().take(MAX_TEXT + 1).read_to_end(&mut input).map_err(unreadable)?;
+    io::stdin().lock().take(MAX_TEXT + 1).read_to_end(&mut input).map_err(|error| unreadable(&error))?;
     check_size(&input, "the text")?;
     let mode = match parse.mode {
         ParseMode::Lenient => Mode::Lenient,
@@ -56,7 +56,7 @@ fn batch() -> Result<ExitCode, Failure> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        if input.by_ref().take(MAX_TEXT + 1).read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
+        if input.by_ref().take(MAX_TEXT + 1).read_until(b'\n', &mut line).map_err(|error| unreadable(&error))? == 0 {
             break;
         }
         number += 1;
@@ -164,7 +164,7 @@ fn read_ordinary(file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn unreadable(error: io::Error) -> Failure {
+fn unreadable(error: &io::Error) -> Failure {
     Failure::new("failed", format_args!("cannot read stdin: {error}"))
 }
 

@@ -4,7 +4,7 @@ use super::{Match, Scanner, State, any, blank_end};
 use crate::dialect::{Compiled, Meaning};
 use crate::format::Shape;
 use crate::repair::Repair;
-use crate::said::{Content, Event, Items, Said};
+use crate::said::{Content, Event, Items};
 use crate::work::{self, seen};
 
 /// The line that opens a fence is never longer than this.
@@ -157,7 +157,7 @@ impl Scanner {
             }
         }
         if after > given && !self.room.is_full() {
-            self.say(after - given, Said::Markup(&text[given..after]), sink);
+            self.say_markup(&text[given..after], sink);
         }
         false
     }

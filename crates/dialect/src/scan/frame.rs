@@ -363,7 +363,7 @@ impl Frame {
     /// Other members behind the list of calls.
     fn tail(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Flow {
         // One that does not close is words, which are looked through again: so this is done a few times only.
-        let tail = self.tail.as_mut().filter(|_| *cx.open_tails < MAX_OPEN_TAILS);
+        let tail = self.tail.as_mut().filter(|_| cx.ahead.open_tails < MAX_OPEN_TAILS);
         let reach = tail.map_or(Reach::Stopped(self.at), |tail| tail.advance(text, &[], end));
         match reach {
             Reach::Whole(at) => {
@@ -372,7 +372,7 @@ impl Frame {
             }
             Reach::More if !end => Flow::More,
             Reach::More | Reach::Stopped(_) => {
-                *cx.open_tails += 1;
+                cx.ahead.open_tails += 1;
                 self.flush(self.at, false, cx)
             }
         }

@@ -15,12 +15,14 @@ pub(super) struct Room {
     calls: usize,
     markup: usize,
     values: usize,
+    /// Bytes of calls whose values need not be counted, because so few bytes cannot hold too many.
+    small: usize,
     full: bool,
 }
 
 impl Default for Room {
     fn default() -> Self {
-        Self { calls: MAX_CALLS, markup: MAX_MARKUP, values: MAX_VALUES, full: false }
+        Self { calls: MAX_CALLS, markup: MAX_MARKUP, values: MAX_VALUES, small: MAX_VALUES, full: false }
     }
 }
 
@@ -28,7 +30,7 @@ impl Room {
     /// No limits, for tests that count work.
     #[cfg(test)]
     pub const fn endless() -> Self {
-        Self { calls: usize::MAX, markup: usize::MAX, values: usize::MAX, full: false }
+        Self { calls: usize::MAX, markup: usize::MAX, values: usize::MAX, small: 0, full: false }
     }
 
     /// Whether the rest of the message is text.
@@ -52,8 +54,12 @@ impl Room {
         }
     }
 
-    /// Takes the place of a call's arguments, if there is so much.
-    pub fn take_values(&mut self, arguments: &Map<String, Value>) -> bool {
+    /// Takes the place of the arguments of a call with so many bytes, if there is so much.
+    pub fn take_values(&mut self, length: usize, arguments: &Map<String, Value>) -> bool {
+        if let Some(left) = self.small.checked_sub(length) {
+            self.small = left;
+            return true;
+        }
         let left = self.values.checked_sub(members(arguments));
         self.values = left.unwrap_or(self.values);
         left.is_some()

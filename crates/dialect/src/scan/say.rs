@@ -12,13 +12,16 @@ impl Scanner {
     /// Gives an item away that covers the next bytes.
     pub(super) fn say(&mut self, length: usize, said: Said<'_>, sink: &mut dyn FnMut(Event<'_>)) {
         work::count(length);
-        if matches!(said, Said::Markup(_)) {
-            self.room.take_markup();
-        }
         let start = self.given;
         self.decided += length;
         self.given = (self.given + length).saturating_sub(self.skews.pass(self.decided));
         sink(Event { span: start..self.given, said });
+    }
+
+    /// Gives control tokens away.
+    pub(super) fn say_markup(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
+        self.room.take_markup();
+        self.say(text.len(), Said::Markup(text), sink);
     }
 
     pub(super) fn say_text(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
@@ -41,7 +44,7 @@ impl Scanner {
     }
 
     pub(super) fn say_call(&mut self, raw: &str, parts: Parts, announced: Option<usize>, sink: &mut dyn FnMut(Event<'_>)) {
-        if !self.room.take_values(&parts.arguments) {
+        if !self.room.take_values(raw.len(), &parts.arguments) {
             return self.say_malformed(raw, json::too_large(), announced, sink);
         }
         if !self.room.take_call() {

@@ -37,7 +37,12 @@ impl Skews {
     }
 
     /// How much longer the text is than the input, in what came up to this place since the last time.
+    #[inline]
     pub fn pass(&mut self, upto: usize) -> usize {
+        if self.places.is_empty() { 0 } else { self.pass_places(upto) }
+    }
+
+    fn pass_places(&mut self, upto: usize) -> usize {
         let mut longer = 0;
         while let Some(place) = self.places.front() {
             let at = self.first + (place >> 2) as usize;

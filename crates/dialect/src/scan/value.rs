@@ -146,14 +146,14 @@ impl ValueScan {
     /// Passes over CDATA. Where its end is missing, or belongs to another value, it is not honoured.
     fn pass_cdata(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> bool {
         let from = self.at + CDATA.len();
-        let known = cx.cdata_end.filter(|known| *known >= cx.offset + from).map(|known| known - cx.offset);
+        let known = cx.ahead.cdata_end.filter(|known| *known >= cx.offset + from).map(|known| known - cx.offset);
         let found = known.or_else(|| {
-            let from = from.max(cx.cdata_searched.saturating_sub(cx.offset)).min(text.len());
+            let from = from.max(cx.ahead.cdata_searched.saturating_sub(cx.offset)).min(text.len());
             let unseen = &text.as_bytes()[from..];
             seen(unseen, memchr::memmem::find(unseen, CDATA_END.as_bytes())).map(|at| at + from)
         });
         let Some(found) = found else {
-            *cx.cdata_searched = cx.offset + text.len().saturating_sub(CDATA_END.len() - 1);
+            cx.ahead.cdata_searched = cx.offset + text.len().saturating_sub(CDATA_END.len() - 1);
             if end && cx.mode.is_lenient() {
                 (self.honours_cdata, self.unended) = (false, true);
             } else if end {
@@ -161,7 +161,7 @@ impl ValueScan {
             }
             return end;
         };
-        *cx.cdata_end = Some(cx.offset + found);
+        cx.ahead.cdata_end = Some(cx.offset + found);
         let after = found + CDATA_END.len();
         let next = blank_end(text, after);
         let rest = &text[next..];
@@ -297,10 +297,10 @@ impl Cx<'_> {
     /// Whether a call closes behind this place, and the text ends there. Else a value without its own end may have been cut.
     fn closes_behind(&mut self, text: &str, at: usize, marks: &TagMarks) -> bool {
         // The end of the text is the same for every value, so it is looked at once for each format.
-        let known = self.ends.iter().find(|(format, _)| std::ptr::eq(*format, marks.format)).map(|(_, last)| *last);
+        let known = self.ahead.ends.iter().find(|(format, _)| std::ptr::eq(*format, marks.format)).map(|(_, last)| *last);
         let last = known.unwrap_or_else(|| {
             let last = last_close(text, marks).map(|last| self.offset + last);
-            self.ends.push((marks.format, last));
+            self.ahead.ends.push((marks.format, last));
             last
         });
         last.is_some_and(|last| last >= self.offset + at)

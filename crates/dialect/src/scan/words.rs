@@ -8,7 +8,7 @@ use super::{Match, Scanner, State, any, blank_end, literal};
 use crate::dialect::{Compiled, Entry, MAX_NAME, Marker, Meaning, Row, first_chars};
 use crate::format::Shape;
 use crate::repair::{Repair, Repairs};
-use crate::said::{Event, Said};
+use crate::said::Event;
 use crate::work::{self, seen};
 
 /// White space behind a call is held this long, to see whether another call follows.
@@ -113,9 +113,9 @@ impl Scanner {
     fn enter(&mut self, text: &str, here: Here, sink: &mut dyn FnMut(Event<'_>)) {
         match here {
             Here::Frame(frame) => self.state = State::Frame(frame),
-            Here::Markup(length) => self.say(length, Said::Markup(&text[..length]), sink),
+            Here::Markup(length) => self.say_markup(&text[..length], sink),
             Here::Thinks(length, close) => {
-                self.say(length, Said::Markup(&text[..length]), sink);
+                self.say_markup(&text[..length], sink);
                 self.state = State::Thoughts(closing(close));
             }
             Here::Nothing | Here::Undecided => {}
@@ -133,7 +133,7 @@ impl Scanner {
             match any(rest, &compiled.closes, end) {
                 (Match::Partly, _) => return Some(true),
                 (Match::Yes, length) if !Self::opens(rest, compiled) => {
-                    self.say(next + length, Said::Markup(&text[..next + length]), sink);
+                    self.say_markup(&text[..next + length], sink);
                     return Some(false);
                 }
                 _ => {}
