@@ -44,7 +44,8 @@ impl FolderTool {
         let (at, file) = (folder.clone(), written.clone());
         let files = move || capability::of_file(Kind::Command, &file, None, &at).first().map_or_else(|| Digest::of([]), |one| one.digest);
         let loaded = files();
-        let spec = offered.map(|tool| ToolSpec::clone(tool.spec()).with_implementation(loaded).share());
+        let implementation = Digest::of([root.as_os_str().as_encoded_bytes(), loaded.as_bytes().as_slice()]);
+        let spec = offered.map(|tool| ToolSpec::clone(tool.spec()).with_implementation(implementation).share());
         let make = move |file: &ProjectFile| read(file, &folder, &redactor);
         let tool = Self::with_variables(gate, Kind::Command, written, passed, spec, make)?;
         Ok(Arc::new(Self { files: Some((loaded, Box::new(files))), ..tool }))

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use helve::store::Approval;
 use helve::{
-    Admission, Attempted, CallContext, CancellationToken, Decision, Diagnostic, ErrorKind, Grant, Helve, Mode, Outcome, Prepared, Question,
-    Record, Status, ToolCall, Worker, printable,
+    Admission, Attempted, CallContext, CancellationToken, Decision, Diagnostic, Entry, ErrorKind, Grant, Helve, Mode, Outcome, Prepared, ProjectReport,
+    Question, Record, Status, ToolCall, Trust, Worker, printable,
 };
 
 use super::{approve, arguments, input};
@@ -38,6 +38,9 @@ pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<Exi
             .collect::<Vec<_>>(),
     );
     let entry = workspace.helve().catalogue().get(&command.name);
+    if let Some(entry) = &entry {
+        say_what_it_does(entry, &workspace.helve().project().unwrap_or_default());
+    }
     if entry.is_some_and(|entry| entry.spec().rules().mode == Mode::Background) {
         workspace.record(global)?;
     }
@@ -52,6 +55,16 @@ pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<Exi
         outcome = waited?;
     }
     Ok(show(&outcome, global, workspace.helve()))
+}
+
+/// Says what a tool of a folder that is not trusted does: the call is consent to that.
+fn say_what_it_does(entry: &Entry, report: &ProjectReport) {
+    let file = entry.spec().origin().location.as_deref();
+    let does = report.capabilities.iter().find(|capability| file == Some(&*capability.file));
+    if let Some(does) = does.filter(|_| !report.trust.is_some_and(Trust::allows)) {
+        let what = format!("the folder is not trusted; this call: {}", printable::escape_line(&does.what));
+        terminal::note_exactly(&styled(FAINT, &what));
+    }
 }
 
 /// Runs the call, or gives the question back that nobody is here to answer.
