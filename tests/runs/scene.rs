@@ -125,6 +125,9 @@ impl Scene {
 
 /// A result without the mark that every one has.
 pub fn unmarked(result: &str) -> String {
+    // Gemini is told of a failure as the field of an object.
+    let failure = serde_json::from_str::<Value>(result).ok().and_then(|result| Some(result.get("error")?.as_str()?.to_owned()));
+    let result = failure.as_deref().unwrap_or(result);
     let inside = result.strip_prefix(untrusted::OPEN).and_then(|rest| rest.strip_suffix(untrusted::CLOSE));
     inside.unwrap_or_else(|| panic!("the result is not marked: {result}")).to_owned()
 }
