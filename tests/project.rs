@@ -96,9 +96,22 @@ fn each_broken_file_has_one_diagnostic_and_the_others_work() {
     assert_eq!(outcome["data"], json!({"text": "hi"}));
     assert_eq!(
         project.json(&["agents", "--json"])["agents"][0]["tools"].as_array().map(Vec::len),
-        Some(14),
+        Some(13),
         "eleven echoes, ask_1, get_time, calculate"
     );
+}
+
+/// What the environment holds is looked at only in a folder that is trusted.
+#[test]
+fn a_variable_that_is_not_set_is_an_error_once_the_folder_is_trusted() {
+    let tool = "name: t\ndescription: x\napi_url: http://127.0.0.1:9/${NOT_SET_ANYWHERE}\n";
+    let project = Project::new(&[("tools/native/t.yaml", tool)]);
+    assert_eq!(project.run(&["tools", "check"]).status.code(), Some(0));
+    project.run(&["trust", "--yes"]);
+    let checked = project.run(&["tools", "check"]);
+    assert_eq!(checked.status.code(), Some(1));
+    let said = project.shown(&checked);
+    assert!(said.contains("tools/native/t.yaml:3: the environment variable `NOT_SET_ANYWHERE` is not set"), "{said}");
 }
 
 #[test]

@@ -102,6 +102,7 @@ impl Project {
         let decide = |root: &Path, capabilities: &[Capability]| Some(decisions.as_ref().ok()?.of(root, capabilities));
         let mut loaded = load::load(&self.folder, &Workshop { fetch: &self.fetch, redactor }, decide)?;
         if let Err(error) = &decisions
+            && self.state.is_some()
             && !loaded.capabilities.is_empty()
         {
             let message = format!("nothing in this folder is trusted, because decisions cannot be read: {error}");
