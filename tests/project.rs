@@ -57,7 +57,6 @@ fn forty_files() -> (Project, Vec<&'static str>) {
             "name: bad_template\ndescription: x\napi_url: http://127.0.0.1:9/\nquery:\n  q: \"{{ qurey }}\"\nparameters: [{name: query}]\n",
         ),
         ("tools/native/duplicate.yaml", "name: echo_1\ndescription: The name of a command tool.\napi_url: http://127.0.0.1:9/\n"),
-        ("tools/native/no_variable.yaml", "name: no_variable\ndescription: x\napi_url: http://127.0.0.1:9/${NOT_SET_ANYWHERE}\n"),
         ("tool_sets/circle.yaml", "name: circle\ntool_sets: [circle]\n"),
         ("tool_sets/unknown_tool.yaml", "name: unknown_tool\ntools:\n  - echo_1\n  - ecoh_2\n"),
         ("agents/unknown_set.yaml", "name: unknown_set\ntool_sets: [goood]\n"),
@@ -96,7 +95,7 @@ fn each_broken_file_has_one_diagnostic_and_the_others_work() {
     assert_eq!(outcome["data"], json!({"text": "hi"}));
     assert_eq!(
         project.json(&["agents", "--json"])["agents"][0]["tools"].as_array().map(Vec::len),
-        Some(13),
+        Some(14),
         "eleven echoes, ask_1, get_time, calculate"
     );
 }

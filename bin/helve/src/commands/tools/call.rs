@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use helve::store::Approval;
 use helve::{
-    Admission, Attempted, CallContext, CancellationToken, Decision, Diagnostic, Entry, ErrorKind, Grant, Helve, Mode, Outcome, Prepared, ProjectReport,
-    Question, Record, Status, ToolCall, Trust, Worker, printable,
+    Admission, Attempted, CallContext, CancellationToken, Decision, Diagnostic, Entry, ErrorKind, Grant, Helve, Mode, Outcome, Prepared,
+    ProjectReport, Question, Record, Status, ToolCall, Trust, Worker, printable,
 };
 
 use super::{approve, arguments, input};
