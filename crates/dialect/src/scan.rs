@@ -111,7 +111,7 @@ pub struct Scanner {
     start: usize,
     /// How much was decided, in bytes of valid text and in bytes of input.
     decided: usize,
-    given: usize,
+    pub(crate) given: usize,
     /// Where bytes that are no text stood, and how many more or less they are than what they read as.
     skews: VecDeque<(usize, isize)>,
     /// Bytes of a character that has not come whole.
