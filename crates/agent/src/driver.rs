@@ -46,8 +46,10 @@ pub(crate) struct Driver<'a> {
     around: Around,
     progress: Option<mpsc::Receiver<EventData>>,
     cancel: CancellationToken,
-    /// The text of this answer as it came, where it is searched for calls, and whether its last call was a quotation.
+    /// The text of this answer as it came, from a place on, as far as it may hold calls.
     heard: String,
+    heard_from: usize,
+    /// Whether the last call of this answer was a quotation.
     quoting: bool,
     ask: bool,
     paused: bool,
@@ -95,6 +97,7 @@ impl<'a> Driver<'a> {
             progress,
             cancel,
             heard: String::new(),
+            heard_from: 0,
             quoting: false,
             ask: false,
             paused: false,

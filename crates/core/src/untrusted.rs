@@ -9,21 +9,27 @@ pub const CLOSE: &str = "</untrusted>";
 
 const NAME: &str = "untrusted";
 
+/// Stands for the `<` of a mark that text from outside has.
+pub const INERT: &str = "&lt;";
+
+/// Whether a text that begins with `<` begins with a mark, or with something that a model may take for one.
+#[must_use]
+pub fn is_mark(text: &str) -> bool {
+    let name = text.strip_prefix('<').unwrap_or(text).trim_start_matches(|c: char| c == '/' || c.is_whitespace() || c.is_control());
+    name.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME))
+}
+
 /// The text without marks of its own, so that it can neither seem to end nor to begin.
 #[must_use]
 pub fn inert(text: &str) -> Cow<'_, str> {
-    let is_mark = |at: usize| {
-        let name = text[at + 1..].trim_start_matches(|c: char| c == '/' || c.is_whitespace() || c.is_control());
-        name.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME))
-    };
-    let mut marks = text.match_indices('<').map(|(at, _)| at).filter(|at| is_mark(*at)).peekable();
+    let mut marks = text.match_indices('<').map(|(at, _)| at).filter(|at| is_mark(&text[*at..])).peekable();
     if marks.peek().is_none() {
         return Cow::Borrowed(text);
     }
     let (mut out, mut from) = (String::with_capacity(text.len() + 16), 0);
     for at in marks {
         out.push_str(&text[from..at]);
-        out.push_str("&lt;");
+        out.push_str(INERT);
         from = at + 1;
     }
     out.push_str(&text[from..]);

@@ -92,10 +92,12 @@ impl Reader {
         Self { rescue: Some(Rescue::default()), ..Self::scanning(dialect, mode, tools) }
     }
 
-    /// Whether it looks for calls in text.
+    /// The place from which on text is held back because it may hold a call: the end of the text where none is. Nothing where it does
+    /// not look for calls in text.
     #[must_use]
-    pub fn searches_text(&self) -> bool {
-        self.scanner.is_some()
+    pub fn held_from(&self) -> Option<usize> {
+        let scanner = self.scanner.as_ref()?;
+        Some(self.rescue.as_ref().map_or(scanner.given, Rescue::given))
     }
 
     /// The text begins inside thoughts, because the prompt opened them.

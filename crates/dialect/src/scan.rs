@@ -129,7 +129,7 @@ pub struct Scanner {
     start: usize,
     /// How much was decided, in bytes of valid text and in bytes of input.
     decided: usize,
-    given: usize,
+    pub(crate) given: usize,
     /// Where bytes that are no text stood.
     skews: Skews,
     /// Bytes of a character that has not come whole.

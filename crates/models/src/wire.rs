@@ -132,7 +132,7 @@ pub(crate) fn nonsense(what: &str, error: &dyn fmt::Display, data: &[u8]) -> Mod
 /// once.
 pub(crate) fn string(into: &mut Vec<u8>, text: &str) {
     into.push(b'"');
-    inside_string(into, text);
+    inside_string::<false>(into, text);
     into.push(b'"');
 }
 
@@ -140,33 +140,39 @@ pub(crate) fn string(into: &mut Vec<u8>, text: &str) {
 pub(crate) fn result(into: &mut Vec<u8>, text: &str) {
     into.push(b'"');
     into.extend_from_slice(untrusted::OPEN.as_bytes());
-    inside_string(into, &untrusted::inert(text));
+    inside_string::<true>(into, text);
     into.extend_from_slice(untrusted::CLOSE.as_bytes());
     into.push(b'"');
 }
 
-fn inside_string(into: &mut Vec<u8>, text: &str) {
+/// The inside of a JSON string, if asked for without marks of text from outside.
+fn inside_string<const UNMARKED: bool>(into: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     into.reserve(bytes.len() + bytes.len() / 32 + 32);
     let mut plain = 0;
     let mut place = 0;
-    while let Some(found) = next_special(bytes, place) {
+    while let Some(found) = next_special::<UNMARKED>(bytes, place) {
         into.extend_from_slice(&bytes[plain..found]);
-        escape(into, bytes[found]);
+        match bytes[found] {
+            b'<' if untrusted::is_mark(&text[found..]) => into.extend_from_slice(untrusted::INERT.as_bytes()),
+            b'<' => into.push(b'<'),
+            byte => escape(into, byte),
+        }
         (plain, place) = (found + 1, found + 1);
     }
     into.extend_from_slice(&bytes[plain..]);
 }
 
-/// The next byte that cannot stand in a JSON string as it is.
-fn next_special(bytes: &[u8], mut place: usize) -> Option<usize> {
+/// The next byte that cannot stand in a JSON string as it is; with marks, also the next `<`.
+fn next_special<const MARKS: bool>(bytes: &[u8], mut place: usize) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;
     let zero_in = |word: u64| word.wrapping_sub(ONES) & !word;
     while let Some(chunk) = bytes.get(place..place + 8) {
         let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
         let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let special = (control | zero_in(word ^ (ONES * u64::from(b'"'))) | zero_in(word ^ (ONES * u64::from(b'\\')))) & HIGH;
+        let mark = if MARKS { zero_in(word ^ (ONES * u64::from(b'<'))) } else { 0 };
+        let special = (control | mark | zero_in(word ^ (ONES * u64::from(b'"'))) | zero_in(word ^ (ONES * u64::from(b'\\')))) & HIGH;
         if special != 0 {
             // A borrow may mark a byte too many, but never the first.
             return Some(place + special.trailing_zeros() as usize / 8);
@@ -174,7 +180,7 @@ fn next_special(bytes: &[u8], mut place: usize) -> Option<usize> {
         place += 8;
     }
     let rest = bytes.get(place..)?;
-    rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')).map(|found| place + found)
+    rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\') || (MARKS && *byte == b'<')).map(|found| place + found)
 }
 
 fn escape(into: &mut Vec<u8>, byte: u8) {
@@ -204,6 +210,13 @@ mod tests {
             let mut into = Vec::new();
             string(&mut into, &text);
             prop_assert_eq!(serde_json::from_slice::<String>(&into).expect("JSON"), text);
+        }
+
+        #[test]
+        fn any_result_is_written_between_its_marks(text in "([a-c<>/\n\"\\\\é]|</?untrusted>|< / UNTRUSTED>){0,40}") {
+            let mut into = Vec::new();
+            result(&mut into, &text);
+            prop_assert_eq!(serde_json::from_slice::<String>(&into).expect("JSON"), untrusted::mark(&text));
         }
     }
 }

@@ -93,7 +93,7 @@ impl Driver<'_> {
         }
         let reader = carrier.reader(&self.parts.tables.of(tools));
         self.heard.clear();
-        self.quoting = false;
+        (self.heard_from, self.quoting) = (0, false);
         let (turn, messages, tools, strategy) = (self.run.turns(), request.messages.len(), tools.len(), self.run.strategy().name().into());
         self.emit(EventData::ModelRequested { turn, messages, tools, strategy });
         Ok((request, Box::new(reader)))
@@ -133,9 +133,7 @@ impl Driver<'_> {
         for delta in deltas.iter() {
             let piece = match delta {
                 ModelDelta::Text(text) => {
-                    if reader.searches_text() {
-                        self.heard.push_str(text);
-                    }
+                    self.keep(text, reader);
                     Delta::Text(text)
                 }
                 ModelDelta::Reasoning(text) => Delta::Reasoning(text),
@@ -201,7 +199,8 @@ impl Driver<'_> {
                 let quoted = if in_text { self.look_up(&call) } else { Quoted::No };
                 self.quoting = quoted != Quoted::No;
                 if self.quoting {
-                    let text = self.heard.get(event.span).unwrap_or_default().to_owned();
+                    let span = event.span.start.saturating_sub(self.heard_from)..event.span.end.saturating_sub(self.heard_from);
+                    let text = self.heard.get(span).unwrap_or_default().to_owned();
                     self.handle(Input::Quoted { text: &text, tool: &call.name, certain: quoted == Quoted::Yes });
                     return self.show(&text);
                 }
@@ -226,6 +225,16 @@ impl Driver<'_> {
         if self.outbox.is_some() && self.run.strategy() != Strategy::Structured {
             self.emit(EventData::TextDelta { text: text.to_owned() });
         }
+    }
+
+    /// Keeps text that may hold a call as it came: it may turn out that it is to stay text.
+    fn keep(&mut self, text: &str, reader: &Reader) {
+        let Some(held_from) = reader.held_from() else { return };
+        if held_from >= self.heard_from + self.heard.len() {
+            self.heard.clear();
+            self.heard_from = held_from;
+        }
+        self.heard.push_str(text);
     }
 
     /// Whether a call that was found in text stands in a result.

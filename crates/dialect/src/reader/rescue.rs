@@ -31,10 +31,24 @@ enum Held {
 impl Rescue {
     /// Reads more text. Words before the first call are given away.
     pub(super) fn push(&mut self, text: &str, scanner: &mut Scanner, sink: &mut dyn FnMut(Event<'_>)) {
-        self.text.push_str(text);
         let before = self.given;
         scanner.push_str(text, &mut |event| self.take(event, sink));
-        self.text.drain(..self.given - before);
+        // Mostly nothing is held, and nothing need be copied.
+        match (self.given - before).checked_sub(self.text.len()) {
+            Some(of_new) => {
+                self.text.clear();
+                self.text.push_str(&text[of_new..]);
+            }
+            None => {
+                self.text.drain(..self.given - before);
+                self.text.push_str(text);
+            }
+        }
+    }
+
+    /// How much of the text was given away.
+    pub(super) fn given(&self) -> usize {
+        self.given
     }
 
     pub(super) fn is_full(&self) -> bool {
