@@ -46,6 +46,8 @@ pub(crate) struct Driver<'a> {
     around: Around,
     progress: Option<mpsc::Receiver<EventData>>,
     cancel: CancellationToken,
+    /// Whether there are results that this answer could quote.
+    quotable: bool,
     /// The text of this answer as it came, from a place on, as far as it may hold calls.
     heard: String,
     heard_from: usize,
@@ -96,6 +98,7 @@ impl<'a> Driver<'a> {
             around,
             progress,
             cancel,
+            quotable: false,
             heard: String::new(),
             heard_from: 0,
             quoting: false,

@@ -12,7 +12,7 @@ use crate::context::paragraph;
 use crate::error::AgentError;
 use crate::fit;
 use crate::quotes::{Quoted, stands_in_result};
-use crate::run::{Effect, Input, ToolFacts};
+use crate::run::{Effect, Input, ToolFacts, result_in};
 use crate::strategy::{Carrier, Strategy};
 
 /// What the model is doing.
@@ -92,6 +92,7 @@ impl Driver<'_> {
             request.output.clone_from(&self.parts.output);
         }
         let reader = carrier.reader(&self.parts.tables.of(tools));
+        self.quotable = self.run.messages().iter().any(|message| result_in(message).is_some());
         self.heard.clear();
         (self.heard_from, self.quoting) = (0, false);
         let (turn, messages, tools, strategy) = (self.run.turns(), request.messages.len(), tools.len(), self.run.strategy().name().into());
@@ -196,7 +197,7 @@ impl Driver<'_> {
             }
             Said::Call(call) => {
                 let in_text = !event.span.is_empty();
-                let quoted = if in_text { self.look_up(&call) } else { Quoted::No };
+                let quoted = if in_text && self.quotable { self.look_up(&call) } else { Quoted::No };
                 self.quoting = quoted != Quoted::No;
                 if self.quoting {
                     let span = event.span.start.saturating_sub(self.heard_from)..event.span.end.saturating_sub(self.heard_from);
@@ -229,7 +230,7 @@ impl Driver<'_> {
 
     /// Keeps text that may hold a call as it came: it may turn out that it is to stay text.
     fn keep(&mut self, text: &str, reader: &Reader) {
-        let Some(held_from) = reader.held_from() else { return };
+        let Some(held_from) = reader.held_from().filter(|_| self.quotable) else { return };
         if held_from >= self.heard_from + self.heard.len() {
             self.heard.clear();
             self.heard_from = held_from;
