@@ -1,6 +1,7 @@
 //! Drives a run: asks the model, runs the calls, asks people, and feeds what happens back into the run.
 
 mod calls;
+mod heard;
 mod log;
 mod model;
 
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::calls::{Around, Calls, Ticket};
+use self::heard::Heard;
 use self::log::{ALWAYS, Log, SOON};
 use self::model::Work;
 use crate::agent::Parts;
@@ -46,11 +48,7 @@ pub(crate) struct Driver<'a> {
     around: Around,
     progress: Option<mpsc::Receiver<EventData>>,
     cancel: CancellationToken,
-    /// The text of this answer as it came, from a place on, as far as it may hold calls.
-    heard: String,
-    heard_from: usize,
-    /// Whether the last call of this answer was a quotation.
-    quoting: bool,
+    heard: Heard,
     ask: bool,
     paused: bool,
     done: Option<Result<Answer, AgentError>>,
@@ -96,9 +94,7 @@ impl<'a> Driver<'a> {
             around,
             progress,
             cancel,
-            heard: String::new(),
-            heard_from: 0,
-            quoting: false,
+            heard: Heard::default(),
             ask: false,
             paused: false,
             done: None,

@@ -92,8 +92,7 @@ impl Driver<'_> {
             request.output.clone_from(&self.parts.output);
         }
         let reader = carrier.reader(&self.parts.tables.of(tools));
-        self.heard.clear();
-        (self.heard_from, self.quoting) = (0, false);
+        self.heard.begin(self.run.messages());
         let (turn, messages, tools, strategy) = (self.run.turns(), request.messages.len(), tools.len(), self.run.strategy().name().into());
         self.emit(EventData::ModelRequested { turn, messages, tools, strategy });
         Ok((request, Box::new(reader)))
@@ -133,7 +132,7 @@ impl Driver<'_> {
         for delta in deltas.iter() {
             let piece = match delta {
                 ModelDelta::Text(text) => {
-                    self.keep(text, reader);
+                    self.heard.keep(text, reader);
                     Delta::Text(text)
                 }
                 ModelDelta::Reasoning(text) => Delta::Reasoning(text),
@@ -173,12 +172,12 @@ impl Driver<'_> {
         let listening = self.outbox.is_some();
         match event.said {
             Said::Text(text) => {
-                self.quoting = false;
+                self.heard.quoting = false;
                 self.handle(Input::Text(text));
                 self.show(text);
             }
             // What closes a quotation belongs to it.
-            Said::Markup(text) if self.quoting => {
+            Said::Markup(text) if self.heard.quoting => {
                 self.handle(Input::Text(text));
                 self.show(text);
             }
@@ -196,11 +195,10 @@ impl Driver<'_> {
             }
             Said::Call(call) => {
                 let in_text = !event.span.is_empty();
-                let quoted = if in_text { self.look_up(&call) } else { Quoted::No };
-                self.quoting = quoted != Quoted::No;
-                if self.quoting {
-                    let span = event.span.start.saturating_sub(self.heard_from)..event.span.end.saturating_sub(self.heard_from);
-                    let text = self.heard.get(span).unwrap_or_default().to_owned();
+                let quoted = if in_text && self.heard.quotable { self.look_up(&call) } else { Quoted::No };
+                self.heard.quoting = quoted != Quoted::No;
+                if self.heard.quoting {
+                    let text = self.heard.at(event.span);
                     self.handle(Input::Quoted { text: &text, tool: &call.name, certain: quoted == Quoted::Yes });
                     return self.show(&text);
                 }
@@ -225,16 +223,6 @@ impl Driver<'_> {
         if self.outbox.is_some() && self.run.strategy() != Strategy::Structured {
             self.emit(EventData::TextDelta { text: text.to_owned() });
         }
-    }
-
-    /// Keeps text that may hold a call as it came: it may turn out that it is to stay text.
-    fn keep(&mut self, text: &str, reader: &Reader) {
-        let Some(held_from) = reader.held_from() else { return };
-        if held_from >= self.heard_from + self.heard.len() {
-            self.heard.clear();
-            self.heard_from = held_from;
-        }
-        self.heard.push_str(text);
     }
 
     /// Whether a call that was found in text stands in a result.

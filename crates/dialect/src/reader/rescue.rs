@@ -34,15 +34,12 @@ impl Rescue {
         let before = self.given;
         scanner.push_str(text, &mut |event| self.take(event, sink));
         // Mostly nothing is held, and nothing need be copied.
-        match (self.given - before).checked_sub(self.text.len()) {
-            Some(of_new) => {
-                self.text.clear();
-                self.text.push_str(&text[of_new..]);
-            }
-            None => {
-                self.text.drain(..self.given - before);
-                self.text.push_str(text);
-            }
+        if let Some(of_new) = (self.given - before).checked_sub(self.text.len()) {
+            self.text.clear();
+            self.text.push_str(&text[of_new..]);
+        } else {
+            self.text.drain(..self.given - before);
+            self.text.push_str(text);
         }
     }
 
