@@ -1,6 +1,6 @@
-//! Generated folders that are not trusted, opened with every command: every kind of file, every field, every spelling of an address, every
-//! place for a variable. The environment holds canaries, every address leads to a trap, every program would leave a mark, and the file
-//! system is compared before and after. Nothing may happen but reading.
+//! Generated folders that are not trusted, opened with the commands below: all kinds of files, and fields, spellings of addresses and places
+//! for variables drawn at random. The environment holds canaries, every address leads to a trap, every program would leave a mark, and the
+//! project folder is compared before and after. Nothing may happen but reading.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::trap::Trap;
 const CANARY: &str = "canary-7f3b9c1d5e";
 const VARIABLES: [&str; 5] = ["HOUSE_KEY", "HUB_TOKEN", "PLAIN", "HOME_SERVER", "DB_PASSWORD"];
 
-/// Every command that is no consent. `chat`, `run` and `worker` would let an agent or a queue work.
+/// Commands that are no consent. `chat`, `run` and `worker` would let an agent or a queue work.
 const COMMANDS: [&[&str]; 26] = [
     &["tools"],
     &["tools", "--json"],
