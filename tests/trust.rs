@@ -141,7 +141,7 @@ fn servers_are_connected_only_when_the_folder_is_trusted() {
     let project = Project::new(&[("tools/mcp/far.yaml", &file)]);
     let run = |arguments: &[&str]| project.command(arguments).env("SOME_SECRET", "canary-0123456789").output().expect("helve runs");
     let listed = run(&["tools"]);
-    assert!(stderr(&listed).contains("nobody trusts this folder yet"), "{}", stderr(&listed));
+    assert!(stderr(&listed).contains("the folder is not trusted"), "{}", stderr(&listed));
     assert!(listener.accept().is_err(), "nobody was asked for anything");
     let trusted = run(&["trust", "--yes", "--json"]);
     let shown: Value = serde_json::from_slice(&trusted.stdout).expect("JSON");

@@ -2,8 +2,8 @@
 
 #[allow(dead_code, reason = "the tests of MCP use the rest")]
 #[path = "../mcp/running.rs"]
-mod running;
-mod server;
+pub mod running;
+pub mod server;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};

@@ -8,7 +8,7 @@ use crate::scene::{Scene, folder};
 
 const HELD: &str = "name: held\ndescription: Waits for a person.\npermission: confirm\ncommand: [sh, -c, \"echo held back\"]\n";
 const LATER: &str = "name: later\ndescription: Runs later.\nmode: background\ncommand: [sh, -c, \"echo made later\"]\n";
-/// A tool that is added while clients are connected. The person has agreed to it before, so the folder stays trusted.
+/// A tool that is added while clients are connected. It waits for trust, and nothing else does.
 const ADDED: &str = "name: added\ndescription: Was not there before.\napi_url: http://127.0.0.1:9/\n";
 const FEW: &str = "name: few\ndescription: Only some.\ntools: [calculate, \"time_*\"]\n";
 
@@ -16,10 +16,8 @@ const FEW: &str = "name: few\ndescription: Only some.\ntools: [calculate, \"time
 pub fn scene(peers: &Peers) -> Scene {
     let files = [("tools/builtin/held.yaml", HELD), ("tools/builtin/later.yaml", LATER), ("tool_sets/few.yaml", FEW)];
     let scene = Scene::new(&files).with("everything", program(&peers.everything("stdio"))).with("time", program(&peers.time()));
-    scene.project.write("tools/native/added.yaml", ADDED.as_bytes());
-    let scene = scene.agreed();
-    std::fs::remove_file(scene.project.folder.path().join("tools/native/added.yaml")).expect("removed");
-    scene
+    std::fs::create_dir_all(scene.project.folder.path().join("tools/native")).expect("a folder");
+    scene.agreed()
 }
 
 /// Lets a client walk through Helve, answers the question that it meets on its way, and gives what it saw.

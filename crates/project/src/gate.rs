@@ -10,7 +10,7 @@ use crate::discover::Kind;
 use crate::environment;
 use crate::file::ProjectFile;
 
-/// Whether a person trusts the folder.
+/// Whether a person agreed to what a file says. Settings, agents and sets pass together; a tool or a server passes by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
     /// Not, or not with what it says now.

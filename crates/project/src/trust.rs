@@ -1,7 +1,7 @@
 //! Whether a folder may run what it brings. A person decides, for exactly what they were shown.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use helve_core::Digest;
 use jiff::Timestamp;
@@ -55,17 +55,19 @@ pub enum Trust {
     NotNeeded,
     /// A person trusts it as it is.
     Trusted,
-    /// A person trusted it, and it has changed.
+    /// A person trusts it, and some of its tools and servers are new or have changed: those wait, the others work.
+    Partly,
+    /// A person trusted it, and its settings have changed, or all that it can do: nothing of it works.
     Changed,
     /// Nobody has been asked.
     Unknown,
 }
 
 impl Trust {
-    /// Whether the folder may do what it says.
+    /// Whether the folder's settings hold, and the tools and servers that a person agreed to work.
     #[must_use]
     pub fn allows(self) -> bool {
-        matches!(self, Self::NotNeeded | Self::Trusted)
+        matches!(self, Self::NotNeeded | Self::Trusted | Self::Partly)
     }
 }
 
@@ -85,10 +87,18 @@ struct Decided {
 }
 
 impl Decided {
-    fn covers(&self, now: &[Capability]) -> bool {
+    /// Settings hold together or not at all: one that is new or gone may loosen what the others say.
+    fn trust(&self, now: &[Capability]) -> Trust {
         let known = |list: &[Capability], one: &Capability| list.iter().any(|other| other.is_same(one));
-        now.iter().all(|one| known(&self.capabilities, one))
-            && self.capabilities.iter().filter(|one| one.is_setting).all(|one| known(now, one))
+        let settings_hold = now.iter().filter(|one| one.is_setting).all(|one| known(&self.capabilities, one))
+            && self.capabilities.iter().filter(|one| one.is_setting).all(|one| known(now, one));
+        match now.iter().filter(|one| known(&self.capabilities, one)).count() {
+            _ if !settings_hold => Trust::Changed,
+            _ if now.is_empty() => Trust::NotNeeded,
+            0 => Trust::Changed,
+            agreed if agreed < now.len() => Trust::Partly,
+            _ => Trust::Trusted,
+        }
     }
 }
 
@@ -103,14 +113,18 @@ impl TrustStore {
         Ok(store)
     }
 
+    /// Where decisions are kept.
+    #[must_use]
+    pub fn file(state: &StateFolder) -> PathBuf {
+        state.path(FILE)
+    }
+
     /// Whether a folder is trusted with what it can do now.
     #[must_use]
     pub fn of(&self, folder: &Path, capabilities: &[Capability]) -> Trust {
         match self.folders.get(&key(folder)) {
-            // Settings that are gone leave something to decide even where nothing else is there.
-            Some(decided) if !decided.covers(capabilities) => Trust::Changed,
-            _ if capabilities.is_empty() => Trust::NotNeeded,
-            Some(_) => Trust::Trusted,
+            Some(decided) => decided.trust(capabilities),
+            None if capabilities.is_empty() => Trust::NotNeeded,
             None => Trust::Unknown,
         }
     }
@@ -209,7 +223,9 @@ mod tests {
         assert_eq!(open().of(folder.path(), &shown), Trust::Trusted, "and remembered");
         let reordered = [capability("b", b"2"), capability("a", b"1")];
         assert_eq!(open().of(folder.path(), &reordered), Trust::Trusted);
-        assert_eq!(open().of(folder.path(), &[capability("a", b"1"), capability("b", b"3")]), Trust::Changed);
+        assert_eq!(open().of(folder.path(), &[capability("a", b"1"), capability("b", b"3")]), Trust::Partly);
+        assert_eq!(open().of(folder.path(), &[capability("a", b"3"), capability("b", b"3")]), Trust::Changed, "nothing of it is left");
+        assert_eq!(open().of(folder.path(), &[capability("a", b"1"), capability("rules", b"1")]), Trust::Changed, "a new setting");
         assert_eq!(open().of(folder.path(), &shown[..1]), Trust::Trusted, "less is no more than was agreed to");
         assert_eq!(open().change(folder.path(), &shown[0]), None);
         assert_eq!(open().change(folder.path(), &capability("c", b"1")), Some(Change::New));

@@ -23,7 +23,7 @@ pub fn run(command: &cli::Trust, global: &Global, workspace: &Workspace) -> Resu
         None => return workspace.helve().trust().map_err(cannot).map(|()| ExitCode::FAILURE),
         Some(Trust::NotNeeded) => return Ok(say(global, &report, "nothing here would run, so there is nothing to trust", true)),
         Some(Trust::Trusted) => return Ok(say(global, &report, "already trusted", true)),
-        Some(Trust::Changed | Trust::Unknown) => {}
+        Some(Trust::Partly | Trust::Changed | Trust::Unknown) => {}
     }
     if global.json && !command.yes {
         say(global, &report, "not trusted; look at what it would do, then pass --yes", false);
@@ -51,7 +51,7 @@ fn agreed() -> Result<bool, Failure> {
 fn show(report: &ProjectReport, workspace: &Workspace) -> Result<(), Failure> {
     let folder = styled(STRONG, &printable::escape_line(&report.root.display().to_string()));
     let TrustChanges { changed, missing } = workspace.helve().trust_changes().map_err(|error| Failure::new("storage", error))?;
-    let again = report.trust == Some(Trust::Changed);
+    let again = matches!(report.trust, Some(Trust::Partly | Trust::Changed));
     if again {
         terminal::note(&format!("{folder} {}", styled(CAREFUL, "has changed since it was trusted:")));
     } else {

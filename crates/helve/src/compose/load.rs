@@ -3,6 +3,7 @@
 //! Files are read as they are written, then it is asked whether a person trusts the folder with what they say, and only then they pass
 //! the gate. A broken file costs only itself.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use helve_fetch::Fetch;
 use helve_http::{OpenApiDefinition, RemoteDefinition};
 use helve_mcp::McpDefinition;
 use helve_project::{
-    AgentFile, Capability, Diagnostic, Fingerprint, Folder, Gate, HelveFile, Kind, ProjectFile, SetFile, Severity, Trust, discover,
-    has_variable,
+    AgentFile, Capability, Diagnostic, Fingerprint, Folder, Gate, HelveFile, Kind, ProjectFile, SetFile, Severity, Trust, TrustStore,
+    discover, has_variable,
 };
 use secrecy::{ExposeSecret, SecretString};
 
@@ -32,8 +33,8 @@ pub(super) struct Loaded {
     /// What the files looked like before they were read.
     pub(super) seen: Fingerprint,
     pub(super) config: HelveFile,
-    pub(super) commands: Vec<Arc<dyn DynTool>>,
-    pub(super) native: Vec<Arc<dyn DynTool>>,
+    pub(super) commands: Tools,
+    pub(super) native: Tools,
     pub(super) remotes: Vec<(RemoteDefinition, ProjectFile)>,
     pub(super) servers: Vec<(McpDefinition, ProjectFile)>,
     pub(super) sets: Vec<(SetFile, ProjectFile)>,
@@ -45,6 +46,8 @@ pub(super) struct Loaded {
     pub(super) capabilities: Vec<Capability>,
     /// Whether it is; nothing where decisions cannot be read.
     pub(super) trust: Option<Trust>,
+    /// Files of tools and servers that a person has not agreed to, or not as they are now.
+    pub(super) waiting: BTreeSet<String>,
     /// Settings that wait for trust, with the file they stand in.
     pub(super) sealed: Vec<(Arc<str>, String)>,
     /// Files beside the project's own that count.
@@ -52,6 +55,22 @@ pub(super) struct Loaded {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// Whether the folder has any file of a project.
     pub(super) is_project: bool,
+}
+
+/// The tools of a source: those that work, and those that wait for trust, which never take the place of another.
+#[derive(Default)]
+pub(super) struct Tools {
+    pub(super) open: Vec<Arc<dyn DynTool>>,
+    pub(super) waiting: Vec<Arc<dyn DynTool>>,
+}
+
+impl Tools {
+    fn push(&mut self, gate: Gate, tool: Arc<dyn DynTool>) {
+        match gate {
+            Gate::Open => self.open.push(tool),
+            Gate::Closed => self.waiting.push(tool),
+        }
+    }
 }
 
 /// One file as it is written, with the document that it names; or why it cannot be read.
@@ -74,16 +93,16 @@ impl Workshop<'_> {
     }
 }
 
-/// Reads all files of a project; `decide` says whether a person trusts it with what they say.
-pub(super) fn load(
-    folder: &Path,
-    workshop: &Workshop<'_>,
-    decide: impl Fn(&Path, &[Capability]) -> Option<Trust>,
-) -> std::io::Result<Loaded> {
+/// Reads all files of a project, and lets them through the gate as far as a person agreed to what they say; nobody did where their
+/// decisions cannot be read.
+pub(super) fn load(folder: &Path, workshop: &Workshop<'_>, decisions: Option<&TrustStore>) -> std::io::Result<Loaded> {
     let mut attempt = 1;
     loop {
         let (mut loaded, written) = read(folder)?;
-        loaded.trust = decide(&loaded.root, &loaded.capabilities);
+        loaded.trust = decisions.map(|decisions| decisions.of(&loaded.root, &loaded.capabilities));
+        let agreed = |capability: &Capability| decisions.is_some_and(|decisions| decisions.change(&loaded.root, capability).is_none());
+        let waiting = loaded.capabilities.iter().filter(|capability| loaded.gate() == Gate::Closed || !agreed(capability));
+        loaded.waiting = waiting.map(|capability| capability.file.clone()).collect();
         loaded.pass(&written, workshop);
         // A script that was changed between the question and the tool is not the one that a person agreed to.
         let same = capabilities(&written, &loaded.root) == loaded.capabilities;
@@ -124,15 +143,20 @@ fn capabilities(written: &[Written], root: &Path) -> Vec<Capability> {
 }
 
 impl Loaded {
-    /// Whether the gate is open for this folder.
+    /// Whether the gate is open for the settings, agents and sets of the folder.
     pub(super) fn gate(&self) -> Gate {
         if self.trust.is_some_and(Trust::allows) { Gate::Open } else { Gate::Closed }
     }
 
+    /// Whether it is open for a file.
+    pub(super) fn gate_of(&self, file: &str) -> Gate {
+        if self.waiting.contains(file) { Gate::Closed } else { self.gate() }
+    }
+
     /// Lets the files through the gate.
     fn pass(&mut self, written: &[Written], workshop: &Workshop<'_>) {
-        if self.gate() == Gate::Closed && self.capabilities.iter().any(|capability| capability.file == capability::STORE) {
-            let message = format!("the store {} is not used because the folder is not trusted", capability::STORE);
+        if self.waiting.contains(capability::STORE) {
+            let message = format!("the store {} is not used because the folder is not trusted with it", capability::STORE);
             self.diagnostics.push(Diagnostic::general(Severity::Warning, message).hint(LOOK));
         }
         for one in written {
@@ -154,7 +178,8 @@ impl Loaded {
         document: Option<&Document>,
         workshop: &Workshop<'_>,
     ) -> Result<(), Box<Diagnostic>> {
-        let file = written.pass(kind, self.gate())?;
+        let gate = self.gate_of(written.path());
+        let file = written.pass(kind, gate)?;
         file.teach(workshop.redactor);
         let wrong = |error: FieldError| Box::new(file.diagnose(Severity::Error, &error));
         self.note(kind, written);
@@ -168,10 +193,10 @@ impl Loaded {
                 workshop.learn(self.config.secrets());
                 self.config_file = Some(file);
             }
-            Kind::Command => self.commands.push(FolderTool::command(self.gate(), written, &file, &self.root, workshop)?),
+            Kind::Command => self.commands.push(gate, FolderTool::command(gate, written, &file, &self.root, workshop)?),
             Kind::Native => match document {
                 Some(document) => self.import(written, &file, document, workshop)?,
-                None => self.native.push(FolderTool::http(self.gate(), written, &file, workshop)?),
+                None => self.native.push(gate, FolderTool::http(gate, written, &file, workshop)?),
             },
             Kind::Mcp if file.has("mcp_server_url") => {
                 let definition: RemoteDefinition = file.read()?;
@@ -184,7 +209,7 @@ impl Loaded {
                 if let Some((_, earlier)) = self.servers.iter().find(|(known, _)| known.name == definition.name) {
                     return Err(wrong(taken("server", &definition.name, earlier)));
                 }
-                if self.gate() == Gate::Open || written.variables(kind).is_empty() {
+                if gate == Gate::Open || written.variables(kind).is_empty() {
                     definition.check(&self.root).map_err(wrong)?;
                 }
                 self.servers.push((definition, file));
@@ -213,7 +238,7 @@ impl Loaded {
 
     /// Reports what of a file is not used: settings that wait for trust, and variables in texts for models.
     fn note(&mut self, kind: Kind, file: &ProjectFile) {
-        if self.gate() == Gate::Closed {
+        if self.gate_of(file.path()) == Gate::Closed {
             let sealed = file.sealed(kind);
             if let Some(first) = sealed.first() {
                 let message = format!("not used because the folder is not trusted: {}", sealed.join(", "));
@@ -240,17 +265,18 @@ impl Loaded {
         let content = document.content.as_ref().map_err(|message| wrong(FieldError::new("/openapi", message)))?;
         let mut definition: OpenApiDefinition = file.read()?;
         workshop.learn(definition.auth_method.iter().flat_map(helve_http::Auth::secrets));
-        let reads_variables = !written.variables(Kind::Native).is_empty();
-        if reads_variables && self.gate() == Gate::Closed {
+        let (gate, reads_variables) = (self.gate_of(written.path()), !written.variables(Kind::Native).is_empty());
+        if reads_variables && gate == Gate::Closed {
             definition.api_url = definition.api_url.map(|_| NOT_KNOWN_YET.to_owned());
         }
         let imported = helve_http::import(&definition, content).map_err(wrong)?;
         for tool in &imported.tools {
-            self.native.push(if reads_variables {
-                FolderTool::imported(self.gate(), tool, written, document, workshop).map_err(wrong)?
+            let tool = if reads_variables {
+                FolderTool::imported(gate, tool, written, document, workshop).map_err(wrong)?
             } else {
                 tool.tool(file.path(), workshop.fetch, workshop.redactor).map_err(wrong)?
-            });
+            };
+            self.native.push(gate, tool);
         }
         for skipped in &imported.skipped {
             tracing::info!(file = %file.path(), operation = %skipped.operation, reason = %skipped.reason, "operation not imported");

@@ -1,6 +1,6 @@
 //! Helve with a project: its folder is read, followed and trusted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -16,12 +16,14 @@ use helve_tools::{ExecutorOptions, View};
 use serde_json::{Map, Value, json};
 
 use super::Helve;
-use super::load::{self, Loaded, Workshop};
+use super::load::{self, Loaded, Tools, Workshop};
 use super::resolve::{self, ProjectAgent};
 use super::servers::Servers;
 
 /// Why agents must ask before they use what a folder brings.
 const UNTRUSTED: &str = "the folder is not trusted; `helve trust` shows what it would do";
+/// Why they must ask before they use a tool that was added to a trusted folder, or changed in it.
+const NOT_AGREED: &str = "this tool is new or has changed since the folder was trusted; `helve trust` shows what it would do";
 /// How often a running Helve looks whether its files changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -30,8 +32,8 @@ pub(super) struct Project {
     pub(super) folder: PathBuf,
     pub(super) state: Option<StateFolder>,
     pub(super) fetch: Fetch,
-    commands: Arc<ListSource>,
-    native: Arc<ListSource>,
+    commands: FolderSource,
+    native: FolderSource,
     now: RwLock<Arc<ProjectReport>>,
     /// The last rules that could be read.
     rules: RwLock<Vec<PermissionRule>>,
@@ -41,6 +43,24 @@ pub(super) struct Project {
     pub(super) servers: Servers,
     /// Whether servers are connected at all.
     connects: bool,
+}
+
+/// Tools of the folder as two sources of the same name: those that work stand where the settings say, those that wait come last.
+struct FolderSource {
+    open: Arc<ListSource>,
+    waiting: Arc<ListSource>,
+}
+
+impl FolderSource {
+    fn new(name: &str) -> Self {
+        let source = || Arc::new(ListSource::new(name, []));
+        Self { open: source(), waiting: source() }
+    }
+
+    fn set(&self, tools: &Tools) {
+        self.open.set(SourceState::Ready(tools.open.iter().cloned().collect()));
+        self.waiting.set(SourceState::Ready(tools.waiting.iter().cloned().collect()));
+    }
 }
 
 #[derive(Default)]
@@ -82,8 +102,18 @@ pub struct ProjectReport {
     pub capabilities: Vec<Capability>,
     /// Whether a person trusts it with that; nothing where decisions cannot be read.
     pub trust: Option<Trust>,
+    /// Files of tools and servers that wait for trust, while the rest of the folder may have it.
+    pub waiting: BTreeSet<String>,
     /// Settings that wait for trust: the file, and the field in it.
     pub sealed: Vec<(Arc<str>, String)>,
+}
+
+impl ProjectReport {
+    /// Whether a person has agreed to exactly this.
+    #[must_use]
+    pub fn is_agreed(&self, capability: &Capability) -> bool {
+        self.capabilities.contains(capability) && !self.waiting.contains(&capability.file)
+    }
 }
 
 /// What is different from what a person agreed to when they trusted a folder.
@@ -99,8 +129,7 @@ impl Project {
     /// Reads the files, and lets them through the gate as far as a person trusts the folder.
     fn load(&self, redactor: &Redactor) -> std::io::Result<Loaded> {
         let decisions = self.decisions();
-        let decide = |root: &Path, capabilities: &[Capability]| Some(decisions.as_ref().ok()?.of(root, capabilities));
-        let mut loaded = load::load(&self.folder, &Workshop { fetch: &self.fetch, redactor }, decide)?;
+        let mut loaded = load::load(&self.folder, &Workshop { fetch: &self.fetch, redactor }, decisions.as_ref().ok())?;
         if let Err(error) = &decisions
             && self.state.is_some()
             && !loaded.capabilities.is_empty()
@@ -157,8 +186,8 @@ impl Helve {
             folder: folder.canonicalize()?,
             state,
             fetch: Fetch::new(FetchOptions::default()),
-            commands: Arc::new(ListSource::new("command", [])),
-            native: Arc::new(ListSource::new("native", [])),
+            commands: FolderSource::new("command"),
+            native: FolderSource::new("native"),
             now: RwLock::default(),
             rules: RwLock::default(),
             seen: RwLock::default(),
@@ -181,17 +210,22 @@ impl Helve {
     fn add_sources(&self, loaded: &Loaded) {
         let Some(project) = &self.project else { return };
         for name in order(loaded) {
-            // Until the folder is trusted, nothing in it takes the place of a tool that comes with Helve.
-            let rank = if name == "builtin" && loaded.gate() == Gate::Closed { 0 } else { rank_of(loaded, name) + 1 };
+            let rank = rank_of(loaded, name) + 1;
             match name {
-                "command" => self.catalogue.add_source_at(rank, project.commands.clone()),
-                "native" => self.catalogue.add_source_at(rank, project.native.clone()),
+                "command" => self.add_folder_source(&project.commands, rank),
+                "native" => self.add_folder_source(&project.native, rank),
                 #[cfg(feature = "builtins")]
                 "builtin" => self.catalogue.add_source_at(rank, Self::builtins()),
                 // Servers take their place when they are connected.
                 _ => {}
             }
         }
+    }
+
+    fn add_folder_source(&self, source: &FolderSource, rank: u32) {
+        self.catalogue.add_source_at(rank, source.open.clone());
+        // What waits for trust never takes the place of a tool that works.
+        self.catalogue.add_source(source.waiting.clone());
     }
 
     /// Reads the project's files again. Running calls go on; agents see the change at their next turn.
@@ -226,15 +260,14 @@ impl Helve {
     /// Lets what the files say hold from now on: the rules first, so that nothing new runs under the old ones.
     fn adopt(&self, loaded: &Loaded) {
         let Some(project) = &self.project else { return };
-        let trusted = loaded.gate() == Gate::Open;
         let expire = loaded.config.approvals.expire.map(|time| time.0);
-        self.executor.set_policy(policy(loaded, &project.rules_of(loaded), trusted).with_question_time(expire));
-        project.commands.set(SourceState::Ready(loaded.commands.iter().cloned().collect()));
-        project.native.set(SourceState::Ready(loaded.native.iter().cloned().collect()));
+        self.executor.set_policy(policy(loaded, &project.rules_of(loaded)).with_question_time(expire));
+        project.commands.set(&loaded.commands);
+        project.native.set(&loaded.native);
         let mut diagnostics = loaded.diagnostics.clone();
         Self::note_servers(project, loaded);
         if project.connects {
-            diagnostics.extend(self.connect_servers(project, loaded, trusted));
+            diagnostics.extend(self.connect_servers(project, loaded));
         }
         diagnostics.extend(unknown_sources(loaded));
         self.catalogue.replace_sets(resolve::sets(loaded, &mut diagnostics));
@@ -259,11 +292,13 @@ impl Helve {
             diagnostics,
             capabilities: loaded.capabilities.clone(),
             trust: loaded.trust,
+            waiting: loaded.waiting.clone(),
             sealed: loaded.sealed.clone(),
         };
         *project.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(report);
-        let files_beside = Fingerprint::of_files(&loaded.beside);
-        let seen = Seen { files: loaded.seen.clone(), beside: loaded.beside.clone(), files_beside };
+        // A decision that is made in another process counts here, too.
+        let beside: Vec<PathBuf> = loaded.beside.iter().cloned().chain(project.state.as_ref().map(TrustStore::file)).collect();
+        let seen = Seen { files: loaded.seen.clone(), files_beside: Fingerprint::of_files(&beside), beside };
         *project.seen.write().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
@@ -322,24 +357,22 @@ impl Helve {
     /// Trusts the project's folder with what it would run now.
     ///
     /// # Errors
-    /// Where the decision cannot be kept, or there is no project.
+    /// Where the decision cannot be kept.
     pub fn trust(&self) -> Result<(), StateError> {
-        self.trust_if(|_| true).map(drop)
+        self.trust_only(|_| true)
     }
 
-    /// The same, if somebody agreed to each thing that it can do. Returns whether the folder is trusted.
+    /// Trusts it with only a part of that.
     ///
     /// # Errors
     /// Where the decision cannot be kept.
-    pub fn trust_if(&self, agreed: impl Fn(&Capability) -> bool) -> Result<bool, StateError> {
-        let Some(project) = &self.project else { return Ok(false) };
+    pub fn trust_only(&self, agreed: impl Fn(&Capability) -> bool) -> Result<(), StateError> {
+        let Some(project) = &self.project else { return Ok(()) };
         let report = project.now.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if !report.capabilities.iter().all(agreed) {
-            return Ok(false);
-        }
-        project.decisions()?.trust(&report.root, &report.capabilities)?;
+        let agreed: Vec<Capability> = report.capabilities.iter().filter(|capability| agreed(capability)).cloned().collect();
+        project.decisions()?.trust(&report.root, &agreed)?;
         let _ = self.reload();
-        Ok(true)
+        Ok(())
     }
 
     /// What is different from what a person agreed to when they trusted the folder, and the settings that are gone.
@@ -402,38 +435,40 @@ fn unknown_sources(loaded: &Loaded) -> Option<Diagnostic> {
     loaded.config_file.as_ref().map(|file| file.diagnose(Severity::Error, &error))
 }
 
-/// The rules that hold. Until a person trusts the folder, its rules only tighten, and agents ask before they use its tools.
-fn policy(loaded: &Loaded, rules: &[PermissionRule], trusted: bool) -> Policy {
+/// The rules that hold. Until a person trusts the folder, its rules only tighten, and agents ask before they use its tools; in a trusted
+/// one they ask before they use those that nobody has agreed to.
+fn policy(loaded: &Loaded, rules: &[PermissionRule]) -> Policy {
     let mut rules = rules.to_vec();
     if loaded.config_is_broken {
         // The rules in it are not known, so a person decides about every call.
         rules.push(PermissionRule { permission: Permission::Confirm, ..PermissionRule::default() });
     }
-    if trusted {
-        return Policy::new(rules);
-    }
-    for source in ["command", "native"] {
-        rules.push(PermissionRule {
-            source: Some(source.into()),
-            agent: Some("*".into()),
-            permission: Permission::Confirm,
-            because: Some(UNTRUSTED.to_owned()),
-            ..PermissionRule::default()
-        });
+    let ask = |source: &str, because: String| PermissionRule {
+        source: Some(source.into()),
+        agent: Some("*".into()),
+        permission: Permission::Confirm,
+        because: Some(because),
+        ..PermissionRule::default()
+    };
+    let (trusted, sources) = (loaded.gate() == Gate::Open, [("command", &loaded.commands), ("native", &loaded.native)]);
+    let why = if trusted { NOT_AGREED } else { UNTRUSTED };
+    if !trusted {
+        rules.extend(sources.map(|(source, _)| ask(source, why.to_owned())));
     }
     // The strictest rule counts, and of several the last: here that is the one that says what the call would do.
-    for tool in loaded.commands.iter().chain(&loaded.native) {
-        let file = tool.spec().origin().location.as_deref();
-        let capability = loaded.capabilities.iter().find(|capability| file == Some(&*capability.file));
-        rules.extend(capability.map(|capability| PermissionRule {
-            tool: Some((&**tool.spec().name()).into()),
-            agent: Some("*".into()),
-            permission: Permission::Confirm,
-            because: Some(format!("{UNTRUSTED}. This call: {}", capability.what)),
-            ..PermissionRule::default()
-        }));
+    for (source, tools) in sources {
+        for tool in &tools.waiting {
+            let spec = tool.spec();
+            let capability = loaded.capabilities.iter().find(|capability| spec.origin().location.as_deref() == Some(&*capability.file));
+            let what = capability.map(|capability| format!(". This call: {}", capability.what)).unwrap_or_default();
+            rules.push(PermissionRule {
+                tool: Some((&**spec.name()).into()),
+                permission: spec.rules().permission.max(Permission::Confirm),
+                ..ask(source, format!("{why}{what}"))
+            });
+        }
     }
-    Policy::new(rules).only_tightening()
+    if trusted { Policy::new(rules) } else { Policy::new(rules).only_tightening() }
 }
 
 /// The JSON Schemas of a project's files, by the name that `helve schema` uses.

@@ -10,7 +10,7 @@ use helve_fetch::Lines;
 use helve_http::RemoteSource;
 use helve_mcp::oauth::Browser;
 use helve_mcp::{EraStore, McpDefinition, McpOptions, McpSource, ServerReport, Trouble};
-use helve_project::{Diagnostic, ProjectFile, Severity, StateError};
+use helve_project::{Diagnostic, Gate, ProjectFile, Severity, StateError};
 
 use super::Helve;
 use super::eras::EraFile;
@@ -61,6 +61,14 @@ impl Servers {
     }
 }
 
+/// Why a server is not connected.
+fn why_idle(loaded: &Loaded) -> &'static str {
+    match loaded.gate() {
+        Gate::Open => "it is new or has changed since the folder was trusted",
+        Gate::Closed => "the folder is not trusted",
+    }
+}
+
 fn are(count: usize) -> String {
     if count == 1 { "1 is".to_owned() } else { format!("{count} are") }
 }
@@ -75,20 +83,21 @@ fn list(names: &[&str]) -> String {
 
 impl Helve {
     /// Connects servers that are new and lets go of those that are gone; gives what is wrong with their files.
-    pub(super) fn connect_servers(&self, project: &Project, loaded: &Loaded, trusted: bool) -> Vec<Diagnostic> {
+    pub(super) fn connect_servers(&self, project: &Project, loaded: &Loaded) -> Vec<Diagnostic> {
         let mut wrong = Vec::new();
         let rank = rank_of(loaded, "mcp").saturating_add(1);
         let options = self.mcp_options(project);
+        let is_agreed = |file: &ProjectFile| loaded.gate_of(file.path()) == Gate::Open;
         let remotes = loaded.remotes.iter().map(|(definition, file)| (definition.name.as_str(), definition, file));
         let connect = |definition: &_| RemoteSource::connect(definition, &project.fetch, &self.redactor);
-        self.keep(&project.servers.remotes, remotes, connect, trusted, rank, &mut wrong);
+        self.keep(&project.servers.remotes, loaded, remotes, connect, is_agreed, rank, &mut wrong);
         let servers = loaded.servers.iter().map(|(definition, file)| (definition.name.as_str(), definition, file));
         let connect = |definition: &_| McpSource::connect(definition, &loaded.root, &options);
-        self.keep(&project.servers.mcp, servers, connect, trusted, rank, &mut wrong);
-        let idle = loaded.servers.iter().filter(|_| !trusted).map(|(definition, _)| ServerReport {
+        self.keep(&project.servers.mcp, loaded, servers, connect, is_agreed, rank, &mut wrong);
+        let idle = loaded.servers.iter().filter(|(_, file)| !is_agreed(file)).map(|(definition, _)| ServerReport {
             name: definition.name.clone(),
             place: definition.place(),
-            trouble: Some("nobody trusts this folder yet; look at what it does with `helve trust`".to_owned()),
+            trouble: Some(format!("{}; look at what it does with `helve trust`", why_idle(loaded))),
             ..ServerReport::default()
         });
         *project.servers.idle.write().unwrap_or_else(PoisonError::into_inner) = idle.collect();
@@ -116,15 +125,16 @@ impl Helve {
     fn keep<'a, D: 'a, S: ToolSource>(
         &self,
         connected: &RwLock<Vec<(String, Arc<S>)>>,
+        loaded: &Loaded,
         wanted: impl Iterator<Item = (&'a str, &'a D, &'a ProjectFile)> + Clone,
         connect: impl Fn(&D) -> Result<Arc<S>, FieldError>,
-        trusted: bool,
+        is_agreed: impl Fn(&ProjectFile) -> bool,
         rank: u32,
         wrong: &mut Vec<Diagnostic>,
     ) {
         let mut connected = connected.write().unwrap_or_else(PoisonError::into_inner);
         connected.retain(|(text, source)| {
-            let stays = trusted && wanted.clone().any(|(_, _, file)| file.text() == text);
+            let stays = wanted.clone().any(|(_, _, file)| file.text() == text && is_agreed(file));
             if !stays {
                 self.catalogue.remove_source(&source.scope(), source.id());
             }
@@ -134,8 +144,8 @@ impl Helve {
             if connected.iter().any(|(known, _)| known == file.text()) {
                 continue;
             }
-            if !trusted {
-                let error = FieldError::new("", format!("the server `{name}` is not connected, because nobody trusts this folder yet"));
+            if !is_agreed(file) {
+                let error = FieldError::new("", format!("the server `{name}` is not connected: {}", why_idle(loaded)));
                 wrong.push(file.diagnose(Severity::Warning, &error.hint("look at what it does with `helve trust`")));
                 continue;
             }

@@ -7,15 +7,15 @@ use helve_core::{Store, StoreError};
 use helve_store::SqliteStore;
 
 use super::capability::STORE;
-use super::{Helve, NoRecord, Trust};
+use super::{Helve, NoRecord};
 
 impl Helve {
     /// Moves the store of a trusted folder to where it belongs, unless there is one that holds something.
     pub(super) async fn take_over(&self, file: &Path) -> Result<(), NoRecord> {
         let report = self.project().unwrap_or_default();
         let Some(state) = self.state().filter(|state| file.starts_with(state.path("projects"))) else { return Ok(()) };
-        let shown = report.capabilities.iter().any(|capability| capability.file == STORE);
-        if !shown || !report.trust.is_some_and(Trust::allows) {
+        let is_there = report.capabilities.iter().any(|capability| capability.file == STORE);
+        if !is_there || report.waiting.contains(STORE) {
             return Ok(());
         }
         let failed = |error: &dyn std::fmt::Display| {

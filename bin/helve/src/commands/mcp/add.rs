@@ -41,11 +41,14 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
     let trusted = workspace.block_on(async {
         helve.reload().map_err(|error| Failure::new("storage", error))?;
         // Whoever types the command has seen it; nothing else that the folder would run becomes trusted by that.
-        let agreed = |capability: &Capability| capability.file == file || before.capabilities.contains(capability);
-        if was_trusted { helve.trust_if(agreed).map_err(|error| Failure::new("storage", error)) } else { Ok(false) }
+        let agreed = |capability: &Capability| capability.file == file || before.is_agreed(capability);
+        if was_trusted {
+            helve.trust_only(agreed).map_err(|error| Failure::new("storage", error))?;
+        }
+        Ok::<_, Failure>(!workspace.report().waiting.contains(&file))
     })?;
     if !trusted {
-        terminal::note("The folder brings other things that nobody trusts yet, so the server is not connected.");
+        terminal::note("The folder is not trusted, so the server is not connected.");
         done(global, &file, 0, false);
         return Err(Failure::new("permission_denied", format_args!("the server `{}` is not connected", command.name))
             .hint("look at what the folder would run with `helve trust`, then `helve mcp approve`"));

@@ -24,17 +24,14 @@ pub fn run(command: &Remove, global: &Global, workspace: &Workspace) -> Result<E
         let hint = near.unwrap_or_else(|| "`helve mcp list` lists them; a file that cannot be read is removed by hand".to_owned());
         return Err(Failure::new("not_found", format_args!("there is no MCP server `{}`", printable::escape_line(name))).hint(hint));
     };
-    let trusted = workspace.block_on(async {
+    workspace.block_on(async {
         helve.reload().map_err(|error| storage(&error))?;
-        // What is gone need not be trusted. What came in its place, or beside it, nobody has seen.
-        if !was_trusted {
-            return Ok(true);
+        // What is gone need not be trusted. What came in its place, or beside it, no person has seen.
+        if was_trusted {
+            helve.trust_only(|capability| before.is_agreed(capability)).map_err(|error| storage(&error))?;
         }
-        helve.trust_if(|capability| before.capabilities.contains(capability)).map_err(|error| storage(&error))
+        Ok::<_, Failure>(())
     })?;
-    if !trusted {
-        terminal::note("The folder would run other things now than before; look at them with `helve trust`.");
-    }
     let file = file.strip_prefix(&workspace.report().root).unwrap_or(&file);
     if global.json {
         terminal::json(json!({"server": name, "file": file}));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use helve::store::Approval;
 use helve::{
     Admission, Attempted, CallContext, CancellationToken, Decision, Diagnostic, Entry, ErrorKind, Grant, Helve, Mode, Outcome, Prepared,
-    ProjectReport, Question, Record, Status, ToolCall, Trust, Worker, printable,
+    ProjectReport, Question, Record, Status, ToolCall, Worker, printable,
 };
 
 use super::{approve, arguments, input};
@@ -57,12 +57,12 @@ pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<Exi
     Ok(show(&outcome, global, workspace.helve()))
 }
 
-/// Says what a tool of a folder that is not trusted does: the call is consent to that.
+/// Says what a tool does that waits for trust: the call is consent to that.
 fn say_what_it_does(entry: &Entry, report: &ProjectReport) {
-    let file = entry.spec().origin().location.as_deref();
+    let file = entry.spec().origin().location.as_deref().filter(|file| report.waiting.contains(*file));
     let does = report.capabilities.iter().find(|capability| file == Some(&*capability.file));
-    if let Some(does) = does.filter(|_| !report.trust.is_some_and(Trust::allows)) {
-        let what = format!("the folder is not trusted; this call: {}", printable::escape_line(&does.what));
+    if let Some(does) = does {
+        let what = format!("the folder is not trusted with this tool; this call: {}", printable::escape_line(&does.what));
         terminal::note_exactly(&styled(FAINT, &what));
     }
 }
