@@ -128,7 +128,7 @@ pub fn connect(kind: Kind, place: &Place, name: &str) -> Arc<McpSource> {
         Place::Http(address) => written["url"] = json!(address),
     }
     let definition: McpDefinition = serde_json::from_value(written).expect("a definition");
-    McpSource::connect(&definition, Path::new("/"), &McpOptions::default()).expect("a source")
+    McpSource::connect(&definition, Path::new("/nowhere"), &McpOptions::default()).expect("a source")
 }
 
 /// One that keeps its connections, which makes a call a third faster than the one that rmcp makes by itself.

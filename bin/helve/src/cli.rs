@@ -18,13 +18,6 @@ pub struct Cli {
     pub command: Option<Command>,
 }
 
-impl Cli {
-    /// Whether the command may start programs that a project's files name.
-    pub fn may_start_programs(&self) -> bool {
-        !matches!(self.command, Some(Command::Init { .. } | Command::Parse(_) | Command::Schema { .. } | Command::Completions { .. }))
-    }
-}
-
 /// Options of every command.
 #[derive(Args)]
 pub struct Global {

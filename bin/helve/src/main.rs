@@ -3,10 +3,10 @@
 mod chat;
 mod cli;
 mod commands;
+#[cfg(target_os = "linux")]
+mod environment;
 mod failure;
 mod logging;
-#[cfg(unix)]
-mod restart;
 mod table;
 mod terminal;
 mod workspace;
@@ -21,11 +21,8 @@ use crate::failure::Failure;
 use crate::workspace::Workspace;
 
 fn main() -> ExitCode {
-    #[cfg(unix)]
-    if let Err(error) = restart::receive() {
-        terminal::error(&format!("the environment cannot be read: {error}"), None);
-        return ExitCode::FAILURE;
-    }
+    #[cfg(target_os = "linux")]
+    let hidden = environment::hide();
     let redactor = Redactor::default();
     redactor.add_environment();
     terminal::guard(&redactor);
@@ -33,10 +30,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return failure::usage(&error),
     };
-    #[cfg(unix)]
-    let hidden = if cli.may_start_programs() { restart::hide() } else { Ok(()) };
     logging::start(cli.global.verbose, &redactor);
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     if let Err(error) = hidden {
         tracing::debug!(%error, "programs may see the environment of this process");
     }

@@ -2,12 +2,12 @@
 
 mod condition;
 
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use std::fmt;
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -129,6 +129,8 @@ pub struct Ruling {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     rules: Vec<PermissionRule>,
+    /// Tools by their source that agents ask for before each call, with the reason.
+    held: HashMap<String, HashMap<String, String>>,
     only_tightens: bool,
     question_time: Option<Duration>,
 }
@@ -137,7 +139,12 @@ impl Policy {
     /// A policy of some rules; their order has no meaning.
     #[must_use]
     pub fn new(rules: Vec<PermissionRule>) -> Self {
-        Self { rules, only_tightens: false, question_time: None }
+        Self { rules, ..Self::default() }
+    }
+
+    /// The same rules; agents ask before each call of this tool of a source, whatever the rules say, unless they deny it.
+    pub fn hold(&mut self, source: &str, tool: &str, because: String) {
+        self.held.entry(source.to_owned()).or_default().insert(tool.to_owned(), because);
     }
 
     /// The same rules, whose questions expire when nobody answers for so long. Without it they never do.
@@ -176,9 +183,16 @@ impl Policy {
                 *strictest = Some(rule);
             }
         }
+        let held = subject.agent.and_then(|_| self.held.get(subject.source)?.get(subject.tool));
         let certain = certain.filter(|rule| !self.only_tightens || rule.permission > own);
         let holds = certain.map_or(own, |rule| rule.permission);
-        match unclear.filter(|rule| rule.permission > holds).or(certain) {
+        let decides = unclear.filter(|rule| rule.permission > holds).or(certain);
+        if let Some(because) = held
+            && decides.map_or(own, |rule| rule.permission) <= Permission::Confirm
+        {
+            return Ruling { permission: Permission::Confirm, reason: shown(because) };
+        }
+        match decides {
             Some(rule) => Ruling { permission: rule.permission, reason: reason(rule) },
             // Most calls end here, so no text is made for a permission that nobody has to read.
             None if own == Permission::Auto => Ruling { permission: own, reason: String::new() },
@@ -187,10 +201,14 @@ impl Policy {
     }
 }
 
+fn shown(because: &str) -> String {
+    printable::shorten(&printable::escape_line(because), REASON)
+}
+
 /// Why a rule holds, on one line: whoever wrote the rule may be a stranger, and a second line would look like Helve's own.
 fn reason(rule: &PermissionRule) -> String {
     if let Some(because) = &rule.because {
-        return printable::shorten(&printable::escape_line(because), REASON);
+        return shown(because);
     }
     let mut parts = Vec::new();
     for (word, pattern) in [("tool", &rule.tool), ("source", &rule.source), ("set", &rule.set), ("agent", &rule.agent)] {
@@ -232,6 +250,22 @@ mod tests {
         assert_eq!(decide(vec![git.clone(), all], Permission::Auto, &status), Permission::Confirm);
         let never = json!({"source": "built*", "set": "shell", "agent": "coder", "permission": "deny"});
         assert_eq!(decide(vec![git, never], Permission::Auto, &status), Permission::Deny);
+    }
+
+    #[test]
+    fn a_tool_that_is_held_is_asked_for_by_agents_unless_it_is_denied() {
+        let mut policy = Policy::new(vec![rule(json!({"permission": "auto"})), rule(json!({"tool": "never", "permission": "deny"}))]);
+        for tool in ["say", "never"] {
+            policy.hold("command", tool, "it is new".to_owned());
+        }
+        let decide = |own, tool, source, agent| {
+            policy.decide(own, &Subject { tool, model_name: tool, source, sets: &[], agent, arguments: &json!({}) })
+        };
+        let held = decide(Permission::Auto, "say", "command", Some("a"));
+        assert_eq!((held.permission, held.reason.as_str()), (Permission::Confirm, "it is new"));
+        assert_eq!(decide(Permission::Auto, "never", "command", Some("a")).permission, Permission::Deny);
+        assert_eq!(decide(Permission::Auto, "say", "native", Some("a")).permission, Permission::Auto);
+        assert_eq!(decide(Permission::Auto, "say", "command", None).permission, Permission::Auto, "a person who calls consents");
     }
 
     #[test]

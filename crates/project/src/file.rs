@@ -21,6 +21,8 @@ pub struct ProjectFile {
     path: Arc<str>,
     text: Arc<str>,
     pub(crate) node: Node,
+    /// Whether `${` stands anywhere in it.
+    pub(crate) has_references: bool,
     pub(crate) secrets: Vec<(String, SecretString)>,
 }
 
@@ -47,7 +49,8 @@ impl ProjectFile {
             let diagnostic = Diagnostic::in_file(Severity::Error, path, &error.message).at(error.position, text);
             Box::new(Diagnostic { hint: error.hint, ..diagnostic })
         })?;
-        Ok(Self { path: path.clone(), text: text.into(), node, secrets: Vec::new() })
+        let has_references = node.any_text(&|text| text.contains("${"));
+        Ok(Self { path: path.clone(), text: text.into(), node, has_references, secrets: Vec::new() })
     }
 
     /// The file, from the project's folder.

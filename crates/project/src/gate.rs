@@ -83,6 +83,9 @@ impl ProjectFile {
     /// The variables that it reads once the gate is open.
     #[must_use]
     pub fn variables(&self, kind: Kind) -> Vec<String> {
+        if !self.has_references {
+            return Vec::new();
+        }
         let expands = |pointer: &str| !is_read_by_models(kind, pointer);
         // A reference that does not end is reported when the file passes the gate.
         environment::expand(&mut self.node.clone(), &expands, &|_| Some("set".to_owned())).map(|used| used.variables).unwrap_or_default()
@@ -99,13 +102,15 @@ impl ProjectFile {
     /// The fields that do not get through a closed gate.
     #[must_use]
     pub fn sealed(&self, kind: Kind) -> Vec<String> {
-        let Value::Object(fields) = self.node.value() else { return Vec::new() };
-        fields.into_iter().map(|(field, _)| field).filter(|field| passage(kind, field) == Passage::Sealed).collect()
+        self.node.keys().filter(|field| passage(kind, field) == Passage::Sealed).map(ToOwned::to_owned).collect()
     }
 
     /// Texts for models with a variable in them, which stays as it is written.
     #[must_use]
     pub fn unexpanded(&self, kind: Kind) -> Vec<String> {
+        if !self.has_references {
+            return Vec::new();
+        }
         let mut pointers = Vec::new();
         let _: Result<(), ()> = self.node.clone().rewrite(&mut |pointer, text| {
             if is_read_by_models(kind, pointer) && environment::has_variable(text) {

@@ -36,13 +36,13 @@ pub(super) fn of_file(kind: Kind, file: &ProjectFile, document: Option<&Document
 pub(super) fn of_members<'a>(files: impl Iterator<Item = (Kind, &'a ProjectFile)>) -> Option<Capability> {
     let (mut says, mut counts, mut config) = (Vec::new(), false, None);
     for (kind, file) in files {
-        let value = file.value();
         let fields: &[&str] = match kind {
             Kind::Config => &["agent"],
             Kind::Set => &["name", "tools", "tool_sets"],
             Kind::Agent => &["name", "tools", "tool_sets", "subagents"],
             Kind::Command | Kind::Native | Kind::Mcp => continue,
         };
+        let value = file.value();
         let rules = value.get("permissions");
         let looks = |rule: &Value| rule.get("set").is_some() || rule.get("agent").is_some_and(|agent| agent != "*");
         counts |= match kind {

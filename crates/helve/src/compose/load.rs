@@ -105,8 +105,7 @@ pub(super) fn load(folder: &Path, workshop: &Workshop<'_>, decisions: Option<&Tr
         loaded.waiting = waiting.map(|capability| capability.file.clone()).collect();
         loaded.pass(&written, workshop);
         // A script that was changed between the question and the tool is not the one that a person agreed to.
-        let same = capabilities(&written, &loaded.root) == loaded.capabilities;
-        if same || loaded.gate() == Gate::Closed {
+        if loaded.gate() == Gate::Closed || capabilities(&written, &loaded.root) == loaded.capabilities {
             return Ok(loaded);
         }
         if attempt == ATTEMPTS {

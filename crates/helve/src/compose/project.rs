@@ -443,32 +443,26 @@ fn policy(loaded: &Loaded, rules: &[PermissionRule]) -> Policy {
         // The rules in it are not known, so a person decides about every call.
         rules.push(PermissionRule { permission: Permission::Confirm, ..PermissionRule::default() });
     }
-    let ask = |source: &str, because: String| PermissionRule {
-        source: Some(source.into()),
-        agent: Some("*".into()),
-        permission: Permission::Confirm,
-        because: Some(because),
-        ..PermissionRule::default()
-    };
     let (trusted, sources) = (loaded.gate() == Gate::Open, [("command", &loaded.commands), ("native", &loaded.native)]);
     let why = if trusted { NOT_AGREED } else { UNTRUSTED };
     if !trusted {
-        rules.extend(sources.map(|(source, _)| ask(source, why.to_owned())));
+        rules.extend(sources.map(|(source, _)| PermissionRule {
+            source: Some(source.into()),
+            agent: Some("*".into()),
+            permission: Permission::Confirm,
+            because: Some(why.to_owned()),
+            ..PermissionRule::default()
+        }));
     }
-    // The strictest rule counts, and of several the last: here that is the one that says what the call would do.
+    let mut policy = Policy::new(rules);
+    let does: BTreeMap<&str, &str> = loaded.capabilities.iter().map(|capability| (&*capability.file, &*capability.what)).collect();
     for (source, tools) in sources {
-        for tool in &tools.waiting {
-            let spec = tool.spec();
-            let capability = loaded.capabilities.iter().find(|capability| spec.origin().location.as_deref() == Some(&*capability.file));
-            let what = capability.map(|capability| format!(". This call: {}", capability.what)).unwrap_or_default();
-            rules.push(PermissionRule {
-                tool: Some((&**spec.name()).into()),
-                permission: spec.rules().permission.max(Permission::Confirm),
-                ..ask(source, format!("{why}{what}"))
-            });
+        for spec in tools.waiting.iter().map(|tool| tool.spec()) {
+            let call = spec.origin().location.as_deref().and_then(|file| does.get(file));
+            policy.hold(source, spec.name(), format!("{why}{}", call.map(|call| format!(". This call: {call}")).unwrap_or_default()));
         }
     }
-    if trusted { Policy::new(rules) } else { Policy::new(rules).only_tightening() }
+    if trusted { policy } else { policy.only_tightening() }
 }
 
 /// The JSON Schemas of a project's files, by the name that `helve schema` uses.

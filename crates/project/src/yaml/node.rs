@@ -55,6 +55,23 @@ impl Node {
         matches!(&self.content, Content::Map(entries) if entries.iter().any(|entry| entry.key == key))
     }
 
+    /// The keys of a map.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        let entries = if let Content::Map(entries) = &self.content { entries.as_slice() } else { &[] };
+        entries.iter().map(|entry| entry.key.as_str())
+    }
+
+    /// Whether any text in it is of a kind.
+    #[must_use]
+    pub fn any_text(&self, is: &impl Fn(&str) -> bool) -> bool {
+        match &self.content {
+            Content::Scalar(Value::String(text)) => is(text),
+            Content::Scalar(_) => false,
+            Content::List(items) => items.iter().any(|item| item.any_text(is)),
+            Content::Map(entries) => entries.iter().any(|entry| entry.value.any_text(is)),
+        }
+    }
+
     /// Drops the fields of a map that are not wanted.
     pub fn retain_fields(&mut self, mut wanted: impl FnMut(&str) -> bool) {
         if let Content::Map(entries) = &mut self.content {

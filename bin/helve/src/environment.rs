@@ -1,0 +1,125 @@
+//! Keeps the environment of this process from the programs that it starts.
+//!
+//! A program gets only the variables that its file names, but the system shows it more: `/proc/PID/environ` is the memory
+//! in which Helve got its variables when it was started, for every process of the same user and for root. So the command
+//! takes all variables along elsewhere, erases there all but the harmless ones, and closes its memory to other processes
+//! of the user. Two things it cannot do: root may read the memory of any process, and the shell that Helve was started
+//! from has an environment of its own.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use helve::environment;
+use helve::secret::{is_secret_variable, password_in_url};
+use rustix::process::DumpableBehavior;
+
+/// Variables that stay where libraries and the system look for them. None of them is a secret.
+const PLAIN: [&str; 32] = [
+    "CI",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLORTERM",
+    "COLUMNS",
+    "GLIBC_TUNABLES",
+    "HELVE_STATE_DIR",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LINES",
+    "LLVM_PROFILE_FILE",
+    "LOCALDOMAIN",
+    "LOCPATH",
+    "LOGNAME",
+    "NO_COLOR",
+    "PATH",
+    "PWD",
+    "RES_OPTIONS",
+    "SHELL",
+    "SQLITE_TMPDIR",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TEMP",
+    "TERM",
+    "TERMINFO",
+    "TERM_PROGRAM",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "TZDIR",
+    "USER",
+];
+/// How the names of more such variables begin: of the loader, the C library, Rust, and the desktop's folders.
+const PLAIN_BEGINNINGS: [&str; 6] = ["DYLD_", "LC_", "LD_", "MALLOC_", "RUST_", "XDG_"];
+
+/// More memory than Linux gives to arguments and variables.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Hides the variables. To be called before anything else runs in this process: who looks into `std::env` afterwards finds only the
+/// harmless ones.
+///
+/// # Errors
+/// Where the system does not say where they are, or does not allow it. Nothing is lost then.
+pub fn hide() -> io::Result<()> {
+    environment::install(std::env::vars_os());
+    let erased = erase();
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    erased
+}
+
+fn erase() -> io::Result<()> {
+    let (begin, end) = place(&fs::read_to_string("/proc/self/stat")?).ok_or_else(|| io::Error::other("their place is not known"))?;
+    // The memory of this process as a file: the only way to it without unsafe code.
+    let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
+    let mut block = vec![0; usize::try_from(end - begin).map_err(io::Error::other)?];
+    memory.read_exact_at(&mut block, begin)?;
+    for entry in block.split_mut(|byte| *byte == 0) {
+        if !is_plain(entry) {
+            entry.fill(0);
+        }
+    }
+    memory.write_all_at(&block, begin)
+}
+
+/// From where to where the variables are, according to what the system says about this process (`proc_pid_stat(5)`).
+fn place(stat: &str) -> Option<(u64, u64)> {
+    // The name of the program, which comes second, may hold anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(50 - 3).map(|field| field.parse().ok());
+    let (begin, end): (u64, u64) = (fields.next()??, fields.next()??);
+    (begin != 0 && begin < end && end - begin <= MAX_BYTES).then_some((begin, end))
+}
+
+fn is_plain(entry: &[u8]) -> bool {
+    let Some((name, value)) = str::from_utf8(entry).ok().and_then(|entry| entry.split_once('=')) else { return false };
+    let is_known = PLAIN.contains(&name) || PLAIN_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
+    is_known && !is_secret_variable(name) && password_in_url(value).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_harmless_variables_stay() {
+        for entry in ["PATH=/bin", "LC_ALL=C", "XDG_RUNTIME_DIR=/run", "NO_COLOR="] {
+            assert!(is_plain(entry.as_bytes()), "{entry}");
+        }
+        for entry in
+            ["OPENAI_API_KEY=x", "PLAIN=x", "LC_API_KEY=x", "XDG_SERVER=https://me:secret@host/", "HELVE_STORE=sqlite:x", "=odd", "odd"]
+        {
+            assert!(!is_plain(entry.as_bytes()), "{entry}");
+        }
+        assert!(!is_plain(b"PATH=\xff"), "what cannot be read is not kept");
+    }
+
+    #[test]
+    fn the_place_is_found_behind_any_name() {
+        let fields = |begin: &str, end: &str| format!("7 (a ) b) S{} {begin} {end} 0\n", " 1".repeat(46));
+        assert_eq!(place(&fields("1000", "1600")), Some((1000, 1600)));
+        for (begin, end) in [("0", "0"), ("0", "5"), ("1600", "1000"), ("1", "99999999999"), ("x", "5")] {
+            assert_eq!(place(&fields(begin, end)), None, "{begin} {end}");
+        }
+        assert_eq!(place("7 (helve) S 1 1"), None);
+    }
+}
