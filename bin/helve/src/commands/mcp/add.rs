@@ -38,16 +38,16 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
     let before = workspace.report();
     let was_trusted = before.trust.is_some_and(Trust::allows);
     let file = server.write(&workspace.report().root).map_err(|error| Failure::new("conflict", error))?;
-    let trusted = workspace.block_on(async {
+    workspace.block_on(async {
         helve.reload().map_err(|error| Failure::new("storage", error))?;
         // Whoever types the command has seen it; nothing else that the folder would run becomes trusted by that.
         let agreed = |capability: &Capability| capability.file == file || before.is_agreed(capability);
         if was_trusted {
             helve.trust_only(agreed).map_err(|error| Failure::new("storage", error))?;
         }
-        Ok::<_, Failure>(!workspace.report().waiting.contains(&file))
+        Ok::<_, Failure>(())
     })?;
-    if !trusted {
+    if workspace.report().waiting.contains(&file) {
         terminal::note("The folder is not trusted, so the server is not connected.");
         done(global, &file, 0, false);
         return Err(Failure::new("permission_denied", format_args!("the server `{}` is not connected", command.name))
