@@ -1,9 +1,8 @@
 //! The ways to call one tool: bare rmcp, Helve's client alone, and Helve as an agent uses it.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use helve::DynTool;
 use helve::prelude::*;
@@ -120,6 +119,9 @@ fn call() -> ToolCall {
     ToolCall::new("bench_echo", json!({"text": TEXT}))
 }
 
+/// An empty project. The servers' programs lie outside of it, like most: one inside is hashed before it is started.
+static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a folder"));
+
 /// Begins to connect a server, as Helve does for a file in `tools/mcp`.
 pub fn connect(kind: Kind, place: &Place, name: &str) -> Arc<McpSource> {
     let mut written = json!({"name": name, "trusted": true});
@@ -128,7 +130,7 @@ pub fn connect(kind: Kind, place: &Place, name: &str) -> Arc<McpSource> {
         Place::Http(address) => written["url"] = json!(address),
     }
     let definition: McpDefinition = serde_json::from_value(written).expect("a definition");
-    McpSource::connect(&definition, Path::new("/nowhere"), &McpOptions::default()).expect("a source")
+    McpSource::connect(&definition, FOLDER.path(), &McpOptions::default()).expect("a source")
 }
 
 /// One that keeps its connections, which makes a call a third faster than the one that rmcp makes by itself.
