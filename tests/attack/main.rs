@@ -8,6 +8,7 @@ mod doors;
 #[path = "../folder.rs"]
 mod folder;
 mod folders;
+mod links;
 mod programs;
 mod quoted_calls;
 #[allow(dead_code, reason = "the tests of runs use the rest")]
