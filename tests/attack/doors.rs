@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "the tests of MCP use the rest")]
 #[path = "../mcp/running.rs"]
 mod running;
-mod server;
+pub mod server;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
