@@ -237,3 +237,19 @@ fn json_shows_no_characters_that_deceive() {
         assert_eq!(said.and_then(Value::as_str), Some(text), "{document}");
     }
 }
+
+/// A folder that is not trusted decides neither where the server listens nor by which names it is called.
+#[test]
+fn the_command_line_alone_opens_the_server_of_an_untrusted_folder() {
+    let other = TcpListener::bind("0.0.0.0:0").expect("a port");
+    let listen = other.local_addr().expect("an address");
+    let project = Project::new(&[("helve.yaml", &format!("allowed_hosts: [\"*\"]\nlisten: {listen}\n"))]);
+    // The address of the folder is taken, so that the server would not start if it wanted that one, too.
+    let served = Served::start(&project, &[]);
+    assert!(served.address.ip().is_loopback() && served.address.port() != listen.port(), "{}", served.address);
+    let request = call("x", "calculate", r#"{"expression": "1+1"}"#);
+    for (host, status) in [("localhost", "200"), ("evil.example", "403"), ("evil.example:80", "403"), ("*", "403")] {
+        let (said, answer) = served.send_from(1, &request.replace("host: localhost", &format!("host: {host}")));
+        assert_eq!(said, status, "{host}: {answer}");
+    }
+}

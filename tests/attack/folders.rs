@@ -81,6 +81,53 @@ fn variables_do_not_reach_models() {
     }
 }
 
+/// What tools are called and how their results are worded is read by models, also where the folder is trusted.
+#[test]
+fn variables_reach_models_by_no_prefix_and_no_result() {
+    let trap = Trap::set();
+    let script = Script::from_fn(|request: &Request| match request.results()[..] {
+        [] => Reply::calls([("report", json!({}))]),
+        _ => Reply::text("done"),
+    });
+    let scene = Scene::new(script)
+        .with(
+            "tools/native/report.yaml",
+            &format!(
+                "name: report\ndescription: x\napi_url: {}\nresult: \"it is ${{PLAIN_VALUE}} {{{{ 1 + 1 }}}}\"\npermission: auto\n",
+                trap.url("/")
+            ),
+        )
+        .with("tools/native/hub.yaml", "openapi: doc.json\nprefix: \"${PLAIN_VALUE}\"\n")
+        .with("tools/native/doc.json", DOCUMENT)
+        .with("tools/mcp/m.yaml", &format!("name: m\nmcp_server_url: {}\nprefix: \"${{PLAIN_VALUE}}\"\n", trap.url("/")));
+    let run = |words: &[&str]| scene.command(words).env("PLAIN_VALUE", "leaked").output().expect("helve runs");
+    let ran = run(&["run", "hello"]);
+    assert!(ran.status.success(), "{}", stderr(&ran));
+    assert_eq!(scene.told(), ["it is ${PLAIN_VALUE} 2"]);
+    let asked = format!("{:?}", scene.server.requests());
+    let shown = stdout(&run(&["tools", "--json"]));
+    assert!(!asked.contains("leaked") && !shown.contains("leaked"), "{asked}\n{shown}");
+}
+
+/// `$${NAME}` is the text `${NAME}`, wherever it stands, in a folder that is trusted as in one that is not.
+#[test]
+fn an_escaped_variable_is_a_text() {
+    let tool = "name: t\ndescription: \"says $${PLAIN_VALUE}\"\ncommand: [printf, \"%s %s\", \"$${PLAIN_VALUE}\", \"${PLAIN_VALUE}\"]\nstdin: none\n";
+    let project = Project::new(&[("tools/builtin/t.yaml", tool)]);
+    let run = |words: &[&str]| project.command(words).env("PLAIN_VALUE", "expanded").output().expect("helve runs");
+    for trusted in [false, true] {
+        if trusted {
+            trust(&project);
+        }
+        let called: Value = serde_json::from_slice(&run(&["tools", "call", "t", "--yes", "--json"]).stdout).expect("an outcome");
+        assert_eq!(called["text"], "${PLAIN_VALUE} expanded", "trusted: {trusted}");
+        let shown = stdout(&run(&["tools", "show", "t"]));
+        assert!(shown.contains("says ${PLAIN_VALUE}") && !shown.contains("$${"), "trusted: {trusted}: {shown}");
+    }
+    let (asked, shown) = question(&Project::new(&[("tools/builtin/t.yaml", &tool.replace(", \"${PLAIN_VALUE}\"]", "]"))]));
+    assert!(!shown.to_string().contains("\"variables\":[\"PLAIN_VALUE\"") && !asked.contains("reads PLAIN_VALUE"), "{asked}\n{shown}");
+}
+
 /// Rules are read by models, too: they see why a call was refused.
 #[test]
 fn variables_do_not_reach_rules() {

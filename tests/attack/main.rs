@@ -8,6 +8,7 @@ mod doors;
 #[path = "../folder.rs"]
 mod folder;
 mod folders;
+mod links;
 mod partly_trusted;
 mod programs;
 mod quoted_calls;

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use crate::folder::{stderr, stdout};
 use crate::scene::{Running, Scene};
+#[cfg(unix)]
+use crate::stores::change;
 
 const VARIABLE: &str = "HOUSE_TOKEN";
 const SECRET: &str = "cAn4ry/S3cr+t 9'x\"ü7?>~~";
@@ -57,6 +59,12 @@ const NOTE: (&str, &str) = (
 const LATER: (&str, &str) = (
     "tools/builtin/later.yaml",
     "name: later\ndescription: Writes down later.\npermission: auto\nmode: background\ncommand: [sh, -c, \"tee -a got.txt\"]\nparameters: [{name: text}]\n",
+);
+/// The same, later, if someone agrees.
+#[cfg(unix)]
+const LATER_ASKED: (&str, &str) = (
+    "tools/builtin/later.yaml",
+    "name: later\ndescription: Writes down later.\npermission: confirm\nmode: background\ncommand: [sh, -c, \"tee -a got.txt\"]\nparameters: [{name: text}]\n",
 );
 /// The same, if someone agrees.
 const ASKED: (&str, &str) = (
@@ -184,6 +192,39 @@ fn a_queued_call_gets_its_secret_back_or_is_interrupted() {
     let got: Value = serde_json::from_str(&house.got()).expect("the arguments");
     assert_eq!(got, json!({"text": text}));
     house.is_stored_nowhere();
+}
+
+/// Trying a call again is consent to this call, however its secret is spelled meanwhile, and to no other.
+#[cfg(unix)]
+#[test]
+fn a_call_that_is_tried_again_keeps_its_secret_and_its_consent() {
+    for (forged, state) in [(false, "done"), (true, "failed")] {
+        let house = House::new(Reply::text("hi"), &[LATER_ASKED]);
+        let first = queued(&house, SECRET);
+        house.helve(&["worker", "--until-empty"], None);
+        let task = house.json(&["tasks", "show", &first], None);
+        assert_eq!(task["outcome"]["error"]["kind"], "interrupted", "{task}");
+        let again = house.json(&["tasks", "retry", &first], None)["task"].clone();
+        let placeholder = again["arguments"]["text"].as_str().unwrap_or_else(|| panic!("{again}"));
+        assert!(placeholder.starts_with("[REDACTED:env:HOUSE_TOKEN:"), "{again}");
+        let again = again["id"].as_str().expect("an id");
+        if forged {
+            let sql = format!(
+                "UPDATE tasks SET body = json_set(body, '$.call.arguments.text', 'to ' || json_extract(body, '$.call.arguments.text')) WHERE id = '{again}'"
+            );
+            change(&house.store(), &sql);
+        }
+        house.helve(&["worker", "--until-empty"], Some(SECRET));
+        let task = house.json(&["tasks", "show", again], None);
+        assert_eq!(task["state"], state, "{task}");
+        if forged {
+            assert_eq!(task["outcome"]["error"]["kind"], "permission_denied", "{task}");
+            assert_eq!(house.got(), "");
+        } else {
+            assert_eq!(serde_json::from_str::<Value>(&house.got()).ok(), Some(json!({"text": SECRET})), "once, with its secret");
+        }
+        house.is_stored_nowhere();
+    }
 }
 
 #[test]

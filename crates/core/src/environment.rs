@@ -2,7 +2,8 @@
 //!
 //! The system shows the environment that a process was started with to other processes of its user, and to root. A
 //! program that keeps its variables elsewhere for that reason installs them here, and all of Helve finds them. Where
-//! nothing is installed, this is `std::env`.
+//! nothing is installed, this is `std::env`. Each variable that is read by its name is traced, never with its value, so
+//! that an operator or a test can see which ones a command looks at.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,6 +20,7 @@ pub fn install(variables: impl IntoIterator<Item = (OsString, OsString)>) -> boo
 /// The value of a variable.
 #[must_use]
 pub fn var_os(name: impl AsRef<OsStr>) -> Option<OsString> {
+    tracing::trace!(name = ?name.as_ref(), "environment variable read");
     match INSTALLED.get() {
         Some(variables) => variables.get(name.as_ref()).cloned(),
         None => std::env::var_os(name),

@@ -1,7 +1,7 @@
 //! `helve init`: a sample project that teaches.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -33,6 +33,10 @@ pub fn run(folder: &Path, global: &Global) -> Result<ExitCode, Failure> {
         return Err(Failure::new("conflict", format_args!("{} is there already, and is not overwritten", folder.join(file).display()))
             .hint("choose an empty folder: helve init DIR"));
     }
+    if let Some(link) = link_in(folder) {
+        return Err(Failure::new("conflict", format_args!("{} is a symbolic link, and is not followed", link.display()))
+            .hint("choose an empty folder: helve init DIR"));
+    }
     for (count, (file, text)) in SAMPLE.into_iter().enumerate() {
         if let Err(failure) = write(&folder.join(file), text) {
             // A sample that is only half there would keep the next try from working.
@@ -57,6 +61,12 @@ pub fn run(folder: &Path, global: &Global) -> Result<ExitCode, Failure> {
         terminal::print(&format!("  {}", styled(STRONG, &format!("helve {place}{command}"))));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A link in the folder that would lead a part of the sample elsewhere.
+fn link_in(folder: &Path) -> Option<PathBuf> {
+    let parts = SAMPLE.iter().flat_map(|(file, _)| Path::new(file).ancestors()).filter(|part| !part.as_os_str().is_empty());
+    parts.map(|part| folder.join(part)).find(|path| path.is_symlink())
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

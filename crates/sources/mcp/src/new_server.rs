@@ -76,12 +76,16 @@ impl NewServer {
         }
     }
 }
-/// Makes a folder of the project, which no link may lead out of.
+
+/// Makes a folder of the project. No link may lead out of it, and nothing is made elsewhere before that is known.
 fn make_inside(project: &Path, folder: &Path) -> std::io::Result<()> {
+    let project = project.canonicalize()?;
+    let check = |folder: &Path| match folder.canonicalize() {
+        Ok(real) if real.starts_with(&project) => Ok(()),
+        Ok(_) => Err(std::io::Error::other("it lies outside the project")),
+        Err(error) => Err(error),
+    };
+    folder.ancestors().find(|folder| folder.exists()).map_or(Ok(()), check)?;
     fs::create_dir_all(folder)?;
-    if folder.canonicalize()?.starts_with(project.canonicalize()?) {
-        Ok(())
-    } else {
-        Err(std::io::Error::other("it lies outside the project"))
-    }
+    check(folder)
 }
