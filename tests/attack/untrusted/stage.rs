@@ -24,8 +24,8 @@ use crate::trap::Trap;
 /// A value that nothing of the folder may see.
 const CANARY: &str = "canary-7f3b9c1d5e";
 
-/// Files that hold nothing.
-const DEVICES: [&str; 2] = ["/dev/null", "/dev/tty"];
+/// Files that hold nothing, and the memory of Helve itself, in which it erases its environment.
+const OWN: [&str; 3] = ["/dev/null", "/dev/tty", "/proc/self/mem"];
 
 /// What is around the folders.
 pub struct Stage {
@@ -160,7 +160,7 @@ impl Opened<'_> {
         let named: Vec<PathBuf> = line.writes.iter().map(|file| self.filled(file).into()).collect();
         let is_named = |path: &Path| named.iter().any(|named| is_below(path, named));
         let state = self.project.state.path().canonicalize().expect("a path").join("helve");
-        let may_write = |path: &Path| is_below(path, &state) || is_named(path) || DEVICES.iter().any(|device| path == Path::new(device));
+        let may_write = |path: &Path| is_below(path, &state) || is_named(path) || OWN.iter().any(|own| path == Path::new(own));
         let after = self.snapshot();
         let changed = before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path) && !is_named(path));
         broken.extend(changed.map(|path| format!("changes {}", path.display())));
