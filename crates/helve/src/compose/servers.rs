@@ -85,21 +85,20 @@ impl Helve {
     /// Connects servers that are new and lets go of those that are gone; gives what is wrong with their files.
     pub(super) fn connect_servers(&self, project: &Project, loaded: &Loaded) -> Vec<Diagnostic> {
         let mut wrong = Vec::new();
-        let rank = rank_of(loaded, "mcp").saturating_add(1);
         let options = self.mcp_options(project);
-        let is_agreed = |file: &ProjectFile| loaded.gate_of(file.path()) == Gate::Open;
         let remotes = loaded.remotes.iter().map(|(definition, file)| (definition.name.as_str(), definition, file));
         let connect = |definition: &_| RemoteSource::connect(definition, &project.fetch, &self.redactor);
-        self.keep(&project.servers.remotes, loaded, remotes, connect, is_agreed, rank, &mut wrong);
+        self.keep(&project.servers.remotes, loaded, remotes, connect, &mut wrong);
         let servers = loaded.servers.iter().map(|(definition, file)| (definition.name.as_str(), definition, file));
         let connect = |definition: &_| McpSource::connect(definition, &loaded.root, &options);
-        self.keep(&project.servers.mcp, loaded, servers, connect, is_agreed, rank, &mut wrong);
-        let idle = loaded.servers.iter().filter(|(_, file)| !is_agreed(file)).map(|(definition, _)| ServerReport {
-            name: definition.name.clone(),
-            place: definition.place(),
-            trouble: Some(format!("{}; look at what it does with `helve trust`", why_idle(loaded))),
-            ..ServerReport::default()
-        });
+        self.keep(&project.servers.mcp, loaded, servers, connect, &mut wrong);
+        let idle =
+            loaded.servers.iter().filter(|(_, file)| loaded.gate_of(file.path()) == Gate::Closed).map(|(definition, _)| ServerReport {
+                name: definition.name.clone(),
+                place: definition.place(),
+                trouble: Some(format!("{}; look at what it does with `helve trust`", why_idle(loaded))),
+                ..ServerReport::default()
+            });
         *project.servers.idle.write().unwrap_or_else(PoisonError::into_inner) = idle.collect();
         wrong
     }
@@ -128,10 +127,10 @@ impl Helve {
         loaded: &Loaded,
         wanted: impl Iterator<Item = (&'a str, &'a D, &'a ProjectFile)> + Clone,
         connect: impl Fn(&D) -> Result<Arc<S>, FieldError>,
-        is_agreed: impl Fn(&ProjectFile) -> bool,
-        rank: u32,
         wrong: &mut Vec<Diagnostic>,
     ) {
+        let is_agreed = |file: &ProjectFile| loaded.gate_of(file.path()) == Gate::Open;
+        let rank = rank_of(loaded, "mcp").saturating_add(1);
         let mut connected = connected.write().unwrap_or_else(PoisonError::into_inner);
         connected.retain(|(text, source)| {
             let stays = wanted.clone().any(|(_, _, file)| file.text() == text && is_agreed(file));
