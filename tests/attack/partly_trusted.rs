@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::doors::running::until;
 use crate::doors::server::{Served, call};
-use crate::folder::{Project, echo, stderr};
+use crate::folder::{Project, echo, stderr, stdout};
 use crate::scene::Scene;
 use crate::trap::Trap;
 
@@ -146,6 +146,50 @@ fn adding_a_server_agrees_to_nothing_else() {
     let question = asked(&project);
     let is_asked = |name: &str| question.contains(&format!("tools/{name}.yaml"));
     assert!(is_asked("builtin/other") && !is_asked("builtin/say") && !is_asked("mcp/gone"), "{question}");
+    fs::remove_file(project.folder.path().join("tools/builtin/other.yaml")).expect("removed");
+    let changed = echo("say").replace("[cat]", "[cat, '-']");
+    project.write("tools/builtin/say.yaml", changed.as_bytes());
+    project.run(&["mcp", "add", "gone_too", "--", "sh", "-c", "exit 1"]);
+    assert!(asked(&project).contains("changed: tools/builtin/say.yaml"), "{}", asked(&project));
+    project.write("tools/builtin/say.yaml", echo("say").as_bytes());
+    assert_eq!(project.json(&["trust", "--json"])["message"], "already trusted", "what was agreed to before still is");
+}
+
+/// An agent that names a tool of a server which waits keeps its other tools.
+#[test]
+fn an_agent_keeps_its_tools_while_a_server_waits() {
+    let trap = Trap::set();
+    let server = |path: &str| format!("name: far\nmcp_server_url: {}\n", trap.url(path));
+    let scene = Scene::new(Script::new().reply(Reply::calls([("say", json!({"text": "hi"}))])).reply(Reply::text("done")))
+        .with("tools/builtin/say.yaml", &echo("say"))
+        .with("tools/mcp/far.yaml", &server("/one"))
+        .with("agents/a.yaml", "name: a\ntools: [say, far_ping]\n");
+    trust(&scene.project);
+    scene.project.write("tools/mcp/far.yaml", server("/two").as_bytes());
+    let scene = scene.untrusted();
+    let ran = scene.run(&["hello"]);
+    assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "done"), "{}", ran.stderr);
+    let checked = scene.project.run(&["tools", "check"]);
+    assert!(checked.status.success() && stdout(&checked).contains("the tool `far_ping` is not there now"), "{}", stdout(&checked));
+    let called = stderr(&scene.project.run(&["tools", "call", "far_ping"]));
+    assert!(called.contains("`far`, which may have it, is not connected: it is new or has changed"), "{called}");
+}
+
+/// The question shows what a file said before and what it says now, and the listings say that something waits.
+#[test]
+fn a_change_shows_the_fields() {
+    let tool = |permission: &str| format!("{}permission: {permission}\n", echo("say"));
+    let project = trusted(&[("helve.yaml", "limits: {concurrency: 4}\n"), ("tools/builtin/say.yaml", &tool("confirm"))]);
+    project.write("tools/builtin/say.yaml", tool("auto").as_bytes());
+    let question = asked(&project);
+    assert!(question.contains("- permission: \"confirm\"") && question.contains("+ permission: \"auto\""), "{question}");
+    let checked = stdout(&project.run(&["tools", "check"]));
+    assert!(checked.contains("tools/builtin/say.yaml") && checked.contains("agents ask before they use it"), "{checked}");
+    project.write("helve.yaml", b"limits: {concurrency: 5}\n");
+    let checked = stdout(&project.run(&["tools", "check"]));
+    assert!(checked.contains("changed since the folder was trusted: limits (helve.yaml)"), "{checked}");
+    let question = asked(&project);
+    assert!(question.contains("- limits: {\"concurrency\":4}") && question.contains("+ limits: {\"concurrency\":5}"), "{question}");
 }
 
 /// A decision that is made in another process is heard.

@@ -80,6 +80,11 @@ pub trait ToolSource: Send + Sync + 'static {
         false
     }
 
+    /// Whether it has a tool of this name that a person has not agreed to yet.
+    fn withholds(&self, _name: &str) -> bool {
+        false
+    }
+
     /// What it offers, now and later.
     fn tools(&self) -> watch::Receiver<SourceState>;
 }

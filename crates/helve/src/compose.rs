@@ -47,7 +47,7 @@ pub use helve_models as models;
 #[cfg(feature = "project")]
 pub use helve_process::end_all as end_programs;
 #[cfg(feature = "project")]
-pub use helve_project::{Capability, Change, Diagnostic, OnResult, Severity, StateError, StateFolder, Trust, read_yaml};
+pub use helve_project::{Capability, Change, Diagnostic, FieldChange, OnResult, Severity, StateError, StateFolder, Trust, read_yaml};
 
 #[cfg(feature = "project")]
 pub use self::mcp_service::McpServing;

@@ -31,8 +31,8 @@ pub use compose::NoRecord;
 pub use compose::models;
 #[cfg(feature = "project")]
 pub use compose::{
-    Capability, Change, Diagnostic, McpServing, OnResult, ProjectAgent, ProjectReport, Severity, StateError, StateFolder, Trust,
-    TrustChanges, file_schemas, read_yaml,
+    Capability, Change, Diagnostic, FieldChange, McpServing, OnResult, ProjectAgent, ProjectReport, Severity, StateError, StateFolder,
+    Trust, TrustChanges, file_schemas, read_yaml,
 };
 #[cfg(all(feature = "project", feature = "models"))]
 pub use compose::{ChosenModel, ModelChoice, NoModel};

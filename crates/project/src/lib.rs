@@ -21,5 +21,5 @@ pub use file::{ProjectFile, read_inside};
 pub use fingerprint::Fingerprint;
 pub use gate::Gate;
 pub use state::{StateError, StateFolder};
-pub use trust::{Capability, Change, Trust, TrustStore};
+pub use trust::{Capability, Change, FieldChange, Trust, TrustStore};
 pub use yaml::{Node, Position, YamlError, read as read_yaml};

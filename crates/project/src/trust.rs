@@ -22,6 +22,9 @@ pub struct Capability {
     pub file: String,
     /// Everything that decides what happens: what the file says, and the files that it names.
     pub digest: Digest,
+    /// What the file says, field by field, without the secrets in it. For people: the digest decides.
+    #[serde(default)]
+    pub fields: BTreeMap<String, String>,
     /// The files beside it that count, such as scripts, with what they hold; nothing where one cannot be read.
     #[serde(default)]
     pub files: BTreeMap<String, Option<Digest>>,
@@ -44,8 +47,24 @@ impl Capability {
 pub enum Change {
     /// It was not there.
     New,
-    /// It says or names something else: the files that are different, itself among them.
-    Changed(Vec<String>),
+    /// It says or names something else.
+    Changed {
+        /// The files that are different, its own among them.
+        files: Vec<String>,
+        /// The fields that are different, with what they said and what they say.
+        fields: Vec<FieldChange>,
+    },
+}
+
+/// A field that says something else than when a person agreed to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldChange {
+    /// The field.
+    pub field: String,
+    /// What it said; `None` if it is new.
+    pub before: Option<String>,
+    /// What it says; `None` if it is gone.
+    pub now: Option<String>,
 }
 
 /// Whether a folder is trusted.
@@ -143,10 +162,17 @@ impl TrustStore {
         let mut files: Vec<String> = names.filter(|name| before.files.get(*name) != capability.files.get(*name)).cloned().collect();
         files.sort_unstable();
         files.dedup();
-        if files.is_empty() || before.what != capability.what {
+        let names = before.fields.keys().chain(capability.fields.keys().filter(|field| !before.fields.contains_key(*field)));
+        let change = |field: &String| FieldChange {
+            field: field.clone(),
+            before: before.fields.get(field).cloned(),
+            now: capability.fields.get(field).cloned(),
+        };
+        let fields: Vec<FieldChange> = names.map(change).filter(|change| change.before != change.now).collect();
+        if files.is_empty() || before.what != capability.what || !fields.is_empty() {
             files.insert(0, capability.file.clone());
         }
-        Some(Change::Changed(files))
+        Some(Change::Changed { files, fields })
     }
 
     /// The settings that a person agreed to and that are gone.
@@ -162,9 +188,23 @@ impl TrustStore {
     /// # Errors
     /// Where the decision cannot be written.
     pub fn trust(&mut self, folder: &Path, capabilities: &[Capability]) -> Result<(), StateError> {
+        self.decide(folder, |_| capabilities.to_vec())
+    }
+
+    /// Trusts a folder with this, too. What a person agreed to before stays agreed to.
+    ///
+    /// # Errors
+    /// Where the decision cannot be written.
+    pub fn trust_more(&mut self, folder: &Path, capabilities: &[Capability]) -> Result<(), StateError> {
+        let is_replaced = |one: &Capability| capabilities.iter().any(|other| other.name == one.name && other.file == one.file);
+        self.decide(folder, |before| before.into_iter().filter(|one| !is_replaced(one)).chain(capabilities.iter().cloned()).collect())
+    }
+
+    fn decide(&mut self, folder: &Path, agreed: impl FnOnce(Vec<Capability>) -> Vec<Capability>) -> Result<(), StateError> {
         let _lock = self.state.lock()?;
         self.read()?;
-        self.folders.insert(key(folder), Decided { at: Timestamp::now(), capabilities: capabilities.to_vec() });
+        let before = self.folders.remove(&key(folder)).map(|decided| decided.capabilities).unwrap_or_default();
+        self.folders.insert(key(folder), Decided { at: Timestamp::now(), capabilities: agreed(before) });
         self.save()
     }
 
@@ -208,7 +248,8 @@ mod tests {
         let digest = Digest::of([script]);
         let (what, file) = ("python3 x.py".into(), "tools/builtin/x.yaml".into());
         let files = BTreeMap::from([("x.py".to_owned(), Some(digest))]);
-        Capability { name: name.into(), what, file, digest, files, uncovered: Vec::new(), is_setting: name == "rules" }
+        let fields = BTreeMap::from([("text".to_owned(), String::from_utf8_lossy(script).into_owned())]);
+        Capability { name: name.into(), what, file, digest, fields, files, uncovered: Vec::new(), is_setting: name == "rules" }
     }
 
     #[test]
@@ -229,7 +270,11 @@ mod tests {
         assert_eq!(open().of(folder.path(), &shown[..1]), Trust::Trusted, "less is no more than was agreed to");
         assert_eq!(open().change(folder.path(), &shown[0]), None);
         assert_eq!(open().change(folder.path(), &capability("c", b"1")), Some(Change::New));
-        assert_eq!(open().change(folder.path(), &capability("a", b"3")), Some(Change::Changed(vec!["x.py".into()])));
+        let fields = vec![FieldChange { field: "text".into(), before: Some("1".into()), now: Some("3".into()) }];
+        let files = vec!["tools/builtin/x.yaml".into(), "x.py".into()];
+        assert_eq!(open().change(folder.path(), &capability("a", b"3")), Some(Change::Changed { files, fields }));
+        open().trust_more(folder.path(), &[capability("c", b"1")]).expect("written");
+        assert_eq!(open().of(folder.path(), &[capability("a", b"1"), capability("c", b"1")]), Trust::Trusted, "both are agreed to");
         assert!(open().revoke(folder.path()).expect("written"));
         assert_eq!(open().of(folder.path(), &shown), Trust::Unknown);
     }

@@ -178,12 +178,12 @@ impl Catalogue {
         }
     }
 
-    /// Whether a source that is not up now could still bring a tool of this name.
+    /// Whether a tool of this name could still come: from a source that is not up now, or once a person agrees to it.
     #[must_use]
     pub fn may_appear(&self, name: &str) -> bool {
         self.lock().sources.iter().any(|registered| {
             let ready = matches!(*registered.state.borrow(), SourceState::Ready(_));
-            !ready && registered.source.may_bring(name)
+            (!ready && registered.source.may_bring(name)) || registered.source.withholds(name)
         })
     }
 

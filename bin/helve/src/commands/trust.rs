@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use helve::{Capability, Change, ProjectReport, Trust, TrustChanges, printable};
+use helve::{Capability, Change, FieldChange, ProjectReport, Trust, TrustChanges, printable};
 use serde_json::{Value, json};
 
 use crate::cli::{self, Global};
@@ -33,8 +33,13 @@ pub fn run(command: &cli::Trust, global: &Global, workspace: &Workspace) -> Resu
         show(&report, workspace)?;
     }
     if !command.yes && !agreed()? {
-        return Err(Failure::new("permission_denied", "the folder is not trusted")
-            .hint("you can call its tools with `helve tools call`; agents must ask each time"));
+        let message = match report.trust {
+            Some(Trust::Partly) => "what is new or has changed still waits; the rest works as before",
+            _ => "the folder is not trusted",
+        };
+        return Err(
+            Failure::new("permission_denied", message).hint("you can call what waits with `helve tools call`; agents ask each time")
+        );
     }
     workspace.helve().trust().map_err(cannot)?;
     Ok(say(global, &report, "trusted", true))
@@ -81,11 +86,22 @@ fn show_one(capability: &Capability, change: Option<&Change>) {
     let about = match change {
         None => files.join(", "),
         Some(Change::New) => format!("new: {}", files.join(", ")),
-        Some(Change::Changed(changed)) => format!("changed: {}", changed.join(", ")),
+        Some(Change::Changed { files, .. }) => format!("changed: {}", files.join(", ")),
     };
     terminal::note(&styled(FAINT, &format!("      {}", printable::escape_line(&about))));
+    if let Some(Change::Changed { fields, .. }) = change {
+        fields.iter().for_each(show_field);
+    }
     for gap in &capability.uncovered {
         terminal::note(&format!("      {} {}", styled(CAREFUL, "not covered:"), printable::escape_line(gap)));
+    }
+}
+
+fn show_field(change: &FieldChange) {
+    for (mark, said) in [("-", &change.before), ("+", &change.now)] {
+        if let Some(said) = said {
+            terminal::note_exactly(&format!("        {mark} {}", printable::escape_line(&format!("{}: {said}", change.field))));
+        }
     }
 }
 
@@ -97,7 +113,9 @@ fn say(global: &Global, report: &ProjectReport, what: &str, trusted: bool) -> Ex
     let folder = printable::escape_line(&report.root.display().to_string());
     if global.json {
         let runs: Vec<Value> = report.capabilities.iter().map(|capability| json!(capability)).collect();
-        terminal::json_exactly(json!({"folder": folder, "trusted": trusted, "message": what, "runs": runs}));
+        terminal::json_exactly(
+            json!({"folder": folder, "trusted": trusted, "message": what, "waiting": if trusted { json!([]) } else { json!(report.waiting) }, "runs": runs}),
+        );
     } else {
         terminal::print(&format!("{} {what}", styled(GOOD, &format!("{folder}:"))));
     }

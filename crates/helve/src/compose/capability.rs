@@ -34,7 +34,7 @@ pub(super) fn of_file(kind: Kind, file: &ProjectFile, document: Option<&Document
 
 /// Which agents and sets have which tools, where rules look at that: a change could lift what a rule denies.
 pub(super) fn of_members<'a>(files: impl Iterator<Item = (Kind, &'a ProjectFile)>) -> Option<Capability> {
-    let (mut says, mut counts, mut config) = (Vec::new(), false, None);
+    let (mut says, mut own, mut counts, mut config) = (Vec::new(), BTreeMap::new(), false, None);
     for (kind, file) in files {
         let fields: &[&str] = match kind {
             Kind::Config => &["agent"],
@@ -50,11 +50,14 @@ pub(super) fn of_members<'a>(files: impl Iterator<Item = (Kind, &'a ProjectFile)
             _ => rules.is_some(),
         };
         config = config.or(Some(file));
-        says.extend(fields.iter().filter_map(|field| Some(json!([field, value.get(field)?]))));
+        let said: Vec<Value> = fields.iter().filter_map(|field| Some(json!([field, value.get(field)?]))).collect();
+        own.insert(file.path().to_string(), Some(Digest::of([canonical(&json!(said)).as_bytes()])));
+        says.extend(said);
     }
     let what = "the rules look at which tools these have";
     let file = config.filter(|_| counts)?;
-    Some(setting("agents and sets".into(), what.into(), &canonical(&Value::Array(says)), file))
+    let members = setting("agents and sets".into(), what.into(), &canonical(&Value::Array(says)), file);
+    Some(Capability { files: own, fields: BTreeMap::new(), ..members })
 }
 
 /// Where earlier versions kept a project's store, and where a folder may bring one along.
@@ -77,6 +80,7 @@ pub(super) fn of_store(root: &Path) -> Option<Capability> {
         what,
         file: STORE.into(),
         digest,
+        fields: BTreeMap::new(),
         files,
         uncovered: Vec::new(),
         is_setting: false,
@@ -86,7 +90,11 @@ pub(super) fn of_store(root: &Path) -> Option<Capability> {
 /// A setting, or each model where there are several.
 fn of_setting(field: &str, value: &Value, owner: Option<&str>, file: &ProjectFile) -> Vec<Capability> {
     if let ("models", Value::Object(models)) = (field, value) {
-        return models.iter().map(|(name, model)| setting(format!("model {name}"), of_model(model), &canonical(model), file)).collect();
+        let of = |(name, model): (&String, &Value)| Capability {
+            fields: model.as_object().map(texts_of).unwrap_or_default(),
+            ..setting(format!("model {name}"), of_model(model), &canonical(model), file)
+        };
+        return models.iter().map(of).collect();
     }
     let what = match (field, value) {
         ("model", Value::String(model)) => format!("sends what is said to {}", address(model)),
@@ -100,12 +108,20 @@ fn of_setting(field: &str, value: &Value, owner: Option<&str>, file: &ProjectFil
     };
     let what = with_variables(what, &variables_in(value));
     let name = owner.map_or_else(|| field.to_owned(), |owner| format!("{field} of {owner}"));
-    vec![setting(name, what, &canonical(value), file)]
+    let fields = BTreeMap::from([(field.to_owned(), shown(value))]);
+    vec![Capability { fields, ..setting(name, what, &canonical(value), file) }]
 }
 
 fn setting(name: String, what: String, says: &str, file: &ProjectFile) -> Capability {
     let digest = Digest::of([name.as_bytes(), says.as_bytes()]);
-    Capability { name, what, file: file.path().to_string(), digest, files: BTreeMap::new(), uncovered: Vec::new(), is_setting: true }
+    let (file, fields, files) = (file.path().to_string(), BTreeMap::new(), BTreeMap::new());
+    Capability { name, what, file, digest, fields, files, uncovered: Vec::new(), is_setting: true }
+}
+
+/// What fields say, for people.
+fn texts_of(fields: &Map<String, Value>) -> BTreeMap<String, String> {
+    let Value::Object(masked) = masked(&Value::Object(fields.clone())) else { return BTreeMap::new() };
+    masked.into_iter().map(|(field, value)| (field, value.to_string())).collect()
 }
 
 fn of_model(model: &Value) -> String {
@@ -151,7 +167,7 @@ fn of_tool(kind: Kind, fields: &Map<String, Value>, file: &ProjectFile, document
     let what = with_variables(what, &variables);
     files.extend(document.map(|document| (document.path.clone(), document.digest)));
     let digest = digest(&canonical(&value), &files);
-    Capability { name, what, file: file.path().to_string(), digest, files, uncovered, is_setting: false }
+    Capability { name, what, file: file.path().to_string(), digest, fields: texts_of(fields), files, uncovered, is_setting: false }
 }
 
 fn digest(says: &str, files: &BTreeMap<String, Option<Digest>>) -> Digest {

@@ -103,6 +103,9 @@ pub(super) fn load(folder: &Path, workshop: &Workshop<'_>, decisions: Option<&Tr
         let agreed = |capability: &Capability| decisions.is_some_and(|decisions| decisions.change(&loaded.root, capability).is_none());
         let waiting = loaded.capabilities.iter().filter(|capability| loaded.gate() == Gate::Closed || !agreed(capability));
         loaded.waiting = waiting.map(|capability| capability.file.clone()).collect();
+        if let Some(decisions) = decisions.filter(|_| loaded.trust == Some(Trust::Changed)) {
+            loaded.diagnostics.push(closed(decisions, &loaded));
+        }
         loaded.pass(&written, workshop);
         // A script that was changed between the question and the tool is not the one that a person agreed to.
         if loaded.gate() == Gate::Closed || capabilities(&written, &loaded.root) == loaded.capabilities {
@@ -237,6 +240,10 @@ impl Loaded {
 
     /// Reports what of a file is not used: settings that wait for trust, and variables in texts for models.
     fn note(&mut self, kind: Kind, file: &ProjectFile) {
+        if self.gate() == Gate::Open && self.waiting.contains(&**file.path()) && kind != Kind::Mcp {
+            let message = "new, or changed since the folder was trusted: agents ask before they use it";
+            self.diagnostics.push(file.diagnose(Severity::Warning, &FieldError::new("", message).hint(LOOK)));
+        }
         if self.gate_of(file.path()) == Gate::Closed {
             let sealed = file.sealed(kind);
             if let Some(first) = sealed.first() {
@@ -282,6 +289,16 @@ impl Loaded {
         }
         Ok(())
     }
+}
+
+/// Says which settings closed a folder that was trusted.
+fn closed(decisions: &TrustStore, loaded: &Loaded) -> Diagnostic {
+    let settings = loaded.capabilities.iter().filter(|one| one.is_setting && decisions.change(&loaded.root, one).is_some());
+    let missing = decisions.missing(&loaded.root, &loaded.capabilities);
+    let names: Vec<String> = settings.chain(&missing).map(|one| format!("{} ({})", one.name, one.file)).collect();
+    let what = if names.is_empty() { "everything in the folder".to_owned() } else { names.join(", ") };
+    let message = format!("changed since the folder was trusted: {what}. Until you agree, all of the folder counts as not trusted");
+    Diagnostic::general(Severity::Warning, message).hint(LOOK)
 }
 
 /// Where an imported service is while the variable that says so may not be read.

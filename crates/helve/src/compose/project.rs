@@ -108,14 +108,6 @@ pub struct ProjectReport {
     pub sealed: Vec<(Arc<str>, String)>,
 }
 
-impl ProjectReport {
-    /// Whether a person has agreed to exactly this.
-    #[must_use]
-    pub fn is_agreed(&self, capability: &Capability) -> bool {
-        self.capabilities.contains(capability) && !self.waiting.contains(&capability.file)
-    }
-}
-
 /// What is different from what a person agreed to when they trusted a folder.
 #[derive(Debug, Clone, Default)]
 pub struct TrustChanges {
@@ -328,13 +320,16 @@ impl Helve {
     fn warnings(&self) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
         let snapshot = self.catalogue.snapshot(&View::default());
+        // A server that waits for trust is reported with its file.
+        let idle = self.project.as_ref().map(|project| project.servers.idle_names()).unwrap_or_default();
+        let is_idle = |source: &str| source.strip_prefix("mcp:").is_some_and(|name| idle.iter().any(|idle| idle == name));
         for lookalike in snapshot.lookalikes() {
             let file = lookalike.tool.spec().origin().location.clone();
             let warning = Diagnostic { file, ..Diagnostic::general(Severity::Warning, lookalike.to_string()) };
             warnings.push(warning.hint("make sure that both are what you want, and rename or leave out one of them"));
         }
         for report in snapshot.sources() {
-            if let Some(trouble) = &report.trouble {
+            if let Some(trouble) = report.trouble.as_ref().filter(|_| !is_idle(report.source.as_str())) {
                 let message = format!("source `{}` has no tools now: {trouble}", report.source);
                 warnings.push(Diagnostic::general(Severity::Warning, message));
             }
@@ -359,18 +354,22 @@ impl Helve {
     /// # Errors
     /// Where the decision cannot be kept.
     pub fn trust(&self) -> Result<(), StateError> {
-        self.trust_only(|_| true)
+        let Some(project) = &self.project else { return Ok(()) };
+        let report = project.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        project.decisions()?.trust(&report.root, &report.capabilities)?;
+        let _ = self.reload();
+        Ok(())
     }
 
-    /// Trusts it with only a part of that.
+    /// Trusts it with one file of that, too.
     ///
     /// # Errors
     /// Where the decision cannot be kept.
-    pub fn trust_only(&self, agreed: impl Fn(&Capability) -> bool) -> Result<(), StateError> {
+    pub fn trust_file(&self, file: &str) -> Result<(), StateError> {
         let Some(project) = &self.project else { return Ok(()) };
         let report = project.now.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let agreed: Vec<Capability> = report.capabilities.iter().filter(|capability| agreed(capability)).cloned().collect();
-        project.decisions()?.trust(&report.root, &agreed)?;
+        let agreed: Vec<Capability> = report.capabilities.iter().filter(|capability| capability.file == file).cloned().collect();
+        project.decisions()?.trust_more(&report.root, &agreed)?;
         let _ = self.reload();
         Ok(())
     }

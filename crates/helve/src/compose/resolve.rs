@@ -146,8 +146,9 @@ fn unknown_tool(tools: &[Pattern], file: &ProjectFile, catalogue: &Catalogue, sn
         }
         let at = format!("/tools/{index}");
         if catalogue.may_appear(name) {
-            let error = FieldError::new(at, format!("the source of `{name}` is not up yet"));
-            diagnostics.push(file.diagnose(Severity::Warning, &error));
+            let error =
+                FieldError::new(at, format!("the tool `{name}` is not there now: its server is not connected, or it waits for you"));
+            diagnostics.push(file.diagnose(Severity::Warning, &error.hint("`helve mcp list` shows the servers")));
             continue;
         }
         let error = FieldError::new(at, format!("there is no tool `{name}`"));

@@ -4,13 +4,14 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use helve_core::ToolSource;
 use helve_core::authored::FieldError;
+use helve_core::{SourceId, SourceState, ToolSource};
 use helve_fetch::Lines;
 use helve_http::RemoteSource;
 use helve_mcp::oauth::Browser;
 use helve_mcp::{EraStore, McpDefinition, McpOptions, McpSource, ServerReport, Trouble};
 use helve_project::{Diagnostic, Gate, ProjectFile, Severity, StateError};
+use tokio::sync::watch;
 
 use super::Helve;
 use super::eras::EraFile;
@@ -19,14 +20,51 @@ use super::logins::logins;
 use super::pins::{Kept, PinFile};
 use super::project::{Project, rank_of};
 
+/// A server that is not connected because a person has not agreed to it. Agents that name its tools keep their other ones.
+struct IdleServer {
+    id: SourceId,
+    name: String,
+    /// Where it is, for an MCP server.
+    place: Option<String>,
+    why: &'static str,
+    may_bring: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    state: watch::Sender<SourceState>,
+}
+
+impl IdleServer {
+    fn new(name: &str, place: Option<String>, why: &'static str, may_bring: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        let (id, state) = (format!("mcp:{name}").as_str().into(), watch::Sender::new(SourceState::Failed(why.into())));
+        Self { id, name: name.to_owned(), place, why, may_bring: Box::new(may_bring), state }
+    }
+
+    fn report(&self) -> Option<ServerReport> {
+        let trouble = Some(format!("{}; look at what it does with `helve trust`", self.why));
+        Some(ServerReport { name: self.name.clone(), place: self.place.clone()?, trouble, ..ServerReport::default() })
+    }
+}
+
+impl ToolSource for IdleServer {
+    fn id(&self) -> &SourceId {
+        &self.id
+    }
+
+    fn may_bring(&self, name: &str) -> bool {
+        (self.may_bring)(name)
+    }
+
+    fn tools(&self) -> watch::Receiver<SourceState> {
+        self.state.subscribe()
+    }
+}
+
 /// The servers that are connected, each with what its file says.
 #[derive(Default)]
 pub(super) struct Servers {
     remotes: RwLock<Vec<(String, Arc<RemoteSource>)>>,
     mcp: RwLock<Vec<(String, Arc<McpSource>)>>,
     lines: Lines,
-    /// Servers that are not connected because nobody trusts the folder.
-    idle: RwLock<Vec<ServerReport>>,
+    /// Servers that are not connected because a person has not agreed to them.
+    idle: RwLock<Vec<Arc<IdleServer>>>,
     /// The MCP servers as they are written down, with their files.
     written: RwLock<Vec<(McpDefinition, PathBuf)>>,
 }
@@ -34,6 +72,11 @@ pub(super) struct Servers {
 impl Servers {
     pub(super) fn mcp(&self) -> Vec<Arc<McpSource>> {
         self.mcp.read().unwrap_or_else(PoisonError::into_inner).iter().map(|(_, source)| source.clone()).collect()
+    }
+
+    /// The names of those that wait for trust.
+    pub(super) fn idle_names(&self) -> Vec<String> {
+        self.idle.read().unwrap_or_else(PoisonError::into_inner).iter().map(|server| server.name.clone()).collect()
     }
 
     /// What is odd about the servers now.
@@ -86,20 +129,29 @@ impl Helve {
     pub(super) fn connect_servers(&self, project: &Project, loaded: &Loaded) -> Vec<Diagnostic> {
         let mut wrong = Vec::new();
         let options = self.mcp_options(project);
+        let mut idle = project.servers.idle.write().unwrap_or_else(PoisonError::into_inner);
+        for source in idle.drain(..) {
+            self.catalogue.remove_source(&source.scope(), source.id());
+        }
         let remotes = loaded.remotes.iter().map(|(definition, file)| (definition.name.as_str(), definition, file));
         let connect = |definition: &_| RemoteSource::connect(definition, &project.fetch, &self.redactor);
         self.keep(&project.servers.remotes, loaded, remotes, connect, &mut wrong);
         let servers = loaded.servers.iter().map(|(definition, file)| (definition.name.as_str(), definition, file));
         let connect = |definition: &_| McpSource::connect(definition, &loaded.root, &options);
         self.keep(&project.servers.mcp, loaded, servers, connect, &mut wrong);
-        let idle =
-            loaded.servers.iter().filter(|(_, file)| loaded.gate_of(file.path()) == Gate::Closed).map(|(definition, _)| ServerReport {
-                name: definition.name.clone(),
-                place: definition.place(),
-                trouble: Some(format!("{}; look at what it does with `helve trust`", why_idle(loaded))),
-                ..ServerReport::default()
-            });
-        *project.servers.idle.write().unwrap_or_else(PoisonError::into_inner) = idle.collect();
+        let waits = |file: &ProjectFile| loaded.gate_of(file.path()) == Gate::Closed;
+        let why = why_idle(loaded);
+        idle.extend(loaded.servers.iter().filter(|(_, file)| waits(file)).map(|(definition, _)| {
+            let (own, place) = (definition.clone(), definition.place());
+            Arc::new(IdleServer::new(&definition.name, Some(place), why, move |tool| own.may_bring(tool)))
+        }));
+        idle.extend(loaded.remotes.iter().filter(|(_, file)| waits(file)).map(|(definition, _)| {
+            let own = definition.clone();
+            Arc::new(IdleServer::new(&definition.name, None, why, move |tool| own.may_bring(tool)))
+        }));
+        for source in idle.iter() {
+            self.catalogue.add_source(source.clone());
+        }
         wrong
     }
 
@@ -167,14 +219,21 @@ impl Helve {
     #[must_use]
     pub fn mcp_servers(&self) -> Vec<ServerReport> {
         let Some(project) = &self.project else { return Vec::new() };
-        let idle = project.servers.idle.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let idle = project.servers.idle.read().unwrap_or_else(PoisonError::into_inner);
+        let idle = idle.iter().filter_map(|server| server.report());
         project.servers.mcp().iter().map(|source| source.report()).chain(idle).collect()
     }
 
     /// Why a tool is not there that one of the MCP servers may have, and what to do about it.
     #[must_use]
     pub fn why_missing(&self, tool: &str) -> Option<(String, String)> {
-        let sources = self.project.as_ref()?.servers.mcp();
+        let servers = &self.project.as_ref()?.servers;
+        let idle = servers.idle.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = idle.iter().find(|server| server.may_bring(tool)) {
+            let message = format!("the server `{}`, which may have it, is not connected: {}", server.name, server.why);
+            return Some((message, "look at what it does with `helve trust`".to_owned()));
+        }
+        let sources = servers.mcp();
         let source = sources.iter().find(|source| source.may_bring(tool))?;
         let report = source.report();
         let name = &report.name;

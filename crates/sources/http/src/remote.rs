@@ -26,6 +26,20 @@ impl RemoteDefinition {
         self.mcp_api_key.iter().flat_map(crate::auth::spellings).collect()
     }
 
+    /// Whether a tool of this name could come from the server.
+    #[must_use]
+    pub fn may_bring(&self, name: &str) -> bool {
+        let own = match self.prefix() {
+            "" => Some(name),
+            prefix => name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_')),
+        };
+        own.is_some_and(|own| {
+            !own.is_empty()
+                && (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(own)))
+                && !self.exclude.iter().any(|pattern| pattern.matches(own))
+        })
+    }
+
     /// What the names of its tools begin with.
     fn prefix(&self) -> &str {
         self.prefix.as_deref().unwrap_or(&self.name)
@@ -70,16 +84,7 @@ impl ToolSource for RemoteSource {
     }
 
     fn may_bring(&self, name: &str) -> bool {
-        let RemoteDefinition { include, exclude, .. } = &self.definition;
-        let own = match self.definition.prefix() {
-            "" => Some(name),
-            prefix => name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_')),
-        };
-        own.is_some_and(|own| {
-            !own.is_empty()
-                && (include.is_empty() || include.iter().any(|pattern| pattern.matches(own)))
-                && !exclude.iter().any(|pattern| pattern.matches(own))
-        })
+        self.definition.may_bring(name)
     }
 
     fn tools(&self) -> watch::Receiver<SourceState> {

@@ -138,6 +138,16 @@ impl McpDefinition {
         self.prefix.as_deref().unwrap_or(&self.name)
     }
 
+    /// Whether a tool of this name could come from the server.
+    #[must_use]
+    pub fn may_bring(&self, name: &str) -> bool {
+        let own = match self.prefix() {
+            "" => Some(name),
+            prefix => name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_')),
+        };
+        own.is_some_and(|own| !own.is_empty() && (self.wants(own) || self.tools.values().any(|tool| tool.name.as_deref() == Some(own))))
+    }
+
     /// What it runs or whom it reaches, for people.
     #[must_use]
     pub fn place(&self) -> String {

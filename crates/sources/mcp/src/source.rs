@@ -231,14 +231,11 @@ impl ToolSource for McpSource {
     }
 
     fn may_bring(&self, name: &str) -> bool {
-        let definition = &self.live.upstream.definition;
-        let own = match definition.prefix() {
-            "" => Some(name),
-            prefix => name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_')),
-        };
-        own.is_some_and(|own| {
-            !own.is_empty() && (definition.wants(own) || definition.tools.values().any(|tool| tool.name.as_deref() == Some(own)))
-        })
+        self.live.upstream.definition.may_bring(name)
+    }
+
+    fn withholds(&self, name: &str) -> bool {
+        self.may_bring(name) && self.report().withheld().any(|offer| name.ends_with(offer.name.as_str()))
     }
 
     fn tools(&self) -> watch::Receiver<SourceState> {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use helve::mcp::NewServer;
-use helve::{Capability, Trust, printable, secret};
+use helve::{Trust, printable, secret};
 use serde_json::json;
 
 use super::{approve, words};
@@ -37,13 +37,12 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
     let helve = workspace.helve();
     let before = workspace.report();
     let was_trusted = before.trust.is_some_and(Trust::allows);
-    let file = server.write(&workspace.report().root).map_err(|error| Failure::new("conflict", error))?;
+    let file = server.write(&before.root).map_err(|error| Failure::new("conflict", error))?;
     workspace.block_on(async {
         helve.reload().map_err(|error| Failure::new("storage", error))?;
-        // Whoever types the command has seen it; nothing else that the folder would run becomes trusted by that.
-        let agreed = |capability: &Capability| capability.file == file || before.is_agreed(capability);
+        // Typing the command is consent to this server, and to nothing else that the folder would run.
         if was_trusted {
-            helve.trust_only(agreed).map_err(|error| Failure::new("storage", error))?;
+            helve.trust_file(&file).map_err(|error| Failure::new("storage", error))?;
         }
         Ok::<_, Failure>(())
     })?;

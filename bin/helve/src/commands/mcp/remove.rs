@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use helve::{Trust, printable, suggest};
+use helve::{printable, suggest};
 use serde_json::json;
 
 use crate::cli::Global;
@@ -15,8 +15,6 @@ use crate::workspace::Workspace;
 pub fn run(command: &Remove, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let helve = workspace.helve();
     let name = &command.name;
-    let before = workspace.report();
-    let was_trusted = before.trust.is_some_and(Trust::allows);
     let storage = |error: &dyn std::fmt::Display| Failure::new("storage", error);
     let Some(file) = workspace.block_on(helve.remove_mcp(name)).map_err(|error| storage(&error))? else {
         let names = helve.mcp_names();
@@ -24,14 +22,7 @@ pub fn run(command: &Remove, global: &Global, workspace: &Workspace) -> Result<E
         let hint = near.unwrap_or_else(|| "`helve mcp list` lists them; a file that cannot be read is removed by hand".to_owned());
         return Err(Failure::new("not_found", format_args!("there is no MCP server `{}`", printable::escape_line(name))).hint(hint));
     };
-    workspace.block_on(async {
-        helve.reload().map_err(|error| storage(&error))?;
-        // What is gone need not be trusted. What came in its place, or beside it, no person has seen.
-        if was_trusted {
-            helve.trust_only(|capability| before.is_agreed(capability)).map_err(|error| storage(&error))?;
-        }
-        Ok::<_, Failure>(())
-    })?;
+    workspace.block_on(async { helve.reload() }).map_err(|error| storage(&error))?;
     let file = file.strip_prefix(&workspace.report().root).unwrap_or(&file);
     if global.json {
         terminal::json(json!({"server": name, "file": file}));
