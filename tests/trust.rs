@@ -282,3 +282,28 @@ async fn agents_ask_before_commands_of_a_folder_nobody_trusts() {
     project.write("tools/builtin/say.yaml", echo("say").replace("[cat]", "[cat, '-']").as_bytes());
     assert_eq!(call(&open()).await, "waiting", "and asked again on change");
 }
+
+/// A run keeps the tools that it told its model about. One that waited then is asked about, also when its file is gone or agreed to by now.
+#[tokio::test]
+async fn a_tool_that_waited_is_held_for_as_long_as_it_can_be_called() {
+    let project =
+        Project::new(&[("helve.yaml", "permissions: [{tool: \"*\", permission: auto}]\n"), ("tools/builtin/say.yaml", &echo("say"))]);
+    let state = helve::StateFolder::at(project.state.path());
+    let helve = helve::Helve::open_with(project.folder.path(), Some(state), helve::Redactor::default()).expect("a project");
+    helve.trust().expect("kept");
+    let changed = echo("say").replace("[cat]", "[echo, evil]");
+    let selection = helve::Selection { agent: Some("a".into()), tools: vec!["*".into()], ..helve::Selection::default() };
+    for gone in [true, false] {
+        project.write("tools/builtin/say.yaml", changed.as_bytes());
+        helve.reload().expect("read");
+        let earlier = helve.catalogue().toolkit(&selection, &helve::View::default()).expect("a toolkit");
+        if gone {
+            fs::remove_file(project.folder.path().join("tools/builtin/say.yaml")).expect("removed");
+        } else {
+            project.write("tools/builtin/say.yaml", echo("say").as_bytes());
+        }
+        helve.reload().expect("read");
+        let outcome = earlier.execute(helve.executor(), "say", json!({"text": "hi"}), &helve::CallContext::default()).await;
+        assert_eq!(json!(outcome)["status"], "waiting", "gone: {gone}");
+    }
+}

@@ -383,6 +383,11 @@ fn rules_are_not_lifted_by_what_they_look_at() {
         project.write(file, text.as_bytes());
         assert_eq!(project.json(&["trust", "--json"])["trusted"], json!(false), "{file}: {text}");
     }
+    let project = Project::new(&files);
+    trust(&project);
+    let inside = |file: &str| project.folder.path().join(file);
+    fs::rename(inside("tool_sets/danger.yaml"), inside("agents/danger.yaml")).expect("moved");
+    assert_eq!(project.json(&["trust", "--json"])["trusted"], json!(false), "a set that is an agent by now is no set");
     let project = Project::new(&files[..1]);
     trust(&project);
     fs::remove_file(project.folder.path().join("helve.yaml")).expect("removed");

@@ -95,7 +95,11 @@ impl Scene {
     pub fn approve_what_waits(&self) {
         let id = until("a question", || {
             let list = self.project.json(&["approvals", "--json"]);
-            let open = list["approvals"].as_array().expect("a list").iter().find(|approval| approval["state"] == "pending");
+            let open = list["approvals"]
+                .as_array()
+                .unwrap_or_else(|| panic!("no list: {list}"))
+                .iter()
+                .find(|approval| approval["state"] == "pending");
             open.map(|approval| approval["id"].as_str().expect("an id").to_owned())
         });
         let approved = self.project.run(&["approvals", "approve", &id]);

@@ -2,7 +2,6 @@
 
 mod condition;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,12 +124,21 @@ pub struct Ruling {
     pub reason: String,
 }
 
+impl Ruling {
+    /// The same for a tool that is held for a reason: a person is asked, unless the call is denied.
+    #[must_use]
+    pub fn held(self, because: Option<&str>) -> Self {
+        match because {
+            Some(because) if self.permission <= Permission::Confirm => Self { permission: Permission::Confirm, reason: shown(because) },
+            _ => self,
+        }
+    }
+}
+
 /// The operator's rules. Where some match, the strictest of them replaces the tool's own wish.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     rules: Vec<PermissionRule>,
-    /// Tools by their source that agents ask for before each call, with the reason.
-    held: HashMap<String, HashMap<String, String>>,
     only_tightens: bool,
     question_time: Option<Duration>,
 }
@@ -140,11 +148,6 @@ impl Policy {
     #[must_use]
     pub fn new(rules: Vec<PermissionRule>) -> Self {
         Self { rules, ..Self::default() }
-    }
-
-    /// The same rules; agents ask before each call of this tool of a source, whatever the rules say, unless they deny it.
-    pub fn hold(&mut self, source: &str, tool: &str, because: String) {
-        self.held.entry(source.to_owned()).or_default().insert(tool.to_owned(), because);
     }
 
     /// The same rules, whose questions expire when nobody answers for so long. Without it they never do.
@@ -183,16 +186,9 @@ impl Policy {
                 *strictest = Some(rule);
             }
         }
-        let held = subject.agent.and_then(|_| self.held.get(subject.source)?.get(subject.tool));
         let certain = certain.filter(|rule| !self.only_tightens || rule.permission > own);
         let holds = certain.map_or(own, |rule| rule.permission);
-        let decides = unclear.filter(|rule| rule.permission > holds).or(certain);
-        if let Some(because) = held
-            && decides.map_or(own, |rule| rule.permission) <= Permission::Confirm
-        {
-            return Ruling { permission: Permission::Confirm, reason: shown(because) };
-        }
-        match decides {
+        match unclear.filter(|rule| rule.permission > holds).or(certain) {
             Some(rule) => Ruling { permission: rule.permission, reason: reason(rule) },
             // Most calls end here, so no text is made for a permission that nobody has to read.
             None if own == Permission::Auto => Ruling { permission: own, reason: String::new() },
@@ -253,19 +249,17 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_held_is_asked_for_by_agents_unless_it_is_denied() {
-        let mut policy = Policy::new(vec![rule(json!({"permission": "auto"})), rule(json!({"tool": "never", "permission": "deny"}))]);
-        for tool in ["say", "never"] {
-            policy.hold("command", tool, "it is new".to_owned());
+    fn a_tool_that_is_held_is_asked_for_unless_it_is_denied() {
+        let ruling = |permission| Ruling { permission, reason: "a rule".to_owned() };
+        for (before, after) in [
+            (Permission::Auto, (Permission::Confirm, "new")),
+            (Permission::Confirm, (Permission::Confirm, "new")),
+            (Permission::Deny, (Permission::Deny, "a rule")),
+        ] {
+            let held = ruling(before).held(Some("new"));
+            assert_eq!((held.permission, held.reason.as_str()), after);
+            assert_eq!(ruling(before).held(None), ruling(before));
         }
-        let decide = |own, tool, source, agent| {
-            policy.decide(own, &Subject { tool, model_name: tool, source, sets: &[], agent, arguments: &json!({}) })
-        };
-        let held = decide(Permission::Auto, "say", "command", Some("a"));
-        assert_eq!((held.permission, held.reason.as_str()), (Permission::Confirm, "it is new"));
-        assert_eq!(decide(Permission::Auto, "never", "command", Some("a")).permission, Permission::Deny);
-        assert_eq!(decide(Permission::Auto, "say", "native", Some("a")).permission, Permission::Auto);
-        assert_eq!(decide(Permission::Auto, "say", "command", None).permission, Permission::Auto, "a person who calls consents");
     }
 
     #[test]

@@ -108,6 +108,12 @@ pub trait DynTool: Send + Sync + 'static {
     /// Does the work of one call. Layers have validated and permitted it.
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>>;
 
+    /// Why agents ask a person before each call, whatever the rules say; `None` if they need not. It belongs to the tool itself, so that it
+    /// also holds for a call of a tool that is not offered any more.
+    fn held_because(&self) -> Option<&str> {
+        None
+    }
+
     /// A call that asked a person for something does not go on, and what is kept for it can go. `state` is what came with the question.
     fn forget(&self, _call: &ToolCall, _state: &Value) {}
 }

@@ -237,7 +237,12 @@ impl TrustStore {
 }
 
 fn key(folder: &Path) -> String {
-    folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).to_string_lossy().into_owned()
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    match folder.to_str() {
+        Some(name) => name.to_owned(),
+        // Two such names may look the same.
+        None => format!("{} {}", Digest::of([folder.as_os_str().as_encoded_bytes()]), folder.display()),
+    }
 }
 
 #[cfg(test)]
@@ -288,6 +293,18 @@ mod tests {
         assert_eq!(store.of(home.path(), &shown[..1]), Trust::Changed);
         assert_eq!(store.missing(home.path(), &shown[..1]), shown[1..]);
         assert_eq!(store.of(home.path(), &shown[1..]), Trust::Trusted);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn names_that_look_the_same_are_different_folders() {
+        use std::os::unix::ffi::OsStrExt;
+        let home = tempfile::tempdir().expect("a folder");
+        let mut store = TrustStore::open(StateFolder::at(home.path().join("state"))).expect("a store");
+        let folder = |name: &[u8]| home.path().join(std::ffi::OsStr::from_bytes(name));
+        store.trust(&folder(b"x\xff"), &[capability("a", b"1")]).expect("kept");
+        assert_eq!(store.of(&folder(b"x\xff"), &[capability("a", b"1")]), Trust::Trusted);
+        assert_eq!(store.of(&folder(b"x\xfe"), &[capability("a", b"1")]), Trust::Unknown);
     }
 
     /// An earlier version saw less of a folder, so what it trusted is asked about again.

@@ -160,3 +160,21 @@ fn a_database_of_another_program_is_left_as_it_is() {
     assert!(refusal(&file).contains("another program"));
     assert_eq!((fs::read(&file).expect("a file"), mode(&file)), (before, 0o640));
 }
+
+/// Several processes may open a new file at the same moment: a server and a command beside it.
+#[test]
+fn a_new_file_can_be_opened_many_times_at_once() {
+    for _ in 0..10 {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("new.db");
+        let barrier = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    SqliteStore::open(&file).map(drop).expect("a store");
+                });
+            }
+        });
+    }
+}

@@ -77,7 +77,7 @@ fn show(report: &ProjectReport, workspace: &Workspace) -> Result<(), Failure> {
 
 fn show_one(capability: &Capability, change: Option<&Change>) {
     let line = format!("  {}  {}", name(capability), printable::escape_line(&capability.what));
-    if capability.is_setting && change.is_none() {
+    if capability.is_setting && change.is_none() && capability.uncovered.is_empty() {
         return terminal::note_exactly(&format!("{line}  {}", styled(FAINT, &format!("({})", printable::escape_line(&capability.file)))));
     }
     terminal::note_exactly(&line);

@@ -52,7 +52,8 @@ pub(super) fn of_members<'a>(files: impl Iterator<Item = (Kind, &'a ProjectFile)
         config = config.or(Some(file));
         let said: Vec<Value> = fields.iter().filter_map(|field| Some(json!([field, value.get(field)?]))).collect();
         own.insert(file.path().to_string(), Some(Digest::of([canonical(&json!(said)).as_bytes()])));
-        says.extend(said);
+        // The kind counts: an agent that was a set is not looked at by a rule for sets any more.
+        says.push(json!([format!("{kind:?}"), &**file.path(), said]));
     }
     let what = "the rules look at which tools these have";
     let file = config.filter(|_| counts)?;
@@ -98,7 +99,9 @@ fn of_setting(field: &str, value: &Value, owner: Option<&str>, file: &ProjectFil
     }
     let what = match (field, value) {
         ("model", Value::String(model)) => format!("sends what is said to {}", address(model)),
-        ("store", Value::String(store)) => format!("keeps what is said in {}", without_password(store)),
+        ("store", Value::String(store)) => {
+            format!("keeps what is said, and the calls and approvals that wait, in {}", without_password(store))
+        }
         ("approvals", Value::Object(approvals)) => {
             let webhook = approvals.get("webhook").and_then(Value::as_str);
             let tells = webhook.map(|url| format!("tells {} of every question, with the arguments of the call; ", address(url)));
@@ -109,7 +112,9 @@ fn of_setting(field: &str, value: &Value, owner: Option<&str>, file: &ProjectFil
     let what = with_variables(what, &variables_in(value));
     let name = owner.map_or_else(|| field.to_owned(), |owner| format!("{field} of {owner}"));
     let fields = BTreeMap::from([(field.to_owned(), shown(value))]);
-    vec![Capability { fields, ..setting(name, what, &canonical(value), file) }]
+    let in_file = field == "store" && value.as_str().is_some_and(|store| store.starts_with("sqlite:"));
+    let uncovered = in_file.then(|| "calls and approvals that somebody else writes into this file".to_owned());
+    vec![Capability { fields, uncovered: uncovered.into_iter().collect(), ..setting(name, what, &canonical(value), file) }]
 }
 
 fn setting(name: String, what: String, says: &str, file: &ProjectFile) -> Capability {

@@ -129,6 +129,30 @@ fn wrong(file: &ProjectFile, error: &FieldError) -> Box<Diagnostic> {
     Box::new(file.diagnose(Severity::Error, error))
 }
 
+/// A tool that a person has not agreed to: agents ask before each call.
+pub(super) struct HeldTool {
+    pub(super) tool: Arc<dyn DynTool>,
+    pub(super) because: String,
+}
+
+impl DynTool for HeldTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        self.tool.spec()
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
+        self.tool.call(call, cx)
+    }
+
+    fn held_because(&self) -> Option<&str> {
+        Some(&self.because)
+    }
+
+    fn forget(&self, call: &ToolCall, state: &Value) {
+        self.tool.forget(call, state);
+    }
+}
+
 impl DynTool for FolderTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec

@@ -20,8 +20,12 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::capability;
 use super::document::Document;
-use super::folder_tool::FolderTool;
+use super::folder_tool::{FolderTool, HeldTool};
 
+/// Why agents must ask before they use what a folder brings.
+pub(super) const UNTRUSTED: &str = "the folder is not trusted; `helve trust` shows what it would do";
+/// Why they must ask before they use a tool that was added to a trusted folder, or changed in it.
+const NOT_AGREED: &str = "this tool is new or has changed since the folder was trusted; `helve trust` shows what it would do";
 const LOOK: &str = "`helve trust` shows what the folder would do, and asks";
 /// How often the files are read again because they changed meanwhile.
 const ATTEMPTS: usize = 3;
@@ -39,6 +43,8 @@ pub(super) struct Loaded {
     pub(super) servers: Vec<(McpDefinition, ProjectFile)>,
     pub(super) sets: Vec<(SetFile, ProjectFile)>,
     pub(super) agents: Vec<(AgentFile, ProjectFile)>,
+    /// Names that several agents have.
+    refused: Vec<String>,
     pub(super) config_file: Option<ProjectFile>,
     /// Whether there are settings that cannot be read, so that nobody knows the rules in them.
     pub(super) config_is_broken: bool,
@@ -52,6 +58,10 @@ pub(super) struct Loaded {
     pub(super) sealed: Vec<(Arc<str>, String)>,
     /// Files beside the project's own that count.
     pub(super) beside: Vec<PathBuf>,
+    /// What the file of decisions looked like before it was read.
+    pub(super) seen_decisions: Fingerprint,
+    /// What those looked like when they were read.
+    pub(super) seen_beside: Fingerprint,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// Whether the folder has any file of a project.
     pub(super) is_project: bool,
@@ -65,10 +75,10 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    fn push(&mut self, gate: Gate, tool: Arc<dyn DynTool>) {
-        match gate {
-            Gate::Open => self.open.push(tool),
-            Gate::Closed => self.waiting.push(tool),
+    fn push(&mut self, held: Option<String>, tool: Arc<dyn DynTool>) {
+        match held {
+            None => self.open.push(tool),
+            Some(because) => self.waiting.push(Arc::new(HeldTool { tool, because })),
         }
     }
 }
@@ -134,6 +144,7 @@ fn read(folder: &Path) -> std::io::Result<(Loaded, Vec<Written>)> {
     loaded.capabilities = capabilities(&written, &loaded.root);
     let beside = loaded.capabilities.iter().flat_map(|capability| capability.files.keys());
     loaded.beside = beside.map(|file| loaded.root.join(file)).collect();
+    loaded.seen_beside = Fingerprint::of_files(&loaded.beside);
     Ok((loaded, written))
 }
 
@@ -155,13 +166,33 @@ impl Loaded {
         if self.waiting.contains(file) { Gate::Closed } else { self.gate() }
     }
 
+    /// The file of a server.
+    fn server(&self, name: &str) -> Option<&ProjectFile> {
+        let remote = self.remotes.iter().find(|(known, _)| known.name == name).map(|(_, file)| file);
+        self.servers.iter().find(|(known, _)| known.name == name).map(|(_, file)| file).or(remote)
+    }
+
+    /// Why agents ask before they use the tools of a file, with what a call does; `None` if a person agreed to it.
+    fn held(&self, file: &ProjectFile) -> Option<String> {
+        if self.gate_of(file.path()) == Gate::Open {
+            return None;
+        }
+        let why = if self.gate() == Gate::Open { NOT_AGREED } else { UNTRUSTED };
+        let does = self.capabilities.iter().find(|capability| *capability.file == **file.path());
+        Some(does.map_or_else(|| why.to_owned(), |does| format!("{why}. This call: {}", does.what)))
+    }
+
     /// Lets the files through the gate.
     fn pass(&mut self, written: &[Written], workshop: &Workshop<'_>) {
         if self.waiting.contains(capability::STORE) {
             let message = format!("the store {} is not used because the folder is not trusted with it", capability::STORE);
             self.diagnostics.push(Diagnostic::general(Severity::Warning, message).hint(LOOK));
         }
-        for one in written {
+        // What a person agreed to comes first, so that nothing else takes its name.
+        let partly = self.gate() == Gate::Open;
+        let is_waiting = |one: &&Written| partly && one.file.as_ref().is_ok_and(|file| self.waiting.contains(&**file.path()));
+        let (waiting, agreed): (Vec<_>, Vec<_>) = written.iter().partition(is_waiting);
+        for one in agreed.into_iter().chain(waiting) {
             let taken = match &one.file {
                 Ok(file) => self.take(one.kind, file, one.document.as_ref(), workshop),
                 Err(diagnostic) => Err(diagnostic.clone()),
@@ -195,20 +226,23 @@ impl Loaded {
                 workshop.learn(self.config.secrets());
                 self.config_file = Some(file);
             }
-            Kind::Command => self.commands.push(gate, FolderTool::command(gate, written, &file, &self.root, workshop)?),
+            Kind::Command => self.commands.push(self.held(written), FolderTool::command(gate, written, &file, &self.root, workshop)?),
             Kind::Native => match document {
                 Some(document) => self.import(written, &file, document, workshop)?,
-                None => self.native.push(gate, FolderTool::http(gate, written, &file, workshop)?),
+                None => self.native.push(self.held(written), FolderTool::http(gate, written, &file, workshop)?),
             },
             Kind::Mcp if file.has("mcp_server_url") => {
                 let definition: RemoteDefinition = file.read()?;
                 workshop.learn(definition.secrets());
+                if let Some(earlier) = self.server(&definition.name) {
+                    return Err(wrong(taken("server", &definition.name, earlier)));
+                }
                 self.remotes.push((definition, file));
             }
             Kind::Mcp => {
                 let definition: McpDefinition = file.read()?;
                 workshop.learn(definition.secrets());
-                if let Some((_, earlier)) = self.servers.iter().find(|(known, _)| known.name == definition.name) {
+                if let Some(earlier) = self.server(&definition.name) {
                     return Err(wrong(taken("server", &definition.name, earlier)));
                 }
                 if gate == Gate::Open || written.variables(kind).is_empty() {
@@ -229,8 +263,15 @@ impl Loaded {
             Kind::Agent => {
                 let agent: AgentFile = file.read()?;
                 check_agent(&agent).map_err(wrong)?;
-                if let Some((_, earlier)) = self.agents.iter().find(|(known, _)| known.name == agent.name) {
-                    return Err(wrong(taken("agent", &agent.name, earlier)));
+                if let Some(place) = self.agents.iter().position(|(known, _)| known.name == agent.name) {
+                    // Neither is used: which of them is meant, and which model and limits hold, is not for their order to decide.
+                    let (_, earlier) = self.agents.remove(place);
+                    self.diagnostics.push(earlier.diagnose(Severity::Error, &taken("agent", &agent.name, &file)));
+                    self.refused.push(agent.name.clone());
+                    return Err(wrong(taken("agent", &agent.name, &earlier)));
+                }
+                if self.refused.contains(&agent.name) {
+                    return Err(wrong(FieldError::new("/name", format!("there are several agents `{}`", agent.name))));
                 }
                 self.agents.push((agent, file));
             }
@@ -282,7 +323,7 @@ impl Loaded {
             } else {
                 tool.tool(file.path(), workshop.fetch, workshop.redactor).map_err(wrong)?
             };
-            self.native.push(gate, tool);
+            self.native.push(self.held(written), tool);
         }
         for skipped in &imported.skipped {
             tracing::info!(file = %file.path(), operation = %skipped.operation, reason = %skipped.reason, "operation not imported");
@@ -305,7 +346,7 @@ fn closed(decisions: &TrustStore, loaded: &Loaded) -> Diagnostic {
 const NOT_KNOWN_YET: &str = "https://not-known-before-trust.invalid";
 
 fn taken(what: &str, name: &str, earlier: &ProjectFile) -> FieldError {
-    FieldError::new("/name", format!("there is a {what} `{name}` in {} already", earlier.path()))
+    FieldError::new("/name", format!("{} has a {what} named `{name}`, too", earlier.path()))
 }
 
 fn check_agent(agent: &AgentFile) -> Result<(), FieldError> {

@@ -16,14 +16,10 @@ use helve_tools::{ExecutorOptions, View};
 use serde_json::{Map, Value, json};
 
 use super::Helve;
-use super::load::{self, Loaded, Tools, Workshop};
+use super::load::{self, Loaded, Tools, UNTRUSTED, Workshop};
 use super::resolve::{self, ProjectAgent};
 use super::servers::Servers;
 
-/// Why agents must ask before they use what a folder brings.
-const UNTRUSTED: &str = "the folder is not trusted; `helve trust` shows what it would do";
-/// Why they must ask before they use a tool that was added to a trusted folder, or changed in it.
-const NOT_AGREED: &str = "this tool is new or has changed since the folder was trusted; `helve trust` shows what it would do";
 /// How often a running Helve looks whether its files changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -69,6 +65,8 @@ struct Seen {
     /// Files beside the project's own that count.
     beside: Vec<PathBuf>,
     files_beside: Fingerprint,
+    /// What people have decided, maybe in another process.
+    decisions: Fingerprint,
 }
 
 /// What a project's files say, as far as people are concerned.
@@ -120,8 +118,11 @@ pub struct TrustChanges {
 impl Project {
     /// Reads the files, and lets them through the gate as far as a person trusts the folder.
     fn load(&self, redactor: &Redactor) -> std::io::Result<Loaded> {
+        // Before they are read: a decision in between is then seen as a change.
+        let seen_decisions = self.fingerprint_of_decisions();
         let decisions = self.decisions();
         let mut loaded = load::load(&self.folder, &Workshop { fetch: &self.fetch, redactor }, decisions.as_ref().ok())?;
+        loaded.seen_decisions = seen_decisions;
         if let Err(error) = &decisions
             && self.state.is_some()
             && !loaded.capabilities.is_empty()
@@ -130,6 +131,10 @@ impl Project {
             loaded.diagnostics.push(Diagnostic::general(Severity::Warning, message));
         }
         Ok(loaded)
+    }
+
+    fn fingerprint_of_decisions(&self) -> Fingerprint {
+        Fingerprint::of_files(&self.state.as_ref().map(TrustStore::file).into_iter().collect::<Vec<_>>())
     }
 
     /// What people have decided about folders.
@@ -236,7 +241,9 @@ impl Helve {
         let Some(project) = &self.project else { return std::future::pending().await };
         let changed = || {
             let seen = project.seen.read().unwrap_or_else(PoisonError::into_inner);
-            Fingerprint::of(&project.folder) != seen.files || Fingerprint::of_files(&seen.beside) != seen.files_beside
+            Fingerprint::of(&project.folder) != seen.files
+                || Fingerprint::of_files(&seen.beside) != seen.files_beside
+                || project.fingerprint_of_decisions() != seen.decisions
         };
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -288,9 +295,12 @@ impl Helve {
             sealed: loaded.sealed.clone(),
         };
         *project.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(report);
-        // A decision that is made in another process counts here, too.
-        let beside: Vec<PathBuf> = loaded.beside.iter().cloned().chain(project.state.as_ref().map(TrustStore::file)).collect();
-        let seen = Seen { files: loaded.seen.clone(), files_beside: Fingerprint::of_files(&beside), beside };
+        let seen = Seen {
+            files: loaded.seen.clone(),
+            beside: loaded.beside.clone(),
+            files_beside: loaded.seen_beside.clone(),
+            decisions: loaded.seen_decisions.clone(),
+        };
         *project.seen.write().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
@@ -442,26 +452,18 @@ fn policy(loaded: &Loaded, rules: &[PermissionRule]) -> Policy {
         // The rules in it are not known, so a person decides about every call.
         rules.push(PermissionRule { permission: Permission::Confirm, ..PermissionRule::default() });
     }
-    let (trusted, sources) = (loaded.gate() == Gate::Open, [("command", &loaded.commands), ("native", &loaded.native)]);
-    let why = if trusted { NOT_AGREED } else { UNTRUSTED };
+    let trusted = loaded.gate() == Gate::Open;
     if !trusted {
-        rules.extend(sources.map(|(source, _)| PermissionRule {
+        // Tools that wait say by themselves that agents ask; this holds also for tools that were loaded while the folder was trusted.
+        rules.extend(["command", "native"].map(|source| PermissionRule {
             source: Some(source.into()),
             agent: Some("*".into()),
             permission: Permission::Confirm,
-            because: Some(why.to_owned()),
+            because: Some(UNTRUSTED.to_owned()),
             ..PermissionRule::default()
         }));
     }
-    let mut policy = Policy::new(rules);
-    let does: BTreeMap<&str, &str> = loaded.capabilities.iter().map(|capability| (&*capability.file, &*capability.what)).collect();
-    for (source, tools) in sources {
-        for spec in tools.waiting.iter().map(|tool| tool.spec()) {
-            let call = spec.origin().location.as_deref().and_then(|file| does.get(file));
-            policy.hold(source, spec.name(), format!("{why}{}", call.map(|call| format!(". This call: {call}")).unwrap_or_default()));
-        }
-    }
-    if trusted { policy } else { policy.only_tightening() }
+    if trusted { Policy::new(rules) } else { Policy::new(rules).only_tightening() }
 }
 
 /// The JSON Schemas of a project's files, by the name that `helve schema` uses.

@@ -1,11 +1,11 @@
 //! The tables, and how they came to be.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use helve_core::StoreError;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{Durability, place, shape};
 use crate::crash;
@@ -117,7 +117,7 @@ fn begin(connection: &Connection) -> rusqlite::Result<Result<(), StoreError>> {
 }
 
 fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Result<Result<(), StoreError>> {
-    connection.pragma_update(None, "journal_mode", "wal")?;
+    use_log(connection)?;
     connection.pragma_update(None, "synchronous", durability.name())?;
     connection.pragma_update(None, "foreign_keys", false)?;
     // What the log took up in a rush is given back.
@@ -144,6 +144,20 @@ fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Res
     transaction.commit()?;
     crash::reach("open", crash::AFTER);
     Ok(Ok(()))
+}
+
+/// Lets changes go to a log. Where two processes open a new file at once, only one of them can change that, and SQLite does not let the
+/// other one wait.
+fn use_log(connection: &Connection) -> rusqlite::Result<()> {
+    let patience_ends = Instant::now() + PATIENCE;
+    loop {
+        match connection.pragma_update(None, "journal_mode", "wal") {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < patience_ends => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Names the file of which something is wrong.

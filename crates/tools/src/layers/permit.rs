@@ -85,6 +85,7 @@ impl Permit {
         let agent = agent.or((!consent).then_some(UNKNOWN_AGENT));
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
         let ruling = policy.decide(member.entry.spec().rules().permission, &subject(member, agent, call));
+        let ruling = ruling.held(agent.and_then(|_| member.entry.tool().held_because()));
         match ruling.permission {
             Permission::Deny => Err(ToolError::denied(Denial::Policy, ruling.reason)),
             Permission::Confirm if !consent => Err(ToolError::denied(Denial::Policy, unapproved(call.id, &ruling.reason))),
@@ -97,7 +98,7 @@ impl Permit {
         let agent = toolkit.agent().or(cx.caller().agent.as_ref()).map(|agent| &**agent);
         let subject = subject(member, agent, call);
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut ruling = policy.decide(entry.spec().rules().permission, &subject);
+        let mut ruling = policy.decide(entry.spec().rules().permission, &subject).held(agent.and_then(|_| entry.tool().held_because()));
         let restriction = toolkit.restriction(entry);
         if restriction > ruling.permission {
             ruling.permission = restriction;
