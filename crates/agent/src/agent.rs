@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use helve_core::source::ListSource;
 use helve_core::{
-    DynTool, GenerateOptions, Grant, IntoTool, LanguageModel, Message, MessageBody, Mode, ModelTools, Part, RunId, SourceState,
+    Approver, DynApprover, DynTool, GenerateOptions, Grant, IntoTool, LanguageModel, Message, MessageBody, Mode, ModelTools, Part, RunId,
+    SourceState,
 };
 use helve_dialect::ToolTable;
-use helve_tools::{Catalogue, Executor, Record, Selection, Snapshot, Toolkit, View, Worker};
+use helve_tools::{Catalogue, Executor, Record, Selection, Toolkit, View, Worker};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::approver::Approver;
 use crate::context::{Context, Contexts, ToolCallContext};
 use crate::conversation::Conversation;
 use crate::driver::Driver;
@@ -47,12 +47,11 @@ pub(crate) struct Parts {
     catalogue: Catalogue,
     selection: Option<Selection>,
     view: View,
-    resolved: Option<(Snapshot, Toolkit)>,
     pub(crate) tables: Tables,
     pub(crate) system: Option<Arc<Message>>,
     pub(crate) contexts: Contexts,
     pub(crate) tool_calls: ToolCallContext,
-    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) approver: Option<Arc<dyn DynApprover>>,
     /// What the answer must fit, where a type was asked for.
     pub(crate) output: Option<helve_core::Schema>,
     pub(crate) conversation: Conversation,
@@ -84,20 +83,12 @@ impl Tables {
 }
 
 impl Parts {
-    /// The tools of the next turn. They are resolved again only when something changed.
-    pub(crate) fn toolkit(&mut self) -> Result<Toolkit, AgentError> {
-        let snapshot = self.catalogue.snapshot(&self.view);
-        if let Some((known, toolkit)) = &self.resolved
-            && known.is_same(&snapshot)
-        {
-            return Ok(toolkit.clone());
+    /// The tools of the next turn.
+    pub(crate) fn toolkit(&self) -> Result<Toolkit, AgentError> {
+        match &self.selection {
+            Some(selection) => Ok(self.catalogue.toolkit(selection, &self.view)?),
+            None => Ok(self.catalogue.everything(&self.view)),
         }
-        let toolkit = match &self.selection {
-            Some(selection) => self.catalogue.toolkit(selection, &self.view)?,
-            None => Toolkit::everything(&snapshot),
-        };
-        self.resolved = Some((snapshot, toolkit.clone()));
-        Ok(toolkit)
     }
 
     /// Background calls need a queue and someone who works on it. An agent whose runs are not recorded has both in memory.
@@ -145,7 +136,6 @@ impl Agent {
             catalogue,
             selection,
             view: View::default(),
-            resolved: None,
             tables: Tables::default(),
             system: None,
             contexts,
@@ -167,7 +157,7 @@ impl Agent {
         let parts = &self.0;
         let (catalogue, executor, selection) = (parts.catalogue.clone(), parts.executor.clone(), parts.selection.clone());
         let mut agent = Self::with_tools(parts.model.clone(), catalogue, executor, selection).with_options(parts.options.clone());
-        (agent.0.view, agent.0.resolved, agent.0.learned) = (parts.view.clone(), parts.resolved.clone(), parts.learned);
+        (agent.0.view, agent.0.learned) = (parts.view.clone(), parts.learned);
         agent.0.approver.clone_from(&parts.approver);
         agent.0.record.clone_from(&parts.record);
         agent
@@ -264,7 +254,7 @@ impl Agent {
     ///
     /// # Errors
     /// Where it names a tool or set that is not there.
-    pub fn toolkit(&mut self) -> Result<Toolkit, AgentError> {
+    pub fn toolkit(&self) -> Result<Toolkit, AgentError> {
         self.0.toolkit()
     }
 

@@ -10,19 +10,20 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use helve_core::store::RunState;
-use helve_core::{BoxFuture, CallContext, Caller, Deltas, EndOfRun, Event, EventData, LanguageModel, Observer, Question, ToolCall};
+use helve_core::{
+    Answered, BoxFuture, CallContext, Caller, Deltas, EndOfRun, Event, EventData, Grant, LanguageModel, Observer, Question, ToolCall,
+};
 use helve_tools::Toolkit;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::calls::{Around, Calls, Ticket};
+use self::calls::{Around, Calls};
 use self::heard::Heard;
 use self::log::{ALWAYS, Log, SOON};
 use self::model::Work;
 use crate::agent::Parts;
-use crate::approver::Answered;
 use crate::error::{AgentError, Paused};
 use crate::run::{Answer, Effect, Input, Run};
 use crate::stream::Outbox;
@@ -38,11 +39,11 @@ pub(crate) struct Driver<'a> {
     effects: Vec<Effect>,
     spare: Vec<Effect>,
     /// Calls that begin when what led to them is recorded.
-    starting: Vec<(ToolCall, Ticket)>,
+    starting: Vec<(ToolCall, Option<Grant>)>,
     log: Option<Log>,
     outbox: Option<Outbox>,
     calls: Calls,
-    people: FuturesUnordered<BoxFuture<'static, (Question, Answered)>>,
+    people: FuturesUnordered<BoxFuture<'static, (Question, Answered, String)>>,
     /// Questions that nobody answers now.
     open: Vec<Question>,
     around: Around,
@@ -130,17 +131,13 @@ impl<'a> Driver<'a> {
     }
 
     /// Goes on with a run that was paused.
-    pub(crate) async fn resume(mut self, questions: Vec<Question>, answers: Vec<helve_core::Grant>) -> Result<Answer, AgentError> {
+    pub(crate) async fn resume(mut self, questions: Vec<Question>, answers: Vec<Grant>) -> Result<Answer, AgentError> {
         self.around.toolkit = self.parts.toolkit()?;
         let mut answers = answers;
         for question in questions {
-            let fits = |grant: &helve_core::Grant| grant.approval_id == question.id && grant.digest == question.digest;
+            let fits = |grant: &Grant| grant.approval_id == question.id && grant.digest == question.digest;
             match answers.iter().position(fits) {
-                Some(place) => {
-                    let grant = answers.swap_remove(place);
-                    let (decision, by) = (grant.decision, grant.by.clone());
-                    self.go_on_with(question, decision, by, Ticket::Granted(grant));
-                }
+                Some(place) => self.go_on_with(question, answers.swap_remove(place)),
                 None => self.open.push(question),
             }
         }
@@ -210,9 +207,9 @@ impl<'a> Driver<'a> {
                         self.settled(settled);
                     }
                 }
-                Some((question, answer)) = self.people.next(), if !self.people.is_empty() => {
-                    let answer = self.record_answer(&question, answer, "user").await?;
-                    self.answer(question, answer, "user");
+                Some((question, answer, by)) = self.people.next(), if !self.people.is_empty() => {
+                    let (grant, always) = self.record_answer(&question, answer, &by).await?;
+                    self.answer(question, grant, always);
                 }
                 () = soon(self.log.as_ref()) => self.commit(RunState::Running).await?,
                 event = work.next(&mut deltas), if !matches!(work, Work::Idle) => {
@@ -241,7 +238,7 @@ impl<'a> Driver<'a> {
             for effect in effects.drain(..) {
                 match effect {
                     Effect::AskModel => self.ask = true,
-                    Effect::StartCall(call) => self.start(call, Ticket::Plain),
+                    Effect::StartCall(call) => self.start(call, None),
                     Effect::CancelCalls => self.around.cx.cancelled().cancel(),
                     Effect::AskPerson(question) => self.ask_person(*question),
                     Effect::Emit(event) => self.emit(event),
@@ -258,8 +255,8 @@ impl<'a> Driver<'a> {
     async fn record(&mut self) -> Result<(), AgentError> {
         if !self.starting.is_empty() || self.log.as_ref().is_some_and(Log::asks) {
             self.commit(RunState::Running).await?;
-            for (call, ticket) in std::mem::take(&mut self.starting) {
-                self.calls.start(&self.around, call, ticket);
+            for (call, grant) in std::mem::take(&mut self.starting) {
+                self.calls.start(&self.around, call, grant);
             }
         }
         Ok(())
@@ -291,59 +288,48 @@ impl<'a> Driver<'a> {
         let allowed =
             self.around.toolkit.get(&question.call.tool).is_some_and(|entry| self.parts.conversation.allowed.contains(&entry.digest()));
         if allowed && question.input.is_none() {
-            return self.answer(question, Answered::Approve, ALWAYS);
+            let grant = question.grant(Answered::Approve, ALWAYS);
+            return self.answer(question, grant, false);
         }
         self.record_question(&question);
         match &self.parts.approver {
             Some(approver) => {
                 let approver = approver.clone();
                 self.people.push(Box::pin(async move {
-                    let answer = approver.ask(&question).await;
-                    (question, answer)
+                    let answer = approver.ask_boxed(&question).await;
+                    (question, answer, approver.recorded_as())
                 }));
             }
             None => self.open.push(question),
         }
     }
 
-    fn answer(&mut self, question: Question, answer: Answered, by: &str) {
-        use helve_core::Decision::{Approve, Deny, Expired};
-        let (decision, ticket) = match answer {
-            Answered::Later => return self.open.push(question),
-            Answered::Expired => (Expired, Ticket::Granted(question.answer(Expired, by))),
-            Answered::Approve => (Approve, Ticket::Granted(question.answer(Approve, by))),
-            Answered::Always if question.input.is_some() => (Approve, Ticket::Granted(question.answer(Approve, by))),
-            Answered::Always => {
-                if let Some(entry) = self.around.toolkit.get(&question.call.tool) {
-                    self.parts.conversation.allowed.insert(entry.digest());
-                }
-                (Approve, Ticket::Granted(question.answer(Approve, by)))
-            }
-            Answered::Deny { reason } => {
-                let grant = question.answer(Deny, by);
-                (Deny, Ticket::Granted(if let Some(reason) = reason { grant.because(reason) } else { grant }))
-            }
-            Answered::Edit(written) if question.input.is_some() => (Approve, Ticket::Granted(question.answer_with(&written, by))),
-            Answered::Edit(arguments) => (Approve, Ticket::Edited { arguments, by: by.to_owned() }),
-        };
-        self.go_on_with(question, decision, by.to_owned(), ticket);
+    /// Takes an answer; `None` if it comes later. One for always holds for the tool as it is now.
+    fn answer(&mut self, question: Question, grant: Option<Grant>, always: bool) {
+        if always && let Some(entry) = self.around.toolkit.get(&question.call.tool) {
+            self.parts.conversation.allowed.insert(entry.digest());
+        }
+        match grant {
+            Some(grant) => self.go_on_with(question, grant),
+            None => self.open.push(question),
+        }
     }
 
     /// Lets a call go on that was answered. An answer to a call that nobody waits for any more opens nothing.
-    fn go_on_with(&mut self, question: Question, decision: helve_core::Decision, by: String, ticket: Ticket) {
+    fn go_on_with(&mut self, question: Question, grant: Grant) {
         if !self.run.is_waiting(question.id) {
             return;
         }
         self.paused = false;
-        self.handle(Input::Answered { approval: question.id, decision, by });
-        self.start(question.call, ticket);
+        self.handle(Input::Answered { approval: question.id, decision: grant.decision, by: grant.by.clone() });
+        self.start(question.call, Some(grant));
     }
 
     /// Starts a call; where the run is recorded, only after that it begins is recorded.
-    fn start(&mut self, call: ToolCall, ticket: Ticket) {
+    fn start(&mut self, call: ToolCall, grant: Option<Grant>) {
         match self.log {
-            Some(_) => self.starting.push((call, ticket)),
-            None => self.calls.start(&self.around, call, ticket),
+            Some(_) => self.starting.push((call, grant)),
+            None => self.calls.start(&self.around, call, grant),
         }
     }
 }

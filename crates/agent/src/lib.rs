@@ -1,7 +1,6 @@
 //! Helve's agents: a run that asks a model and answers its calls, without input or output of its own.
 
 mod agent;
-mod approver;
 mod context;
 mod conversation;
 mod driver;
@@ -18,7 +17,6 @@ mod stream;
 mod typed;
 
 pub use agent::{Agent, UserInput};
-pub use approver::{Answered, Approver};
 pub use context::{Context, ContextError, ToolCallContext, ToolCallRecord};
 pub use conversation::Conversation;
 pub use error::{AgentError, Paused};

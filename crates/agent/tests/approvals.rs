@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use helve_agent::{Agent, AgentError, AgentOptions, Answered, Approver, RunLimits, ScriptedModel};
+use helve_agent::{Agent, AgentError, AgentOptions, RunLimits, ScriptedModel};
 use helve_core::{
-    BoxFuture, Decision, DynTool, EventData, InputNeeded, InputRequest, IntoTool, MessageBody, Output, Question, ToolError, tool,
+    Answered, Approver, Decision, DynTool, EventData, InputNeeded, InputRequest, IntoTool, MessageBody, Output, Question, ToolError, tool,
 };
 use serde_json::json;
 
@@ -33,10 +33,10 @@ impl Person {
 }
 
 impl Approver for Person {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answered> {
+    async fn ask(&self, question: &Question) -> Answered {
         self.asked.lock().expect("a lock").push(question.clone());
         let answer = self.answers.lock().expect("a lock").pop_front().expect("one more question than expected");
-        Box::pin(async move { answer })
+        answer
     }
 }
 
@@ -164,11 +164,9 @@ async fn an_answer_opens_only_the_call_that_was_shown_in_its_own_conversation() 
 struct Slow;
 
 impl Approver for Slow {
-    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answered> {
-        Box::pin(async {
-            tokio::time::sleep(Duration::from_mins(10)).await;
-            Answered::Approve
-        })
+    async fn ask(&self, _: &Question) -> Answered {
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        Answered::Approve
     }
 }
 

@@ -5,8 +5,8 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
-use helve_agent::{Agent, AgentError, AgentOptions, Answered, Approver, Run, ScriptedModel};
-use helve_core::{BoxFuture, Deltas, DynTool, EndReason, EventData, MessageBody, ModelDelta, Output, Question, ToolKind};
+use helve_agent::{Agent, AgentError, AgentOptions, Run, ScriptedModel};
+use helve_core::{Answered, Approver, Deltas, DynTool, EndReason, EventData, MessageBody, ModelDelta, Output, Question, ToolKind};
 use helve_testkit::{fake, spec_of};
 use serde_json::{Value, json};
 
@@ -157,8 +157,8 @@ async fn the_model_is_told_in_its_language() {
 struct Later;
 
 impl Approver for Later {
-    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answered> {
-        Box::pin(async { Answered::Later })
+    async fn ask(&self, _: &Question) -> Answered {
+        Answered::Later
     }
 }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::approver::Answered;
 use crate::call::{Caller, ToolCall};
 pub use crate::digest::Digest;
 use crate::ids::ApprovalId;
@@ -55,6 +56,19 @@ impl Question {
         Self { digest, input: Some(Box::new(needed)), ..question }
     }
 
+    /// Turns what an approver said into the grant that re-enters the executor; `None` if the answer comes later.
+    #[must_use]
+    pub fn grant(&self, answered: Answered, by: impl Into<String>) -> Option<Grant> {
+        Some(match answered {
+            Answered::Later => return None,
+            Answered::Expired => self.answer(Decision::Expired, by),
+            Answered::Approve | Answered::Always => self.answer(Decision::Approve, by),
+            Answered::Deny { reason } => Grant { reason, ..self.answer(Decision::Deny, by) },
+            Answered::Edit(written) if self.input.is_some() => self.answer_with(&written, by),
+            Answered::Edit(arguments) => Grant { arguments: Some(arguments), ..self.answer(Decision::Approve, by) },
+        })
+    }
+
     /// Turns what a person wrote into the grant that re-enters the executor, where the tool wants to know something.
     #[must_use]
     pub fn answer_with(&self, written: &Value, by: impl Into<String>) -> Grant {
@@ -75,7 +89,7 @@ impl Question {
             Decision::Approve => needed.give(&Value::Null),
             Decision::Deny | Decision::Expired => needed.decline(),
         });
-        Grant { approval_id: self.id, digest: self.digest, decision, reason: None, by: by.into(), given }
+        Grant { approval_id: self.id, digest: self.digest, decision, reason: None, by: by.into(), given, arguments: None }
     }
 }
 
@@ -120,6 +134,9 @@ pub struct Grant {
     /// What the tool is told, where it wanted to know something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<InputGiven>,
+    /// The arguments that the person wrote instead of those that were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
 }
 
 impl Grant {

@@ -74,6 +74,7 @@ pub struct CallContext {
     brought: Option<Arc<dyn Any + Send + Sync>>,
     given: Option<Arc<InputGiven>>,
     asks: bool,
+    silent: bool,
 }
 
 impl CallContext {
@@ -110,11 +111,24 @@ impl CallContext {
         self.brought.is_some() || self.given.is_some()
     }
 
-    /// The same context for a call whose tool can ask a person.
+    /// The same context for a call whose tool can ask a person. The executor sets it, unless the context is [silent](Self::silent).
     #[must_use]
     pub fn asking(mut self) -> Self {
         self.asks = true;
         self
+    }
+
+    /// The same context where nobody can be told what a tool wants to know: that is a failure then.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.silent = true;
+        self
+    }
+
+    /// Whether what a tool wants to know is a failure.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.silent
     }
 
     /// Whether a person can be asked. Otherwise what a tool must know is a failure.

@@ -3,6 +3,7 @@
 //! Everything else in Helve depends on this crate, and this crate on nothing of Helve. It does no input or output.
 
 mod approval;
+mod approver;
 pub mod authored;
 mod call;
 mod digest;
@@ -33,6 +34,7 @@ mod tool;
 pub mod untrusted;
 
 pub use approval::{Decision, Grant, Question, call_digest, input_digest};
+pub use approver::{Answered, Approver, DynApprover};
 pub use call::{CallContext, Caller, ToolCall};
 pub use digest::{Digest, DigestError, Digester};
 pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};

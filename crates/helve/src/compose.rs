@@ -33,8 +33,8 @@ mod takeover;
 #[cfg(all(feature = "project", feature = "store"))]
 mod webhook;
 
-use helve_core::{CallContext, Outcome, Redactor, ToolCall};
-use helve_tools::{Catalogue, Executor, ExecutorOptions, Toolkit, View};
+use helve_core::{CallContext, Outcome, Question, Redactor, ToolCall, ToolError};
+use helve_tools::{Catalogue, Executor, ExecutorOptions, Record, Toolkit, View, Worker};
 use serde_json::Value;
 
 /// Servers of the Model Context Protocol.
@@ -129,12 +129,30 @@ impl Helve {
     /// Every tool that everyone sees.
     #[must_use]
     pub fn toolkit(&self) -> Toolkit {
-        Toolkit::everything(&self.catalogue.snapshot(&View::default()))
+        self.catalogue.everything(&View::default())
     }
 
-    /// Calls one tool through all layers, on nobody's behalf.
+    /// Calls one tool through all layers, for the program itself. A call that must be approved comes back as `waiting`.
     pub async fn call(&self, tool: &str, arguments: Value) -> Outcome {
         self.executor.execute(&self.toolkit(), ToolCall::new(tool, arguments), &CallContext::default()).await
+    }
+
+    /// Stores a question that nobody can answer now, and tells the project's webhook. Once a person answers it, in any process, a worker
+    /// makes the call.
+    ///
+    /// # Errors
+    /// Where the tool is gone, or the question cannot be stored.
+    pub async fn ask_later(&self, question: Question) -> Result<Outcome, ToolError> {
+        let outcome = self.executor.ask_later(&self.toolkit(), question).await?;
+        #[cfg(all(feature = "project", feature = "store"))]
+        self.told().await;
+        Ok(outcome)
+    }
+
+    /// A worker that runs so many background calls of a record at once.
+    #[must_use]
+    pub fn worker(&self, record: &Record, concurrency: usize) -> Worker {
+        Worker::new(record.clone(), self.executor.clone(), self.catalogue.clone(), concurrency)
     }
 }
 

@@ -6,6 +6,7 @@
 mod entry;
 mod lookalike;
 mod snapshot;
+mod toolkits;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ pub use self::entry::{Entry, Reference};
 pub use self::lookalike::Lookalike;
 use self::snapshot::Table;
 pub use self::snapshot::{Snapshot, SourceReport};
+use self::toolkits::KnownToolkits;
 use crate::set::ToolSet;
 use crate::toolkit::{Selection, Toolkit, ToolkitError};
 
@@ -61,6 +63,7 @@ struct State {
     overlays: HashMap<SourceKey, (Arc<Table>, Arc<Table>)>,
     /// Whether the base shows a source that is gone.
     stale: bool,
+    toolkits: KnownToolkits,
 }
 
 struct Registered {
@@ -189,7 +192,9 @@ impl Catalogue {
 
     /// Replaces all tool sets.
     pub fn replace_sets(&self, sets: Vec<ToolSet>) {
-        self.lock().sets = sets;
+        let mut state = self.lock();
+        state.sets = sets;
+        state.toolkits.clear();
     }
 
     /// Defines a tool set; one of the same name is replaced.
@@ -197,6 +202,7 @@ impl Catalogue {
         let mut state = self.lock();
         state.sets.retain(|known| known.name != set.name);
         state.sets.push(set);
+        state.toolkits.clear();
     }
 
     /// All tool sets, in the order of their definition.
@@ -218,13 +224,31 @@ impl Catalogue {
         Some(tools)
     }
 
-    /// Resolves what an agent may use, as seen now.
+    /// Resolves what an agent may use, as seen now. While nothing changes, the same toolkit is given again.
     ///
     /// # Errors
     /// Where the selection names a set or a tool that no source can bring.
     pub fn toolkit(&self, selection: &Selection, view: &View) -> Result<Toolkit, ToolkitError> {
-        let sets = self.sets();
-        Toolkit::resolve(selection, &sets, &self.snapshot(view), |name| self.may_appear(name))
+        let snapshot = self.snapshot(view);
+        if let Some(known) = self.lock().toolkits.get(Some(selection), &snapshot) {
+            return Ok(known);
+        }
+        let toolkit = Toolkit::resolve(selection, &self.sets(), &snapshot, |name| self.may_appear(name))?;
+        self.lock().toolkits.put(Some(selection), snapshot, &toolkit);
+        Ok(toolkit)
+    }
+
+    /// Every tool that a viewer sees now, for a person or a program that is no agent.
+    #[must_use]
+    pub fn everything(&self, view: &View) -> Toolkit {
+        let snapshot = self.snapshot(view);
+        let mut state = self.lock();
+        if let Some(known) = state.toolkits.get(None, &snapshot) {
+            return known;
+        }
+        let toolkit = Toolkit::everything(&snapshot);
+        state.toolkits.put(None, snapshot, &toolkit);
+        toolkit
     }
 
     /// Waits until a viewer sees something else than in an earlier snapshot, and gives the newer one.

@@ -1,9 +1,7 @@
-//! The one path of a call, and the one place that knows the order of its concerns.
+//! The one path of a call, and the one place that knows the order of its concerns. Its door is `call.rs`.
 //!
 //! **Admit, then attempt.** `admit` decides whether a call may run and needs no tool for that: trace, validate,
-//! permit, cache, defer. `attempt` runs it: cache, retry, limit, timeout, check the output, the tool. Nobody holds a
-//! future while a person thinks: `permit` gives back a [`Question`] that can be stored, and the answer re-enters
-//! `admit` as a [`Grant`].
+//! permit, cache, defer. `attempt` runs it: cache, retry, limit, timeout, check the output, the tool.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
@@ -11,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use helve_core::store::Task;
 use helve_core::{
-    CallContext, DynTool, ErrorKind, EventData, Grant, InputGiven, InputNeeded, Layer, Next, Outcome, Output, Permission, Policy, Question,
-    Redactor, Status, ToolCall, ToolError,
+    CallContext, DynTool, ErrorKind, EventData, Grant, InputGiven, InputNeeded, Layer, Next, Outcome, Output, Permission, Policy, Redactor,
+    Status, ToolCall, ToolError, call_digest,
 };
 
+use crate::call::CallState;
 use crate::catalogue::Entry;
 use crate::layers::cache::Cache;
 use crate::layers::catch::Catch;
@@ -98,47 +97,22 @@ struct Chains {
 
 type Chain = Arc<[Arc<dyn Layer>]>;
 
-/// What became of a call that asked to run.
-pub enum Admission {
-    /// It may run now: give it to [`Executor::attempt`].
+/// What is decided about a call that asks to run.
+#[expect(clippy::large_enum_variant, reason = "almost every call may run")]
+pub(crate) enum Admission {
+    /// It may run now.
     Ready(Prepared),
-    /// It has its outcome already: refused, or known from the cache.
-    Answered(Outcome),
-    /// It was put in the queue; the task has the call's id.
-    Accepted(Outcome),
-    /// A person must be asked first.
-    Waiting(Question),
+    /// It does not run here and now: it was refused, its result is known, it is in the queue, or a person must be asked.
+    Decided(CallState),
 }
 
 /// A call that was validated and permitted. It is used up by being attempted.
-pub struct Prepared {
+pub(crate) struct Prepared {
     call: ToolCall,
     entry: Arc<Entry>,
     begun: Instant,
     /// What a person answered to what the call asked before.
     given: Option<InputGiven>,
-}
-
-/// What became of a call that ran.
-pub enum Attempted {
-    /// It ended.
-    Over(Outcome),
-    /// It cannot go on before a person has answered something. The answer re-enters [`Executor::admit`].
-    Asks(Question),
-}
-
-impl Prepared {
-    /// The exact call that will run.
-    #[must_use]
-    pub fn call(&self) -> &ToolCall {
-        &self.call
-    }
-
-    /// The tool.
-    #[must_use]
-    pub fn entry(&self) -> &Arc<Entry> {
-        &self.entry
-    }
 }
 
 impl Executor {
@@ -186,43 +160,57 @@ impl Executor {
         self.0.permit.usual(entry)
     }
 
-    /// Decides whether a call may run. A grant answers the question that an earlier admission gave.
-    pub async fn admit(&self, toolkit: &Toolkit, mut call: ToolCall, cx: &CallContext, grant: Option<Grant>) -> Admission {
+    /// Decides whether a call may run. A grant answers the question that an earlier admission or attempt gave.
+    pub(crate) async fn admit(&self, toolkit: &Toolkit, mut call: ToolCall, cx: &CallContext, mut grant: Option<Grant>) -> Admission {
         let begun = Instant::now();
         let Some(member) = toolkit.member(&call.tool) else {
             let clean = self.redactor().clean(&call.tool);
             let error = ToolError::new(ErrorKind::UnknownTool, toolkit.unknown(clean.as_deref().unwrap_or(&call.tool)));
-            return Admission::Answered(self.0.trace.unknown(&call, error, begun));
+            return Admission::Decided(CallState::Over(self.0.trace.unknown(&call, error, begun)));
         };
-        let answered = |call: &ToolCall, result| Admission::Answered(self.0.trace.finish(call, &member.entry, result, begun));
+        let entry = &member.entry;
+        let over = |call: &ToolCall, result| Admission::Decided(CallState::Over(self.0.trace.finish(call, entry, result, begun)));
         let given = grant.as_ref().and_then(|grant| grant.given.clone());
-        let complete = secrets::check(&call, given.as_ref(), self.redactor());
-        if let Err(error) = complete.and_then(|()| validate::validate(&member.entry, &mut call, self.redactor())) {
-            return answered(&call, Err(error));
+        if let Err(error) = self.check(entry, &mut call, given.as_ref()) {
+            return over(&call, Err(error));
+        }
+        // A person who writes other arguments answers to those that were shown.
+        let shown = grant.as_ref().map(|_| call_digest(&call, entry.source(), entry.spec()));
+        if let Some(written) = grant.as_mut().and_then(|grant| grant.arguments.take()) {
+            call.arguments = written;
+            if let Err(error) = self.check(entry, &mut call, None) {
+                return over(&call, Err(error));
+            }
         }
         let approval = grant.as_ref().filter(|grant| grant.given.is_none()).map(|grant| grant.approval_id);
-        match self.0.permit.decide(toolkit, member, &call, cx, grant) {
+        match self.0.permit.decide(toolkit, member, &call, cx, grant.zip(shown)) {
             Verdict::Allow => {}
-            Verdict::Refuse(error) => return answered(&call, Err(error)),
+            Verdict::Refuse(error) => return over(&call, Err(error)),
             Verdict::Ask(question) => {
                 trace::waiting(&question);
-                return Admission::Waiting(*question);
+                return Admission::Decided(CallState::Asks(question));
             }
         }
         // What a person answered is for this call alone, and must reach its tool.
-        let kept = if given.is_some() || cx.is_particular() { None } else { self.0.cache.lookup(&member.entry, &call, cx) };
+        let kept = if given.is_some() || cx.is_particular() { None } else { self.0.cache.lookup(entry, &call, cx) };
         if let Some(output) = kept {
-            return answered(&call, Ok(output));
+            return over(&call, Ok(output));
         }
         let maker = Maker { caller: cx.caller(), agent: toolkit.agent(), approval };
         match defer::defer(self.record(), member, &call, &maker).await {
-            Ok(false) => Admission::Ready(Prepared { call, entry: member.entry.clone(), begun, given }),
+            Ok(false) => Admission::Ready(Prepared { call, entry: entry.clone(), begun, given }),
             Ok(true) => {
-                let (tool, duration) = (member.entry.name().clone(), begun.elapsed());
-                Admission::Accepted(Outcome { call_id: call.id, tool, status: Status::Accepted, duration })
+                let (tool, duration) = (entry.name().clone(), begun.elapsed());
+                Admission::Decided(CallState::Over(Outcome { call_id: call.id, tool, status: Status::Accepted, duration }))
             }
-            Err(error) => answered(&call, Err(error)),
+            Err(error) => over(&call, Err(error)),
         }
+    }
+
+    /// Whether a call is complete and fits its tool.
+    fn check(&self, entry: &Entry, call: &mut ToolCall, given: Option<&InputGiven>) -> Result<(), ToolError> {
+        secrets::check(call, given, self.redactor())?;
+        validate::validate(entry, call, self.redactor())
     }
 
     /// Where background calls are accepted.
@@ -248,49 +236,43 @@ impl Executor {
     pub(crate) fn prepare(&self, member: &Member, agent: Option<&Arc<str>>, task: &Task) -> Result<Prepared, Box<Outcome>> {
         let (entry, mut call, begun) = (&member.entry, task.call.clone(), Instant::now());
         let consent = task.consent.as_ref().is_some_and(|consent| consent.covers(&call, entry.digest()));
-        let complete = secrets::check(&call, None, self.redactor());
-        let checked = complete.and_then(|()| validate::validate(entry, &mut call, self.redactor()));
+        let checked = self.check(entry, &mut call, None);
         match checked.and_then(|()| self.0.permit.check(member, agent.map(|agent| &**agent), &call, consent)) {
             Ok(()) => Ok(Prepared { call, entry: entry.clone(), begun, given: None }),
             Err(error) => Err(Box::new(self.0.trace.finish(&call, entry, Err(error), begun))),
         }
     }
 
-    /// Runs a call that was admitted. It always ends in an outcome: what it asks is a failure, because nobody is there to answer.
-    pub async fn attempt(&self, prepared: Prepared, cx: &CallContext) -> Outcome {
-        let Prepared { call, entry, begun, given } = prepared;
-        let result = self.work(&call, &entry, given, cx).await;
-        self.0.trace.finish(&call, &entry, result, begun)
-    }
-
-    /// Runs a call that was admitted, where someone can answer what its tool asks.
-    pub async fn attempt_or_ask(&self, prepared: Prepared, cx: &CallContext) -> Attempted {
+    /// Runs a call that was admitted. What its tool wants to know is a failure where the context is silent, or it asks too often.
+    pub(crate) async fn attempt(&self, prepared: Prepared, cx: &CallContext) -> CallState {
         let Prepared { call, entry, begun, given } = prepared;
         let round = given.as_ref().map_or(0, |given| given.round) + 1;
-        let cx = &if round <= MAX_QUESTIONS { cx.clone().asking() } else { cx.clone() };
-        let result = self.work(&call, &entry, given, cx).await;
+        let may_ask = round <= MAX_QUESTIONS && !cx.is_silent();
+        let result = self.work(&call, &entry, given, cx, may_ask).await;
         if let Err(error) = &result
-            && let Some(needed) = error.input().filter(|_| round <= MAX_QUESTIONS)
+            && let Some(needed) = error.input().filter(|_| may_ask)
         {
             let needed = InputNeeded { round, ..needed.clone() };
             let question = self.0.permit.ask_input(&call, &entry, cx, needed);
             trace::waiting(&question);
-            return Attempted::Asks(question);
+            return CallState::Asks(Box::new(question));
         }
-        Attempted::Over(self.0.trace.finish(&call, &entry, result, begun))
+        CallState::Over(self.0.trace.finish(&call, &entry, result, begun))
     }
 
-    async fn work(&self, call: &ToolCall, entry: &Arc<Entry>, given: Option<InputGiven>, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn work(
+        &self,
+        call: &ToolCall,
+        entry: &Arc<Entry>,
+        given: Option<InputGiven>,
+        cx: &CallContext,
+        may_ask: bool,
+    ) -> Result<Output, ToolError> {
         let cx = cx.clone().for_call(call.id, self.redactor()).with_given(given);
+        let cx = if may_ask { cx.asking() } else { cx };
         cx.emit(|| EventData::ToolStart { call_id: call.id, tool: entry.name().clone() });
         let chain = self.chain(entry);
         trace::watch(call, entry, run(&chain, &**entry.tool(), call, &cx)).await
-    }
-
-    /// Admits and attempts one call. A call that must be approved comes back as waiting, and its question is gone:
-    /// use [`Executor::admit`] where someone can answer.
-    pub async fn execute(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext) -> Outcome {
-        self.settle(toolkit, call, cx).await.outcome
     }
 
     /// The layers of a tool, outermost first. Layers that do not apply are left out.
@@ -335,12 +317,5 @@ async fn run(chain: &Chain, tool: &dyn DynTool, call: &ToolCall, cx: &CallContex
 impl Default for Executor {
     fn default() -> Self {
         Self::new(ExecutorOptions::default())
-    }
-}
-
-impl Member {
-    /// Whether nothing else of the same turn may run beside it.
-    pub(crate) fn is_exclusive(&self) -> bool {
-        self.entry.spec().rules().exclusive
     }
 }

@@ -3,7 +3,7 @@
 //! What is offered is shaped by sources, tool sets and toolkits; how a call runs is shaped by layers, whose order
 //! stands in one place, [`Executor`].
 
-mod batch;
+mod call;
 mod catalogue;
 mod executor;
 mod layers;
@@ -14,13 +14,13 @@ mod toolkit;
 mod waited;
 mod worker;
 
-pub use batch::Settled;
+pub use call::CallState;
 pub use catalogue::{Catalogue, Entry, Lookalike, Reference, Snapshot, SourceKey, SourceReport, View};
-pub use executor::{Admission, Attempted, Executor, ExecutorOptions, Prepared};
+pub use executor::{Executor, ExecutorOptions};
 pub use layers::cache::CacheKey;
 pub use names::{MAX_MODEL_NAME, model_name};
 pub use record::{Hold, Record};
 pub use set::ToolSet;
 pub use toolkit::{ModelList, Selection, Toolkit, ToolkitError};
-pub use waited::{Approved, HeldTask, Made};
+pub use waited::{ApprovedCall, HeldTask};
 pub use worker::Worker;

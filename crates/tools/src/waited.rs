@@ -11,8 +11,9 @@ use helve_core::{
 
 use tokio_util::sync::CancellationToken;
 
+use crate::call::CallState;
 use crate::catalogue::Entry;
-use crate::executor::{Attempted, Executor, Prepared};
+use crate::executor::{Executor, Prepared};
 use crate::record::{Hold, Record};
 use crate::toolkit::Toolkit;
 use crate::worker::keep;
@@ -21,12 +22,12 @@ use crate::worker::keep;
 const PAUSES: [Duration; 4] = [Duration::from_millis(200), Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(30)];
 
 /// A call that a person agreed to. Dropped, it is cancelled.
-pub struct Approved {
+pub struct ApprovedCall {
     task: Task,
     waiting: Waiting,
 }
 
-impl Approved {
+impl ApprovedCall {
     /// The call, with the arguments that the person agreed to.
     #[must_use]
     pub fn call(&self) -> &ToolCall {
@@ -34,15 +35,7 @@ impl Approved {
     }
 }
 
-/// What became of a call that a person agreed to.
-pub struct Made {
-    /// How far it came.
-    pub attempted: Attempted,
-    /// The call in the record, where it goes on.
-    pub held: Option<HeldTask>,
-}
-
-/// A call in the record that is not over: its tool asked for something. Dropped, it is cancelled.
+/// A call that a person agreed to and that is not over in the record: its tool asked for something. Dropped, it is cancelled.
 pub struct HeldTask {
     record: Record,
     task: Task,
@@ -52,6 +45,12 @@ pub struct HeldTask {
 }
 
 impl HeldTask {
+    /// The call, with the arguments that the person agreed to.
+    #[must_use]
+    pub fn call(&self) -> &ToolCall {
+        &self.task.call
+    }
+
     /// Records what came of the call in the end.
     pub async fn end(&mut self, outcome: Outcome) {
         self.over = true;
@@ -104,11 +103,26 @@ impl Drop for Waiting {
 }
 
 impl Executor {
+    /// Stores a question that nobody can answer now. Once a person answers it, in any process, a worker makes the call.
+    ///
+    /// # Errors
+    /// Where the tool is gone, or the question cannot be stored.
+    pub async fn ask_later(&self, toolkit: &Toolkit, question: Question) -> Result<Outcome, ToolError> {
+        let gone = || ToolError::new(ErrorKind::UnknownTool, format!("`{}` is gone", question.tool));
+        let entry = toolkit.get(&question.tool).ok_or_else(gone)?;
+        let approval = Approval::new(question, entry.digest(), entry.spec().rules());
+        let stored = |error: StoreError| ToolError::new(ErrorKind::Storage, error.to_string());
+        let record = self.record().ok_or_else(|| ToolError::new(ErrorKind::Storage, "there is no store for the question"))?;
+        record.store().ask(approval.clone()).await.map_err(stored)?;
+        record.asked(&approval);
+        Ok(CallState::Asks(Box::new(approval.question)).into_outcome())
+    }
+
     /// Asks a person about a call, and waits for their answer. Whoever cancels takes the question back.
     ///
     /// # Errors
     /// What became of the call where it may not be made.
-    pub async fn approved(&self, entry: &Arc<Entry>, question: Question, cx: &CallContext) -> Result<Approved, Box<Outcome>> {
+    pub async fn approved(&self, entry: &Arc<Entry>, question: Question, cx: &CallContext) -> Result<ApprovedCall, Box<Outcome>> {
         let (call, id, tool) = (question.call.id, question.id, question.tool.clone());
         let over = |error: ToolError| Box::new(Outcome::failed(call, tool.clone(), error));
         let stored = |error: StoreError| over(ToolError::new(ErrorKind::Storage, error.to_string()));
@@ -138,58 +152,82 @@ impl Executor {
         }
         let gone = || StoreError::NotFound(format!("task {call}"));
         let task = record.store().task(call).await.and_then(|task| task.ok_or_else(gone)).map_err(stored)?;
-        Ok(Approved { task, waiting })
+        Ok(ApprovedCall { task, waiting })
     }
 
     /// Makes a call that a person agreed to, and records what came of it; one in the background is waited for. The tool must still be as
-    /// it was, and no rule may forbid the call. It can ask where its context says so. Then it is not over for the record, nor is it after
-    /// an outcome of which `goes_on` says so: whoever goes on with it holds it.
-    pub async fn make(&self, toolkit: &Toolkit, approved: Approved, cx: &CallContext, goes_on: fn(&Outcome) -> bool) -> Made {
-        let Approved { task, mut waiting } = approved;
-        let (id, tool) = (task.id, task.tool.clone());
-        if task.holder != Some(waiting.record.holder()) {
-            waiting.over = true;
-            let queued = Outcome { call_id: id, tool, status: Status::Accepted, duration: Duration::ZERO };
-            return Made { attempted: Attempted::Over(self.queued(queued, cx).await), held: None };
+    /// it was, and no rule may forbid the call. Where its tool asks, the call is not over for the record, nor is it after an outcome of
+    /// which `goes_on` says so: then the task comes back, for [`Self::resume`] or [`Self::make_again`].
+    pub async fn make(
+        &self,
+        toolkit: &Toolkit,
+        approved: ApprovedCall,
+        cx: &CallContext,
+        goes_on: fn(&Outcome) -> bool,
+    ) -> (CallState, Option<HeldTask>) {
+        let ApprovedCall { task, mut waiting } = approved;
+        waiting.over = true;
+        let record = waiting.record.clone();
+        if task.holder != Some(record.holder()) {
+            let queued = Outcome { call_id: task.id, tool: task.tool, status: Status::Accepted, duration: Duration::ZERO };
+            return (CallState::Over(self.queued(queued, cx).await), None);
         }
-        // It is brought to its end also where nobody waits for that.
         let cancel = cx.cancelled().child_token();
+        let hold = record.hold_task(task.id, cancel.clone());
+        self.make_again(toolkit, HeldTask { record, task, cancel, over: false, _hold: hold }, cx, goes_on).await
+    }
+
+    /// Makes a call once more that a person agreed to: its caller brings what it asked for. That it may run was decided, and is checked
+    /// like that of every call in the queue.
+    pub async fn make_again(
+        &self,
+        toolkit: &Toolkit,
+        mut held: HeldTask,
+        cx: &CallContext,
+        goes_on: fn(&Outcome) -> bool,
+    ) -> (CallState, Option<HeldTask>) {
+        // It is brought to its end also where nobody waits for that.
+        let cancel = held.cancel.child_token();
         let gone = cancel.clone().drop_guard();
+        let caller = cx.cancelled().clone();
         let cx = cx.clone().with_cancel(cancel.clone());
         let (executor, toolkit) = (self.clone(), toolkit.clone());
-        waiting.over = true;
+        let (id, tool) = (held.task.id, held.task.tool.clone());
         let work = async move {
-            let here = waiting.record.hold_task(task.id, cancel.clone());
-            let attempted = match executor.prepare_approved(&toolkit, &task, &cx) {
-                Ok(prepared) if cx.can_ask() => executor.attempt_or_ask(prepared, &cx).await,
-                Ok(prepared) => Attempted::Over(executor.attempt(prepared, &cx).await),
-                Err(outcome) => Attempted::Over(*outcome),
+            let state = match executor.prepare_approved(&toolkit, &held.task, &cx) {
+                Ok(prepared) => executor.attempt(prepared, &cx).await,
+                Err(outcome) => CallState::Over(*outcome),
             };
-            let mut held = HeldTask { record: waiting.record.clone(), task, cancel, over: false, _hold: here };
-            match &attempted {
-                Attempted::Over(outcome) if !goes_on(outcome) => {
+            match &state {
+                CallState::Over(outcome) if !goes_on(outcome) => {
                     held.end(outcome.clone()).await;
-                    Made { attempted, held: None }
+                    (state, None)
                 }
-                _ => Made { attempted, held: Some(held) },
+                _ => (state, Some(held)),
             }
         };
-        let broken = |error| Attempted::Over(Outcome::failed(id, tool, ToolError::new(ErrorKind::Interrupted, format!("{error}"))));
-        let made = tokio::spawn(work).await.unwrap_or_else(|error| Made { attempted: broken(error), held: None });
+        let mut work = tokio::spawn(work);
+        let made = tokio::select! {
+            made = &mut work => made,
+            () = caller.cancelled() => {
+                cancel.cancel();
+                work.await
+            }
+        };
         gone.disarm();
-        made
+        made.unwrap_or_else(|error| {
+            let broken = ToolError::new(ErrorKind::Interrupted, format!("{error}"));
+            (CallState::Over(Outcome::failed(id, tool, broken)), None)
+        })
     }
-}
 
-impl Executor {
     fn prepare_approved(&self, toolkit: &Toolkit, task: &Task, cx: &CallContext) -> Result<Prepared, Box<Outcome>> {
+        let refuse = |message| Err(Box::new(Outcome::failed(task.id, task.tool.clone(), ToolError::denied(Denial::Policy, message))));
         let Some(member) = toolkit.member(&task.tool).filter(|member| member.entry.digest() == task.definition) else {
-            let error = ToolError::denied(Denial::Policy, "the tool is gone or has changed since the question was asked");
-            return Err(Box::new(Outcome::failed(task.id, task.tool.clone(), error)));
+            return refuse("the tool is gone or has changed since the question was asked");
         };
         if toolkit.restriction(&member.entry) == Permission::Deny {
-            let error = ToolError::denied(Denial::Policy, "the agent's own rules say `deny`");
-            return Err(Box::new(Outcome::failed(task.id, task.tool.clone(), error)));
+            return refuse("the agent's own rules say `deny`");
         }
         self.prepare(member, toolkit.agent().or(cx.caller().agent.as_ref()), task)
     }

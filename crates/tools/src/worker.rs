@@ -133,10 +133,10 @@ async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task,
     let cancel = stop.child_token();
     let _hold = record.hold_task(task.id, cancel.clone());
     let observer = Arc::new(Ear { record: record.clone(), task: task.id });
-    let cx = CallContext::new(task.caller.clone()).with_cancel(cancel).with_observer(observer);
+    let cx = CallContext::new(task.caller.clone()).with_cancel(cancel).with_observer(observer).silent();
     let member = Member { entry, sets: task.sets.clone() };
     let outcome = match executor.prepare(&member, task.caller.agent.as_ref(), &task) {
-        Ok(prepared) => executor.attempt(prepared, &cx).await,
+        Ok(prepared) => executor.attempt(prepared, &cx).await.into_outcome(),
         Err(outcome) => *outcome,
     };
     let is = |kind: ErrorKind| outcome.error().is_some_and(|error| error.kind() == kind);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use helve_core::{CallContext, Decision, Grant, ListSource, Output, Permission, PermissionRule, Policy, Question, Rules, ToolCall};
 use helve_testkit::{echo, fake, spec, toolkit};
-use helve_tools::{Admission, Catalogue, Executor, ExecutorOptions, Selection, Toolkit, View};
+use helve_tools::{CallState, Catalogue, Executor, ExecutorOptions, Selection, Toolkit, View};
 use serde_json::{Value, json};
 
 fn wiper() -> (Arc<AtomicU32>, Toolkit) {
@@ -22,19 +22,17 @@ fn wiper() -> (Arc<AtomicU32>, Toolkit) {
 }
 
 async fn ask(executor: &Executor, tools: &Toolkit, arguments: Value) -> Question {
-    match executor.admit(tools, ToolCall::new("wipe", arguments), &CallContext::default(), None).await {
-        Admission::Waiting(question) => question,
-        _ => panic!("a person must be asked"),
+    match executor.call(tools, ToolCall::new("wipe", arguments), &CallContext::default()).await {
+        CallState::Asks(question) => *question,
+        CallState::Over(outcome) => panic!("a person must be asked: {outcome:?}"),
     }
 }
 
-/// Re-enters a call with an answer and gives the outcome as JSON, or the new question.
+/// Goes on with a call and gives the outcome as JSON, or the new question.
 async fn enter(executor: &Executor, tools: &Toolkit, call: ToolCall, grant: Grant) -> Result<Value, Question> {
-    match executor.admit(tools, call, &CallContext::default(), Some(grant)).await {
-        Admission::Ready(prepared) => Ok(json!(executor.attempt(prepared, &CallContext::default()).await)),
-        Admission::Answered(outcome) => Ok(json!(outcome)),
-        Admission::Waiting(question) => Err(question),
-        Admission::Accepted(_) => panic!("nothing runs in the background here"),
+    match executor.resume(tools, call, grant, &CallContext::default()).await {
+        CallState::Over(outcome) => Ok(json!(outcome)),
+        CallState::Asks(question) => Err(*question),
     }
 }
 
@@ -94,10 +92,10 @@ async fn a_call_runs_once_however_often_it_is_approved() {
     let (runs, tools) = wiper();
     let executor = Executor::default();
     let first = ask(&executor, &tools, json!({})).await;
-    let Admission::Waiting(second) = executor.admit(&tools, first.call.clone(), &CallContext::default(), None).await else {
+    let CallState::Asks(second) = executor.call(&tools, first.call.clone(), &CallContext::default()).await else {
         panic!("a person must be asked")
     };
-    for question in [&first, &second] {
+    for question in [&first, &*second] {
         let _ = enter(&executor, &tools, question.call.clone(), question.answer(Decision::Approve, "ada")).await;
     }
     assert_eq!(runs.load(Ordering::SeqCst), 1);

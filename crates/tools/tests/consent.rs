@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use helve_core::store::{NewTask, Task, TaskState};
 use helve_core::{
     CallContext, CallId, Caller, CancellationToken, Decision, Grant, ListSource, Mode, Output, Permission, PermissionRule, Policy, Rules,
-    ToolCall,
+    Status, ToolCall,
 };
 use helve_testkit::{fake, spec};
-use helve_tools::{Admission, Catalogue, Executor, Record, Selection, ToolSet, Toolkit, View, Worker};
+use helve_tools::{CallState, Catalogue, Executor, Record, Selection, ToolSet, Toolkit, View, Worker};
 use serde_json::json;
 
 /// An executor with a queue, and a tool that counts how often it ran.
@@ -53,10 +53,14 @@ impl Stage {
     /// Makes a call that is accepted.
     async fn accepted(&self, tools: &Toolkit, caller: Caller, grant: Option<(ToolCall, Grant)>) -> CallId {
         let (call, grant) = grant.map_or((ToolCall::new("wipe", json!({"disk": 1})), None), |(call, grant)| (call, Some(grant)));
-        match self.executor.admit(tools, call, &CallContext::new(caller), grant).await {
-            Admission::Accepted(outcome) => outcome.call_id,
-            _ => panic!("it is not accepted"),
-        }
+        let cx = CallContext::new(caller);
+        let state = match grant {
+            Some(grant) => self.executor.resume(tools, call, grant, &cx).await,
+            None => self.executor.call(tools, call, &cx).await,
+        };
+        let outcome = state.into_outcome();
+        assert!(matches!(outcome.status, Status::Accepted), "{outcome:?}");
+        outcome.call_id
     }
 
     /// What becomes of a task in a worker, and how often the tool ran so far.
@@ -122,7 +126,7 @@ async fn an_approval_is_the_consent_of_a_person() {
     let stage = Stage::new(Permission::Confirm);
     let tools = stage.everything();
     let call = ToolCall::new("wipe", json!({"disk": 1}));
-    let Admission::Waiting(question) = stage.executor.admit(&tools, call, &CallContext::new(agent()), None).await else {
+    let CallState::Asks(question) = stage.executor.call(&tools, call, &CallContext::new(agent())).await else {
         panic!("a person is asked");
     };
     let (id, grant) = (question.id, question.answer(Decision::Approve, "ada"));

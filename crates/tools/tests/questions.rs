@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::{
-    CacheRule, CallContext, Decision, DynTool, ErrorKind, InputNeeded, InputRequest, Output, Permission, PermissionRule, Policy, Question,
-    Rules, ToolCall, ToolError,
+    Answered, CacheRule, CallContext, Decision, DynTool, ErrorKind, InputNeeded, InputRequest, Output, Permission, PermissionRule, Policy,
+    Question, Rules, Schema, ToolCall, ToolError, ToolSpec,
 };
 use helve_testkit::{fake, spec, toolkit};
-use helve_tools::{Admission, Attempted, Executor, Toolkit};
+use helve_tools::{CallState, Executor, Toolkit};
 use serde_json::{Value, json};
 
 /// Asks for a name, and greets whoever has it.
@@ -33,21 +33,18 @@ fn tools_of(rules: Rules) -> Toolkit {
 }
 
 async fn ask(executor: &Executor, tools: &Toolkit) -> Question {
-    let cx = CallContext::default();
-    let Admission::Ready(prepared) = executor.admit(tools, ToolCall::new("greet", json!({})), &cx, None).await else {
-        panic!("it may run")
-    };
-    let Attempted::Asks(question) = executor.attempt_or_ask(prepared, &cx).await else { panic!("it asks") };
-    question
+    question(executor.call(tools, ToolCall::new("greet", json!({})), &CallContext::default()).await)
+}
+
+fn question(state: CallState) -> Question {
+    match state {
+        CallState::Asks(question) => *question,
+        CallState::Over(outcome) => panic!("it asks: {outcome:?}"),
+    }
 }
 
 async fn enter(executor: &Executor, tools: &Toolkit, question: &Question, grant: helve_core::Grant) -> Value {
-    let cx = CallContext::default();
-    match executor.admit(tools, question.call.clone(), &cx, Some(grant)).await {
-        Admission::Ready(prepared) => json!(executor.attempt(prepared, &cx).await),
-        Admission::Answered(outcome) => json!(outcome),
-        _ => panic!("an answer ends the question"),
-    }
+    json!(executor.resume(tools, question.call.clone(), grant, &CallContext::default()).await.into_outcome())
 }
 
 #[tokio::test]
@@ -78,18 +75,15 @@ async fn a_no_is_told_to_the_tool_and_so_is_a_yes_that_says_too_little() {
 async fn an_answer_to_a_tool_opens_nothing_else() {
     let tools = tools_of(Rules { permission: Permission::Confirm, ..Rules::default() });
     let executor = Executor::default();
-    let cx = CallContext::default();
-    let Admission::Waiting(approval) = executor.admit(&tools, ToolCall::new("greet", json!({})), &cx, None).await else {
-        panic!("a person must be asked")
-    };
+    let approval = ask(&executor, &tools).await;
+    assert_eq!(approval.input, None, "a person must approve it first");
     // An answer to a question that was never asked about this call.
     let other = ask(&Executor::default(), &tools_of(Rules::default())).await;
     let forged = enter(&executor, &tools, &approval, other.answer_with(&json!({"name": "Eve"}), "eve")).await;
     assert_eq!(forged["error"]["kind"], "permission_denied");
     // The way it should be: approved first, then asked, then answered.
     let grant = approval.answer(Decision::Approve, "ada");
-    let Admission::Ready(prepared) = executor.admit(&tools, approval.call.clone(), &cx, Some(grant)).await else { panic!("approved") };
-    let Attempted::Asks(question) = executor.attempt_or_ask(prepared, &cx).await else { panic!("it asks") };
+    let question = question(executor.resume(&tools, approval.call.clone(), grant, &CallContext::default()).await);
     let outcome = enter(&executor, &tools, &question, question.answer_with(&json!({"name": "Ada"}), "ada")).await;
     assert_eq!(outcome["text"], "hello Ada, from \"half way\"");
     // What is denied meanwhile stays denied.
@@ -132,14 +126,57 @@ async fn a_tool_that_asks_for_ever_is_a_tool_that_fails() {
     let mut asked = 1;
     let error = loop {
         let grant = question.answer(Decision::Deny, "ada");
-        let Admission::Ready(prepared) = executor.admit(&tools, question.call.clone(), &cx, Some(grant)).await else {
-            panic!("it goes on")
-        };
-        match executor.attempt_or_ask(prepared, &cx).await {
-            Attempted::Asks(next) => question = next,
-            Attempted::Over(outcome) => break outcome.error().expect("a failure").message().to_owned(),
+        match executor.resume(&tools, question.call.clone(), grant, &cx).await {
+            CallState::Asks(next) => question = *next,
+            CallState::Over(outcome) => break outcome.error().expect("a failure").message().to_owned(),
         }
         asked += 1;
     };
     assert_eq!((asked, error.as_str()), (10, "the tool asks: More?"));
+}
+
+/// Whoever answers is asked whatever the call needs: first whether it may run, then what its tool wants to know.
+#[tokio::test]
+async fn one_approver_answers_until_the_call_is_over() {
+    let tools = tools_of(Rules { permission: Permission::Confirm, ..Rules::default() });
+    let (executor, call) = (Executor::default(), || ToolCall::new("greet", json!({})));
+    let person = |question: Question| async move {
+        if question.input.is_some() { Answered::Edit(json!({"name": "Ada"})) } else { Answered::Approve }
+    };
+    let outcome = executor.call_with(&tools, call(), &CallContext::default(), &person).await.into_outcome();
+    assert_eq!(outcome.text(), "hello Ada, from \"half way\"");
+    let later = |_: Question| async { Answered::Later };
+    let asked = question(executor.call_with(&tools, call(), &CallContext::default(), &later).await);
+    let grant = asked.grant(Answered::Deny { reason: Some("not now".into()) }, "ada").expect("a grant");
+    let outcome = enter(&executor, &tools, &asked, grant).await;
+    assert_eq!(outcome["error"]["message"], "the user said no: not now");
+}
+
+/// A person may write other arguments: these are checked, run, and told to the model.
+#[tokio::test]
+async fn a_person_may_write_other_arguments() {
+    let rules = Rules { permission: Permission::Confirm, ..Rules::default() };
+    let executor = Executor::default();
+    let spec = ToolSpec::new(
+        "echo",
+        "Echoes.",
+        Schema::new(json!({"type": "object", "properties": {"n": {"type": "integer"}}})).expect("a schema"),
+    );
+    let tools = toolkit([fake(spec.expect("a spec").with_rules(rules), |call, _| {
+        Box::pin(async move { Ok(Output::text(call.arguments.to_string())) })
+    })]);
+    let ask = async |n: u32| question(executor.call(&tools, ToolCall::new("echo", json!({"n": n})), &CallContext::default()).await);
+    let asked = ask(1).await;
+    let grant = || asked.grant(Answered::Edit(json!({"n": 2})), "ada").expect("a grant");
+    let outcome = enter(&executor, &tools, &asked, grant()).await;
+    assert_eq!(outcome["text"], "[the user changed the arguments to {\"n\":2}]\n{\"n\":2}");
+    assert_eq!(enter(&executor, &tools, &asked, grant()).await["error"]["kind"], "permission_denied", "it counts once");
+    let wrong = ask(1).await;
+    let outcome = enter(&executor, &tools, &wrong, wrong.grant(Answered::Edit(json!({"n": "x"})), "ada").expect("a grant")).await;
+    assert_eq!(outcome["error"]["kind"], "invalid_parameters");
+    // The answer is for the call that was shown, whatever the person writes.
+    let (shown, other) = (ask(3).await, ask(4).await);
+    let moved = shown.grant(Answered::Edit(json!({"n": 5})), "ada").expect("a grant");
+    let outcome = enter(&executor, &tools, &other, moved).await;
+    assert_eq!(outcome["status"], "waiting", "{outcome}");
 }

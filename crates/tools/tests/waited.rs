@@ -11,7 +11,7 @@ use helve_core::{
     Store, ToolCall,
 };
 use helve_testkit::{fake, spec};
-use helve_tools::{Admission, Approved, Attempted, Catalogue, Executor, Record, Toolkit, View, Worker};
+use helve_tools::{ApprovedCall, CallState, Catalogue, Executor, Record, Toolkit, View, Worker};
 use serde_json::{Value, json};
 
 /// An executor with a record, and a tool that says what it was called with, and what the caller brought along.
@@ -42,9 +42,9 @@ impl Stage {
     }
 
     async fn question(&self, cx: &CallContext) -> Question {
-        match self.executor.admit(&self.tools, ToolCall::new("wipe", json!({"disk": 1})), cx, None).await {
-            Admission::Waiting(question) => question,
-            _ => panic!("a person must be asked"),
+        match self.executor.call(&self.tools, ToolCall::new("wipe", json!({"disk": 1})), cx).await {
+            CallState::Asks(question) => *question,
+            CallState::Over(outcome) => panic!("a person must be asked: {outcome:?}"),
         }
     }
 
@@ -54,15 +54,12 @@ impl Stage {
         let entry = self.catalogue.get("wipe").expect("the tool");
         match self.executor.approved(&entry, question, cx).await {
             Err(outcome) => *outcome,
-            Ok(approved) => match self.executor.make(&self.tools, approved, cx, |_| false).await.attempted {
-                Attempted::Over(outcome) => outcome,
-                Attempted::Asks(_) => panic!("it asks nothing"),
-            },
+            Ok(approved) => self.executor.make(&self.tools, approved, cx, |_| false).await.0.into_outcome(),
         }
     }
 
     /// A call that a person agreed to.
-    async fn agreed(&self, cx: &CallContext) -> Approved {
+    async fn agreed(&self, cx: &CallContext) -> ApprovedCall {
         let entry = self.catalogue.get("wipe").expect("the tool");
         let question = self.question(cx).await;
         let (approved, ()) = tokio::join!(self.executor.approved(&entry, question, cx), self.answer(Decision::Approve, None));
@@ -184,7 +181,7 @@ async fn a_tool_that_is_gone_by_now_is_not_called() {
     let cx = caller();
     let approved = stage.agreed(&cx).await;
     let other = helve_testkit::toolkit([helve_testkit::echo("other", Rules::default())]);
-    let Attempted::Over(outcome) = stage.executor.make(&other, approved, &cx, |_| false).await.attempted else { panic!("it asks nothing") };
+    let outcome = stage.executor.make(&other, approved, &cx, |_| false).await.0.into_outcome();
     assert!(outcome.error().is_some_and(|error| error.message().contains("gone or has changed")), "{outcome:?}");
 }
 
@@ -194,8 +191,9 @@ async fn a_call_that_goes_on_is_recorded_as_it_ends() {
         let stage = Stage::new(Mode::Inline);
         let cx = caller();
         let approved = stage.agreed(&cx).await;
-        let made = stage.executor.make(&stage.tools, approved, &cx, |_| true).await;
-        let (Attempted::Over(outcome), Some(mut held)) = (made.attempted, made.held) else { panic!("it goes on") };
+        let (CallState::Over(outcome), Some(mut held)) = stage.executor.make(&stage.tools, approved, &cx, |_| true).await else {
+            panic!("it goes on")
+        };
         assert_eq!(stage.tasks().await[0].state, TaskState::Running);
         if ends {
             held.end(outcome).await;
@@ -208,6 +206,22 @@ async fn a_call_that_goes_on_is_recorded_as_it_ends() {
         let error = stage.tasks().await.pop().and_then(|task| task.outcome).expect("an outcome").error().map(helve_core::ToolError::kind);
         assert_eq!(error, (!ends).then_some(helve_core::ErrorKind::Cancelled), "nobody went on with it");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_goes_on_is_made_again_without_another_question() {
+    let stage = Stage::new(Mode::Inline);
+    let cx = caller();
+    let approved = stage.agreed(&cx).await;
+    let (_, held) = stage.executor.make(&stage.tools, approved, &cx, |_| true).await;
+    let again = CallContext::default().with_brought(Arc::new("the answer"));
+    let (state, held) = stage.executor.make_again(&stage.tools, held.expect("it goes on"), &again, |_| true).await;
+    assert_eq!(state.into_outcome().text(), r#"{"disk":1} with the answer"#);
+    // What rules forbid by now is not made again.
+    stage.executor.set_policy(Policy::new(vec![PermissionRule::for_tool("wipe", Permission::Deny)]));
+    let (state, held) = stage.executor.make_again(&stage.tools, held.expect("it goes on"), &again, |_| false).await;
+    assert_eq!(state.into_outcome().error().expect("refused").details()["reason"], "policy");
+    assert!(held.is_none() && stage.tasks().await[0].state == TaskState::Failed);
 }
 
 #[tokio::test]

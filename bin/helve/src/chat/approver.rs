@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use helve::json::{self, Limits};
-use helve::{Answered, Approver, BoxFuture, Question, Redactor};
+use helve::{Answered, Approver, Question, Redactor};
 use serde_json::Value;
 
 use super::editor::{Editor, Input};
@@ -24,13 +24,11 @@ pub struct TerminalApprover {
 }
 
 impl Approver for TerminalApprover {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answered> {
+    async fn ask(&self, question: &Question) -> Answered {
         let (me, question) = (self.clone(), question.clone());
-        Box::pin(async move {
-            // The person may think for long, and other calls go on.
-            let asked = tokio::task::spawn_blocking(move || me.ask_now(&question)).await;
-            asked.unwrap_or(Answered::Later)
-        })
+        // The person may think for long, and other calls go on.
+        let asked = tokio::task::spawn_blocking(move || me.ask_now(&question)).await;
+        asked.unwrap_or(Answered::Later)
     }
 }
 
@@ -90,9 +88,8 @@ fn edit(editor: &mut Editor, arguments: &Value) -> Option<Value> {
 pub struct Always(pub Answered);
 
 impl Approver for Always {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answered> {
+    async fn ask(&self, question: &Question) -> Answered {
         // Who lets calls run has not answered what their tools want to know.
-        let answer = if question.input.is_some() { Answered::Deny { reason: None } } else { self.0.clone() };
-        Box::pin(std::future::ready(answer))
+        if question.input.is_some() { Answered::Deny { reason: None } } else { self.0.clone() }
     }
 }

@@ -3,17 +3,15 @@
 //! A turn costs two commits: before the model is asked, and before its calls begin. What happens while calls take their
 //! time is recorded and told shortly after.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{Answering, Approval, NewRun, Reply, RunCommit, RunState};
-use helve_core::{CallId, Event, EventData, Question, Redactor, StoreError, printable};
+use helve_core::{Answered, CallId, Event, EventData, Grant, Question, Redactor, StoreError, printable};
 use helve_tools::{Hold, Record};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::Driver;
-use crate::approver::Answered;
 use crate::error::AgentError;
 use crate::run::{Input, Run};
 
@@ -171,14 +169,21 @@ impl Driver<'_> {
         }
     }
 
-    /// Records a person's answer. Another one may have been first: then that one counts.
-    pub(super) async fn record_answer(&mut self, question: &Question, answer: Answered, by: &str) -> Result<Answered, AgentError> {
-        let Some(record) = self.log.as_ref().map(|log| log.record.clone()) else { return Ok(answer) };
-        let Some(reply) = reply(&answer, by) else { return Ok(answer) };
-        Ok(match record.store().answer(question.id, reply).await? {
-            Answering::TooLate(approval) => answered(&approval).unwrap_or(answer),
-            Answering::Won(_) | Answering::Unknown => answer,
-        })
+    /// Records a person's answer, and says whether it is one for always. Another one may have been first: then that one counts.
+    pub(super) async fn record_answer(
+        &mut self,
+        question: &Question,
+        answer: Answered,
+        by: &str,
+    ) -> Result<(Option<Grant>, bool), AgentError> {
+        if let (Some(log), Some(reply)) = (&self.log, Reply::of(&answer, by))
+            && let Answering::TooLate(approval) = log.record.clone().store().answer(question.id, reply).await?
+            && let Some(grant) = approval.grant()
+        {
+            return Ok((Some(grant), approval.is_always()));
+        }
+        let always = answer == Answered::Always && question.input.is_none();
+        Ok((question.grant(answer, by), always))
     }
 
     /// Takes answers that came from elsewhere. Says whether there were any.
@@ -188,42 +193,14 @@ impl Driver<'_> {
         let mut any = false;
         for approval in stored {
             let open = self.open.iter().position(|question| question.id == approval.question.id);
-            if let (Some(place), Some(answer)) = (open, answered(&approval)) {
-                let by = approval.reply.as_ref().map_or_else(|| Arc::from("nobody"), |reply| reply.by.clone());
+            if let (Some(place), Some(grant)) = (open, approval.grant()) {
                 let question = self.open.swap_remove(place);
-                self.answer(question, answer, &by);
+                self.answer(question, Some(grant), approval.is_always());
                 any = true;
             }
         }
         Ok(any)
     }
-}
-
-fn reply(answer: &Answered, by: &str) -> Option<Reply> {
-    use helve_core::Decision::{Approve, Deny};
-    let said = |decision| Reply { decision, by: by.into(), reason: None, always: false, arguments: None };
-    Some(match answer {
-        Answered::Later | Answered::Expired => return None,
-        Answered::Approve => said(Approve),
-        Answered::Always => Reply { always: true, ..said(Approve) },
-        Answered::Deny { reason } => Reply { reason: reason.clone(), ..said(Deny) },
-        Answered::Edit(arguments) => Reply { arguments: Some(arguments.clone()), ..said(Approve) },
-    })
-}
-
-/// What a stored answer means; nothing while there is none.
-fn answered(approval: &Approval) -> Option<Answered> {
-    use helve_core::Decision::Approve;
-    let Some(reply) = &approval.reply else {
-        let over = approval.state == helve_core::store::ApprovalState::Expired;
-        return over.then_some(Answered::Expired);
-    };
-    Some(match (reply.decision, &reply.arguments) {
-        (Approve, Some(arguments)) => Answered::Edit(arguments.clone()),
-        (Approve, None) if reply.always => Answered::Always,
-        (Approve, None) => Answered::Approve,
-        _ => Answered::Deny { reason: reply.reason.clone() },
-    })
 }
 
 impl From<StoreError> for AgentError {

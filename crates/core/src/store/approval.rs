@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::approval::{Decision, Grant, Question};
+use crate::approver::Answered;
 use crate::digest::Digest;
 use crate::error::{Denial, ErrorKind, ToolError};
 use crate::ids::{HolderId, RunId};
@@ -95,6 +96,21 @@ pub struct Reply {
     /// Arguments instead of those that were asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
+}
+
+impl Reply {
+    /// What an approver said, for the store; `None` if there is no answer yet.
+    #[must_use]
+    pub fn of(answered: &Answered, by: &str) -> Option<Self> {
+        let reply = |decision| Self { decision, by: by.into(), reason: None, always: false, arguments: None };
+        Some(match answered {
+            Answered::Later | Answered::Expired => return None,
+            Answered::Approve => reply(Decision::Approve),
+            Answered::Always => Self { always: true, ..reply(Decision::Approve) },
+            Answered::Deny { reason } => Self { reason: reason.clone(), ..reply(Decision::Deny) },
+            Answered::Edit(arguments) => Self { arguments: Some(arguments.clone()), ..reply(Decision::Approve) },
+        })
+    }
 }
 
 /// What became of an answer.
@@ -198,7 +214,13 @@ impl Approval {
         }
     }
 
-    /// The answer as it re-enters the executor; nothing while there is none.
+    /// Whether the person also allowed other calls of the tool in the conversation.
+    #[must_use]
+    pub fn is_always(&self) -> bool {
+        self.question.input.is_none() && self.reply.as_ref().is_some_and(|reply| reply.decision == Decision::Approve && reply.always)
+    }
+
+    /// The answer as it re-enters the executor; `None` while there is none. It was given in time, however late it is read.
     #[must_use]
     pub fn grant(&self) -> Option<Grant> {
         let (decision, reply) = match (self.state, &self.reply) {
@@ -212,6 +234,7 @@ impl Approval {
             decision,
             reason: reply.and_then(|reply| reply.reason.clone()),
             by: reply.map_or_else(|| "nobody".to_owned(), |reply| reply.by.to_string()),
+            arguments: reply.filter(|_| self.question.input.is_none()).and_then(|reply| reply.arguments.clone()),
             given: self.question.input.as_ref().map(|needed| match (decision, reply) {
                 (Decision::Approve, Some(reply)) => needed.give(reply.arguments.as_ref().unwrap_or(&Value::Null)),
                 _ => needed.decline(),

@@ -15,7 +15,7 @@ use helve_core::Digest;
 use helve_mcp::Gateway;
 use helve_mcp::serve::{About, Backend, Change, Incoming};
 use helve_mcp_wire::{CODES, Era, RpcError};
-use helve_tools::{Selection, Snapshot, Toolkit, ToolkitError, View};
+use helve_tools::{Selection, Toolkit, ToolkitError, View};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 
@@ -54,7 +54,6 @@ impl Helve {
             helve: self.clone(),
             serving,
             changes: broadcast::Sender::new(CHANGES),
-            all: Mutex::default(),
             followed: Arc::default(),
             kept: AllKept::default(),
             tasks: Tasks::default(),
@@ -70,8 +69,6 @@ struct Service {
     helve: Helve,
     serving: McpServing,
     changes: broadcast::Sender<Change>,
-    /// All tools, as they were in a snapshot.
-    all: Mutex<Option<(Snapshot, Toolkit)>>,
     /// Servers whose changes are passed on.
     followed: Arc<Mutex<HashSet<usize>>>,
     /// Calls that go on with another request.
@@ -102,12 +99,7 @@ async fn follow(service: Weak<Service>) {
 impl Service {
     fn toolkit(&self) -> Result<Toolkit, ToolkitError> {
         if self.serving.sets.is_empty() {
-            let snapshot = self.helve.catalogue.snapshot(&View::default());
-            let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-            return Ok(match &*all {
-                Some((known, toolkit)) if known.is_same(&snapshot) => toolkit.clone(),
-                _ => all.insert((snapshot.clone(), Toolkit::everything(&snapshot))).1.clone(),
-            });
+            return Ok(self.helve.toolkit());
         }
         let selection = Selection { sets: self.serving.sets.clone(), ..Selection::default() };
         self.helve.catalogue.toolkit(&selection, &View::default())

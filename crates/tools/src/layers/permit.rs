@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use helve_core::{
-    ApprovalId, CallContext, CallId, Decision, Denial, Grant, InputNeeded, Permission, Policy, Question, Subject, ToolCall, ToolError,
-    call_digest, input_digest,
+    ApprovalId, CallContext, CallId, Decision, Denial, Digest, Grant, InputNeeded, Permission, Policy, Question, Subject, ToolCall,
+    ToolError, input_digest,
 };
 
 use serde_json::Value;
@@ -93,7 +93,15 @@ impl Permit {
         }
     }
 
-    pub(crate) fn decide(&self, toolkit: &Toolkit, member: &Member, call: &ToolCall, cx: &CallContext, grant: Option<Grant>) -> Verdict {
+    /// Decides about a call. A grant comes with the digest of the call that it must be for.
+    pub(crate) fn decide(
+        &self,
+        toolkit: &Toolkit,
+        member: &Member,
+        call: &ToolCall,
+        cx: &CallContext,
+        grant: Option<(Grant, Digest)>,
+    ) -> Verdict {
         let entry = &member.entry;
         let agent = toolkit.agent().or(cx.caller().agent.as_ref()).map(|agent| &**agent);
         let subject = subject(member, agent, call);
@@ -113,11 +121,11 @@ impl Permit {
             (Permission::Deny, _) => Verdict::Refuse(ToolError::denied(Denial::Policy, ruling.reason)),
             (Permission::Auto, None) => Verdict::Allow,
             (Permission::Confirm, None) => ask(ruling.reason),
-            (_, Some(grant)) if grant.given.is_some() => self.go_on(call, entry, &grant),
-            (_, Some(grant)) if grant.digest != call_digest(call, entry.source(), entry.spec()) => {
+            (_, Some((grant, shown))) if grant.given.is_some() => self.go_on(shown, &grant),
+            (_, Some((grant, shown))) if grant.digest != shown => {
                 ask("the call or its tool changed after the question was asked".to_owned())
             }
-            (_, Some(grant)) => self.redeem(call.id, grant),
+            (_, Some((grant, _))) => self.redeem(call.id, grant),
         }
     }
 
@@ -131,9 +139,9 @@ impl Permit {
 
     /// Lets a call go on that asked for something, once for each question. That it may run was decided when it began; what a person
     /// answered, also a no, is for the tool to hear.
-    fn go_on(&self, call: &ToolCall, entry: &Entry, grant: &Grant) -> Verdict {
+    fn go_on(&self, shown: Digest, grant: &Grant) -> Verdict {
         let state = grant.given.as_ref().map_or(&Value::Null, |given| &given.state);
-        if grant.digest != input_digest(call_digest(call, entry.source(), entry.spec()), state) {
+        if grant.digest != input_digest(shown, state) {
             return Verdict::Refuse(ToolError::denied(Denial::Policy, "the call or its tool changed after the question was asked"));
         }
         if self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(grant.approval_id) {

@@ -1,26 +1,98 @@
-//! Asking the person at the terminal whether a call may run.
+//! The person at the terminal: whether a call may run, and what its tool wants to know.
 
-use helve::{Decision, Grant, Question, Redactor, printable};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use helve::{Answered, Approver, Question, Redactor, printable};
+
+use super::input;
 use crate::terminal::{self, CAREFUL, FAINT, STRONG, styled};
 
 /// How much of the arguments is shown; the middle is cut, never an end.
 const SHOWN: usize = 4_000;
+/// A call that takes longer than this shows that it still runs.
+const SOON: Duration = Duration::from_secs(1);
+
+/// The person who made the call, and what they see while it runs.
+pub struct AtTerminal {
+    /// Whether the call was approved beforehand.
+    yes: bool,
+    redactor: Redactor,
+    watched: Mutex<Watched>,
+}
+
+/// What is shown of a call that runs.
+struct Watched {
+    since: Instant,
+    shown: bool,
+}
+
+impl AtTerminal {
+    pub fn new(yes: bool, redactor: &Redactor) -> Self {
+        Self { yes, redactor: redactor.clone(), watched: Mutex::new(Watched { since: Instant::now(), shown: false }) }
+    }
+
+    /// Shows for how long the call runs, once that is worth a word.
+    pub fn show_progress(&self, name: &str) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let seconds = watched.since.elapsed();
+        if seconds >= SOON {
+            watched.shown = true;
+            terminal::progress(&format!("{name} … {:.0} s (Ctrl-C cancels)", seconds.as_secs_f64()));
+        }
+    }
+
+    /// Takes that line away again. The time that a person takes is not the call's.
+    pub fn clear_progress(&self) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if watched.shown {
+            terminal::progress("");
+        }
+        *watched = Watched { since: Instant::now(), shown: false };
+    }
+
+    /// What the person answers to a tool. Where there is no person, the tool is told no.
+    fn input(&self, question: &Question) -> Answered {
+        let needed = question.input.as_ref();
+        if !terminal::can_ask() {
+            terminal::note(&styled(FAINT, &format!("nobody is here to answer: {}", printable::escape_line(&question.reason))));
+            return Answered::Deny { reason: None };
+        }
+        let written = needed.and_then(|needed| input::ask(&question.tool, needed, &mut terminal::ask));
+        written.map_or(Answered::Deny { reason: None }, Answered::Edit)
+    }
+}
+
+impl Approver for AtTerminal {
+    async fn ask(&self, question: &Question) -> Answered {
+        self.clear_progress();
+        let answered = match () {
+            () if question.input.is_some() => self.input(question),
+            () if self.yes => Answered::Approve,
+            () if terminal::can_ask() => ask(question, &self.redactor, &mut terminal::ask),
+            () => Answered::Later,
+        };
+        self.clear_progress();
+        answered
+    }
+
+    fn name(&self) -> String {
+        who()
+    }
+}
 
 /// Shows the exact call and reads yes or no. Anything that is not a clear yes is a no.
-pub fn ask(question: &Question, redactor: &Redactor, read: &mut dyn FnMut(&str) -> Option<String>) -> Grant {
-    let show_all = || lines(question, redactor, usize::MAX).iter().for_each(|line| terminal::note_exactly(line));
+fn ask(question: &Question, redactor: &Redactor, read: &mut dyn FnMut(&str) -> Option<String>) -> Answered {
     show(question, redactor);
-    let answer = loop {
+    loop {
         let answer = read(&format!("Run it? {}", styled(FAINT, "[y]es / [n]o / [s]how everything")));
         match answer.as_deref().map(str::to_lowercase).as_deref() {
-            Some("y" | "yes" | "是" | "好") => break Decision::Approve,
-            None | Some("n" | "no" | "否" | "不" | "") => break Decision::Deny,
-            Some("s" | "show") => show_all(),
+            Some("y" | "yes" | "是" | "好") => return Answered::Approve,
+            None | Some("n" | "no" | "否" | "不" | "") => return Answered::Deny { reason: None },
+            Some("s" | "show") => lines(question, redactor, usize::MAX).iter().for_each(|line| terminal::note_exactly(line)),
             Some(_) => terminal::note("Please answer y, n or s."),
         }
-    };
-    question.answer(answer, who())
+    }
 }
 
 /// Shows the exact call.
@@ -28,11 +100,6 @@ pub fn show(question: &Question, redactor: &Redactor) {
     for line in lines(question, redactor, SHOWN) {
         terminal::note_exactly(&line);
     }
-}
-
-/// The grant of a person who said yes beforehand.
-pub fn beforehand(question: &Question) -> Grant {
-    question.answer(Decision::Approve, who())
 }
 
 /// Who answers.
@@ -64,17 +131,17 @@ mod tests {
         Question::new(ToolCall::new("wipe", arguments), &"s".into(), &spec, Caller::default(), "a rule says so".into())
     }
 
-    fn answered(words: &[&str]) -> Decision {
+    fn answered(words: &[&str]) -> Answered {
         let mut words = words.iter().map(ToString::to_string);
-        ask(&question(json!({})), &Redactor::default(), &mut |_| words.next()).decision
+        ask(&question(json!({})), &Redactor::default(), &mut |_| words.next())
     }
 
     #[test]
     fn only_a_clear_yes_is_a_yes() {
-        assert_eq!(answered(&["y"]), Decision::Approve);
-        assert_eq!(answered(&["what?", "s", "YES"]), Decision::Approve);
+        assert_eq!(answered(&["y"]), Answered::Approve);
+        assert_eq!(answered(&["what?", "s", "YES"]), Answered::Approve);
         for no in [&["n"][..], &[""], &[], &["maybe"]] {
-            assert_eq!(answered(no), Decision::Deny, "{no:?}");
+            assert_eq!(answered(no), Answered::Deny { reason: None }, "{no:?}");
         }
     }
 

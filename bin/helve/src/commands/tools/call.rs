@@ -1,15 +1,15 @@
 //! `helve tools call`: one call through all layers, watched by the person who made it.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use helve::store::Approval;
 use helve::{
-    Admission, Attempted, CallContext, CancellationToken, Decision, Diagnostic, Entry, ErrorKind, Grant, Helve, Mode, Outcome, Prepared,
-    ProjectReport, Question, Record, Status, ToolCall, Worker, printable,
+    CallContext, CallState, CancellationToken, Diagnostic, Entry, ErrorKind, Helve, Mode, Outcome, ProjectReport, Question, Record, Status,
+    ToolCall, printable,
 };
 
-use super::{approve, arguments, input};
+use super::approve::AtTerminal;
+use super::arguments;
 use crate::cli::{Call, Global};
 use crate::commands::show_diagnostics;
 use crate::failure::Failure;
@@ -44,9 +44,9 @@ pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<Exi
     if entry.is_some_and(|entry| entry.spec().rules().mode == Mode::Background) {
         workspace.record(global)?;
     }
-    let mut outcome = match workspace.block_on(settle(call, command.yes, workspace.helve())) {
-        Ok(outcome) => outcome,
-        Err(question) => ask_later(*question, global, workspace)?,
+    let mut outcome = match workspace.block_on(watch(call, command.yes, workspace.helve())) {
+        CallState::Over(outcome) => outcome,
+        CallState::Asks(question) => ask_later(*question, global, workspace)?,
     };
     if command.wait && !matches!(outcome.status, Status::Done(_)) {
         let record = workspace.record(global)?;
@@ -67,61 +67,40 @@ fn say_what_it_does(entry: &Entry, report: &ProjectReport) {
     }
 }
 
-/// Runs the call, or gives the question back that nobody is here to answer.
-async fn settle(call: ToolCall, yes: bool, helve: &Helve) -> Result<Outcome, Box<Question>> {
-    let toolkit = helve.toolkit();
-    let (cx, executor) = (CallContext::default(), helve.executor());
-    let mut grant = None;
-    let mut asked = call;
+/// Makes the call, shows that it still runs after a second, and cancels it on Ctrl-C.
+async fn watch(call: ToolCall, yes: bool, helve: &Helve) -> CallState {
+    let (toolkit, cx, name) = (helve.toolkit(), CallContext::default(), printable::escape(&call.tool));
+    let person = AtTerminal::new(yes, helve.redactor());
+    let mut work = std::pin::pin!(helve.executor().call_with(&toolkit, call, &cx, &person));
+    let mut tick = tokio::time::interval(Duration::from_millis(200));
     loop {
-        return Ok(match executor.admit(&toolkit, asked, &cx, grant.take()).await {
-            Admission::Ready(prepared) => match attempt(prepared, &cx, helve).await {
-                Attempted::Over(outcome) => outcome,
-                Attempted::Asks(question) => {
-                    let answered = ask_input(&question);
-                    grant = Some(answered);
-                    asked = question.call;
-                    continue;
-                }
-            },
-            Admission::Answered(outcome) | Admission::Accepted(outcome) => outcome,
-            Admission::Waiting(question) if yes => {
-                grant = Some(approve::beforehand(&question));
-                asked = question.call;
-                continue;
+        tokio::select! {
+            biased;
+            state = &mut work => {
+                person.clear_progress();
+                return state;
             }
-            Admission::Waiting(question) if terminal::can_ask() => {
-                grant = Some(approve::ask(&question, helve.redactor(), &mut terminal::ask));
-                asked = question.call;
-                continue;
-            }
-            Admission::Waiting(question) => return Err(Box::new(question)),
-        });
+            _ = tick.tick(), if terminal::is_watched() => person.show_progress(&name),
+            _ = tokio::signal::ctrl_c() => cx.cancelled().cancel(),
+        }
     }
 }
 
-/// Keeps a question that nobody is here to answer.
+/// Stores a question that nobody is here to answer.
 fn ask_later(question: Question, global: &Global, workspace: &Workspace) -> Result<Outcome, Failure> {
-    let (id, call_id, tool) = (question.id, question.call.id, question.tool.clone());
-    let entry = workspace.helve().catalogue().get(&tool);
-    let entry = entry.ok_or_else(|| Failure::new("unknown_tool", format_args!("`{tool}` is gone")))?;
-    let approval = Approval::new(question, entry.digest(), entry.spec().rules());
-    let record = workspace.record(global)?;
-    workspace.block_on(async {
-        record.store().ask(approval.clone()).await?;
-        record.asked(&approval);
-        workspace.helve().told().await;
-        Ok::<_, helve::StoreError>(())
-    })?;
+    let id = question.id;
+    workspace.record(global)?;
+    let stored = workspace.block_on(workspace.helve().ask_later(question));
+    let outcome = stored.map_err(|error| Failure::new(error.kind().name(), error.message()))?;
     terminal::note(&styled(FAINT, &format!("nobody is here to ask; answer with: helve approvals approve|deny {id}")));
-    Ok(Outcome { call_id, tool, status: Status::Waiting(id), duration: Duration::ZERO })
+    Ok(outcome)
 }
 
 /// Waits for the end of a call that was put off, and works on it where nobody else does.
 async fn wait(outcome: &Outcome, record: &Record, helve: &Helve) -> Result<Outcome, Failure> {
     let stop = CancellationToken::new();
     let _end = stop.clone().drop_guard();
-    let worker = Worker::new(record.clone(), helve.executor().clone(), helve.catalogue().clone(), 1);
+    let worker = helve.worker(record, 1);
     let mut work = std::pin::pin!(worker.run(stop.clone()));
     let mut ended = std::pin::pin!(record.end_of(outcome));
     let mut works = true;
@@ -141,43 +120,6 @@ async fn wait(outcome: &Outcome, record: &Record, helve: &Helve) -> Result<Outco
                 };
                 return Err(Failure::interrupted("nobody waits for the call any more; it is kept").hint(next));
             }
-        }
-    }
-}
-
-/// What the person at the terminal answers to a tool. Where there is none, nobody does.
-fn ask_input(question: &Question) -> Grant {
-    let needed = question.input.as_ref();
-    let answer = needed.filter(|_| terminal::can_ask()).and_then(|needed| input::ask(&question.tool, needed, &mut terminal::ask));
-    if answer.is_none() && !terminal::can_ask() {
-        terminal::note(&styled(FAINT, &format!("nobody is here to answer: {}", printable::escape_line(&question.reason))));
-    }
-    match answer {
-        Some(answer) => question.answer_with(&answer, approve::who()),
-        None => question.answer(Decision::Deny, approve::who()),
-    }
-}
-
-/// Runs the call, shows that it still runs after a second, and cancels it on Ctrl-C.
-async fn attempt(prepared: Prepared, cx: &CallContext, helve: &Helve) -> Attempted {
-    let begun = Instant::now();
-    let name = printable::escape(prepared.entry().name());
-    let mut work = std::pin::pin!(helve.executor().attempt_or_ask(prepared, cx));
-    let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + Duration::from_secs(1), Duration::from_millis(200));
-    let mut shown = false;
-    loop {
-        tokio::select! {
-            outcome = &mut work => {
-                if shown {
-                    terminal::progress("");
-                }
-                return outcome;
-            }
-            _ = tick.tick(), if terminal::is_watched() => {
-                shown = true;
-                terminal::progress(&format!("{name} … {:.0} s (Ctrl-C cancels)", begun.elapsed().as_secs_f64()));
-            }
-            _ = tokio::signal::ctrl_c() => cx.cancelled().cancel(),
         }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, Caller, CancellationToken, Decision, ErrorKind, Grant, InputNeeded, Outcome, Question, ToolCall, ToolError};
+use helve_core::{CallContext, CallId, Caller, CancellationToken, ErrorKind, Grant, Outcome, Question, Status, ToolCall, ToolError};
 use helve_mcp::serve::Incoming;
 use helve_mcp::{Passage, content};
 use helve_mcp_wire::{CODES, Era, RpcError};
-use helve_tools::{Admission, Attempted, Entry, HeldTask, Toolkit};
+use helve_tools::{CallState, Entry, HeldTask, Toolkit};
 use serde_json::{Value, json};
 
 use super::kept::{Kept, belonging};
@@ -31,16 +31,24 @@ pub(super) struct Calling {
     /// Where the client hears of progress.
     told: Option<Arc<Told>>,
     cx: CallContext,
-    /// The call that a person approved, with the arguments that they approved.
-    approved: Option<ToolCall>,
-    /// The same in the record, while it goes on.
+    /// The call in the record, where a person approved it and it goes on.
     held: Option<HeldTask>,
     /// Where the client looks how far it is, if it comes back for it.
     task: Option<Arc<Task>>,
 }
 
+/// What is done with a call next.
+enum Move {
+    /// It is made.
+    Make(ToolCall),
+    /// Its tool is told what it asked.
+    Answer(Box<Question>, Grant),
+    /// It was approved, and is made again with what the server behind it asked for.
+    MakeAgain(HeldTask),
+}
+
 /// How far a call has come.
-pub(super) enum Step {
+enum Step {
     /// It is over.
     Over(Result<Value, RpcError>),
     /// It wants to know something, as the result says, and goes on with the answer.
@@ -69,15 +77,12 @@ impl Service {
         let cancel = CancellationToken::new();
         let told = Told::of(&request.from);
         let cx = self.context(&request, &cancel, told.as_ref());
-        let mut calling = Calling { service, toolkit, entry, request, cancel, told, cx, approved: None, held: None, task: None };
-        let (call, grant) = match kept {
-            Some((kept, held)) => {
-                calling.held = held;
-                calling.resume(kept)
-            }
-            None => (call, None),
+        let mut calling = Calling { service, toolkit, entry, request, cancel, told, cx, held: None, task: None };
+        let next = match kept {
+            Some(kept) => calling.resume(kept),
+            None => Move::Make(call),
         };
-        calling.run(call, grant).await
+        calling.run(next).await
     }
 
     /// A tool by the name that clients know. One of a server that is just being connected gets a moment.
@@ -95,7 +100,7 @@ impl Service {
     }
 
     /// The call that a request goes on with, if it is not a new one.
-    fn found(&self, entry: &Entry, arguments: &Value, request: &Incoming) -> Result<Option<(Kept, Option<HeldTask>)>, RpcError> {
+    fn found(&self, entry: &Entry, arguments: &Value, request: &Incoming) -> Result<Option<Kept>, RpcError> {
         let Some(state) = request.params.get("requestState").and_then(Value::as_str) else { return Ok(None) };
         match self.kept.take(state, belonging(entry, arguments)) {
             None if !self.serving.gateway || self.kept.is_own(state) => {
@@ -118,29 +123,15 @@ impl Service {
         if let Some(told) = told {
             cx = cx.with_observer(told.clone());
         }
-        if asking::can(&request.from.capabilities) { cx.asking() } else { cx }
+        if asking::can(&request.from.capabilities) { cx } else { cx.silent() }
     }
 }
 
 impl Calling {
-    /// Runs the call to its end, or as far as it comes by itself. A client that comes back for tasks does not wait for a person, nor for
-    /// what runs in the background.
-    async fn run(mut self, call: ToolCall, grant: Option<Grant>) -> Result<Value, RpcError> {
-        let id = call.id;
-        let admitted = self.admit(call, grant).await;
-        let later = matches!(admitted, Admission::Waiting(_) | Admission::Accepted(_));
-        if later
-            && tasks::are_wanted(&self.request.from)
-            && let Some(task) = self.service.tasks.begin(id, self.cancel.clone())
-        {
-            self.cx = self.cx.with_observer(task.clone());
-            self.task = Some(task.clone());
-            let created = task.created(id);
-            tokio::spawn(self.drive(admitted, task));
-            return Ok(created);
-        }
+    /// Runs the call to its end, or as far as it comes by itself. A client that goes away cancels it.
+    async fn run(self, next: Move) -> Result<Value, RpcError> {
         let (cancel, gone) = (self.cancel.clone(), self.request.cancel.clone());
-        let mut answer = pin!(self.answer(admitted));
+        let mut answer = pin!(self.answer(next));
         tokio::select! {
             answer = &mut answer => return answer,
             () = gone.cancelled() => cancel.cancel(),
@@ -148,29 +139,49 @@ impl Calling {
         answer.await
     }
 
-    /// Answers a client that waits.
-    async fn answer(mut self, admitted: Admission) -> Result<Value, RpcError> {
-        let mut step = self.settle(admitted).await;
+    /// Answers a client. One that comes back for tasks does not wait for a person, nor for what runs in the background.
+    async fn answer(mut self, next: Move) -> Result<Value, RpcError> {
+        let state = self.advance(next).await;
+        if let Some((call, task)) = self.task_for(&state) {
+            self.cx = self.cx.with_observer(task.clone());
+            self.task = Some(task.clone());
+            let created = task.created(call);
+            tokio::spawn(self.drive(state, task));
+            return Ok(created);
+        }
+        let mut step = self.settle(state).await;
         loop {
             step = match step {
                 Step::Over(result) => return result,
-                Step::Asks(_, Kept::Asked(question)) if self.request.from.era == Era::Legacy => {
+                Step::Asks(_, Kept::Asked { question, .. }) if self.request.from.era == Era::Legacy => {
                     let grant = asking::ask(&question, &self.request.from).await;
                     if self.request.cancel.is_cancelled() {
                         // The tool is told nothing, and forgets the call.
                         self.cancel.cancel();
                     }
-                    let admitted = self.admit(question.call, Some(grant)).await;
-                    self.settle(admitted).await
+                    let state = self.advance(Move::Answer(question, grant)).await;
+                    self.settle(state).await
                 }
                 Step::Asks(result, kept) => return Ok(self.put_aside(result, kept)),
             }
         }
     }
 
+    /// Where the client can look how far its call is, if the call takes longer and the client comes back for such calls.
+    fn task_for(&self, state: &CallState) -> Option<(CallId, Arc<Task>)> {
+        let call = match state {
+            CallState::Asks(question) if question.input.is_none() => question.call.id,
+            CallState::Over(Outcome { call_id, status: Status::Accepted, .. }) => *call_id,
+            _ => return None,
+        };
+        let wanted = tasks::are_wanted(&self.request.from);
+        let task = wanted.then(|| self.service.tasks.begin(call, self.cancel.clone())).flatten()?;
+        Some((call, task))
+    }
+
     /// Brings a call to its end that its client comes back for.
-    async fn drive(mut self, admitted: Admission, task: Arc<Task>) {
-        let mut step = self.settle(admitted).await;
+    async fn drive(mut self, state: CallState, task: Arc<Task>) {
+        let mut step = self.settle(state).await;
         for round in 1.. {
             match step {
                 Step::Over(result) => return task.end(result),
@@ -180,36 +191,30 @@ impl Calling {
                         return task.end(Err(internal("nobody answered what the tool asked")));
                     };
                     self.request.params["inputResponses"] = answers;
-                    let (call, grant) = self.resume(kept);
+                    let next = self.resume(kept);
                     self.cx = self.cx.with_observer(task.clone());
-                    let admitted = self.admit(call, grant).await;
-                    step = self.settle(admitted).await;
+                    let state = self.advance(next).await;
+                    step = self.settle(state).await;
                 }
             }
         }
     }
 
     /// Goes on with a call whose client has answered, in its request.
-    fn resume(&mut self, kept: Kept) -> (ToolCall, Option<Grant>) {
+    fn resume(&mut self, kept: Kept) -> Move {
         match kept {
-            Kept::Asked(question) => {
+            Kept::Asked { question, held } => {
+                self.held = held;
                 let grant = asking::answer(&question, self.request.params.get("inputResponses"));
-                (question.call, Some(grant))
+                Move::Answer(question, grant)
             }
-            Kept::Approved(mut call, state) => {
+            Kept::Approved { held, state } => {
                 if let Some(params) = self.request.params.as_object_mut() {
                     params.remove("requestState");
                     params.extend(state.map(|state| ("requestState".to_owned(), state)));
                 }
                 self.cx = self.service.context(&self.request, &self.cancel, self.told.as_ref());
-                // As the executor will read them, or the grant would be for another call.
-                let _ = self.entry.spec().input().fit(&mut call.arguments);
-                self.approved = Some(ToolCall::clone(&call));
-                // That it may run was decided when it began.
-                let (entry, needed) = (&self.entry, InputNeeded::new(vec![], json!({})));
-                let question =
-                    Question::about_input(ToolCall::clone(&call), entry.source(), entry.spec(), self.cx.caller().clone(), needed);
-                (*call, Some(question.answer(Decision::Approve, AGENT)))
+                Move::MakeAgain(held)
             }
         }
     }
@@ -217,63 +222,66 @@ impl Calling {
     /// Nobody goes on with a call.
     fn forget(&self, kept: &Kept) {
         match kept {
-            Kept::Asked(question) => {
+            Kept::Asked { question, .. } => {
                 let state = question.input.as_ref().map_or(&Value::Null, |needed| &needed.state);
                 self.entry.tool().forget(&question.call, state);
             }
-            Kept::Approved(call, state) => self.entry.tool().forget(call, state.as_ref().unwrap_or(&Value::Null)),
+            Kept::Approved { held, state } => self.entry.tool().forget(held.call(), state.as_ref().unwrap_or(&Value::Null)),
         }
     }
 
-    async fn admit(&self, call: ToolCall, grant: Option<Grant>) -> Admission {
-        self.service.helve.executor.admit(&self.toolkit, call, &self.cx, grant).await
+    /// Brings a call as far as it comes without a person.
+    async fn advance(&mut self, next: Move) -> CallState {
+        let (executor, cx) = (&self.service.helve.executor, &self.cx);
+        match next {
+            Move::Make(call) => executor.call(&self.toolkit, call, cx).await,
+            Move::Answer(question, grant) => executor.resume(&self.toolkit, question.call, grant, cx).await,
+            Move::MakeAgain(held) => {
+                let (state, held) = executor.make_again(&self.toolkit, held, cx, goes_on).await;
+                self.held = held;
+                state
+            }
+        }
     }
 
-    /// Brings a call as far as it comes without its client.
-    fn settle(&mut self, admitted: Admission) -> BoxFuture<'_, Step> {
+    /// Brings a call as far as it comes without its client: a person may have to approve it, and a worker to run it.
+    fn settle(&mut self, state: CallState) -> BoxFuture<'_, Step> {
         // It is large, and every way leads here.
         Box::pin(async move {
-            let attempted = self.attempt(admitted).await;
-            match attempted {
-                Attempted::Over(outcome) => self.over(outcome).await,
-                Attempted::Asks(question) => {
+            let state = match state {
+                CallState::Asks(question) if question.input.is_none() => self.approve(question).await,
+                CallState::Over(outcome) if matches!(outcome.status, Status::Accepted) => {
+                    let message = format!("runs in the background as task {}", outcome.call_id);
+                    CallState::Over(self.still(self.service.helve.executor.queued(outcome, &self.cx), message).await)
+                }
+                state => state,
+            };
+            match state {
+                CallState::Over(outcome) => self.over(outcome).await,
+                CallState::Asks(question) => {
                     let result = json!({"resultType": "input_required", "inputRequests": asking::requests(&question)});
-                    Step::Asks(result, Kept::Asked(Box::new(question)))
+                    Step::Asks(result, Kept::Asked { question, held: self.held.take() })
                 }
             }
         })
     }
 
-    async fn attempt(&mut self, admitted: Admission) -> Attempted {
+    /// Waits until a person has approved the call, and makes it.
+    async fn approve(&mut self, question: Box<Question>) -> CallState {
         let (executor, cx) = (&self.service.helve.executor, &self.cx);
-        match admitted {
-            Admission::Ready(prepared) if cx.can_ask() => executor.attempt_or_ask(prepared, cx).await,
-            Admission::Ready(prepared) => Attempted::Over(executor.attempt(prepared, cx).await),
-            Admission::Answered(outcome) => Attempted::Over(outcome),
-            Admission::Accepted(outcome) => {
-                let message = format!("runs in the background as task {}", outcome.call_id);
-                Attempted::Over(self.still(executor.queued(outcome, cx), message).await)
+        let (id, tool) = (question.call.id, question.tool.clone());
+        let message = format!("waits until a person has answered {}", question.id);
+        let approved = match self.still(executor.approved(&self.entry, *question, cx), message).await {
+            Ok(approved) => approved,
+            Err(outcome) => return CallState::Over(*outcome),
+        };
+        match self.service.toolkit() {
+            Ok(now) => {
+                let (state, held) = executor.make(&now, approved, cx, goes_on).await;
+                self.held = held;
+                state
             }
-            Admission::Waiting(question) => {
-                let (id, tool) = (question.call.id, question.tool.clone());
-                let message = format!("waits until a person has answered {}", question.id);
-                match self.still(executor.approved(&self.entry, question, cx), message).await {
-                    Ok(approved) => {
-                        self.approved = Some(approved.call().clone());
-                        match self.service.toolkit() {
-                            Ok(now) => {
-                                let made = executor.make(&now, approved, cx, |outcome| asks(&present(outcome.clone()))).await;
-                                self.held = made.held;
-                                made.attempted
-                            }
-                            Err(error) => {
-                                Attempted::Over(Outcome::failed(id, tool, ToolError::new(ErrorKind::UnknownTool, error.to_string())))
-                            }
-                        }
-                    }
-                    Err(outcome) => Attempted::Over(*outcome),
-                }
-            }
+            Err(error) => CallState::Over(Outcome::failed(id, tool, ToolError::new(ErrorKind::UnknownTool, error.to_string()))),
         }
     }
 
@@ -281,13 +289,14 @@ impl Calling {
     /// needs to approve the same call again.
     async fn over(&mut self, outcome: Outcome) -> Step {
         let result = present(outcome.clone());
-        if let (true, Ok(said), Some(call)) = (asks(&result), &result, &self.approved) {
-            let kept = Kept::Approved(Box::new(call.clone()), said.get("requestState").cloned());
-            return Step::Asks(said.clone(), kept);
+        let Some(mut held) = self.held.take() else { return Step::Over(result) };
+        if let Ok(said) = &result
+            && asks(said)
+        {
+            let state = said.get("requestState").cloned();
+            return Step::Asks(said.clone(), Kept::Approved { held, state });
         }
-        if let Some(mut held) = self.held.take() {
-            held.end(outcome).await;
-        }
+        held.end(outcome).await;
         Step::Over(result)
     }
 
@@ -295,7 +304,7 @@ impl Calling {
     fn put_aside(&mut self, mut result: Value, kept: Kept) -> Value {
         let arguments = self.request.params.get("arguments").filter(|arguments| arguments.is_object()).cloned();
         let belongs = belonging(&self.entry, &arguments.unwrap_or_else(|| json!({})));
-        match self.service.kept.put(kept, self.held.take(), belongs) {
+        match self.service.kept.put(kept, belongs) {
             Ok(name) => result["requestState"] = json!(name),
             Err(kept) => {
                 self.forget(&kept);
@@ -327,7 +336,11 @@ impl Calling {
     }
 }
 
-/// Whether a result wants to know more.
-fn asks(result: &Result<Value, RpcError>) -> bool {
-    result.as_ref().is_ok_and(|result| result.get("resultType").and_then(Value::as_str) == Some("input_required"))
+/// Whether a server behind Helve wants to know more.
+fn goes_on(outcome: &Outcome) -> bool {
+    present(outcome.clone()).is_ok_and(|result| asks(&result))
+}
+
+fn asks(result: &Value) -> bool {
+    result.get("resultType").and_then(Value::as_str) == Some("input_required")
 }

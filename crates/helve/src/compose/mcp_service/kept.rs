@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use helve_core::json::canonical;
-use helve_core::{CancellationToken, Digest, Question, ToolCall};
+use helve_core::{CancellationToken, Digest, Question};
 use helve_tools::{Entry, HeldTask};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -19,10 +19,10 @@ const PATIENCE: Duration = Duration::from_mins(15);
 
 /// What is known of a call that goes on.
 pub(super) enum Kept {
-    /// Its tool asked for something.
-    Asked(Box<Question>),
+    /// Its tool asked for something. A call that a person approved is held in the record.
+    Asked { question: Box<Question>, held: Option<HeldTask> },
     /// A person approved this call, and the server behind it asked for something. What the server wants to hear again goes along.
-    Approved(Box<ToolCall>, Option<Value>),
+    Approved { held: HeldTask, state: Option<Value> },
 }
 
 /// Calls that go on, by names that nobody can guess: whoever knows one may go on with its call.
@@ -43,8 +43,6 @@ struct One {
     belongs: Digest,
     size: usize,
     kept: Kept,
-    /// The call in the record, where it is there.
-    held: Option<HeldTask>,
     /// Nobody need look after it any more.
     _taken: oneshot::Sender<()>,
 }
@@ -54,7 +52,7 @@ impl AllKept {
     ///
     /// # Errors
     /// Gives the call back where there is too much already.
-    pub fn put(&self, kept: Kept, held: Option<HeldTask>, belongs: Digest) -> Result<String, Kept> {
+    pub fn put(&self, kept: Kept, belongs: Digest) -> Result<String, Kept> {
         let Some(name) = helve_mcp::unguessable().map(|name| format!("{}{name}", self.prefix)) else { return Err(kept) };
         let size = kept.size();
         let mut all = self.all();
@@ -62,8 +60,8 @@ impl AllKept {
             return Err(kept);
         }
         let (here, taken) = oneshot::channel();
-        let cancelled = held.as_ref().map_or_else(CancellationToken::new, |held| held.cancelled().clone());
-        all.insert(name.clone(), One { belongs, size, kept, held, _taken: here });
+        let cancelled = kept.held().map_or_else(CancellationToken::new, |held| held.cancelled().clone());
+        all.insert(name.clone(), One { belongs, size, kept, _taken: here });
         let (all, forgotten) = (Arc::downgrade(&self.all), name.clone());
         tokio::spawn(async move {
             tokio::select! {
@@ -79,10 +77,10 @@ impl AllKept {
     }
 
     /// Takes a call back, for a request that is the same as before.
-    pub fn take(&self, name: &str, belongs: Digest) -> Option<(Kept, Option<HeldTask>)> {
+    pub fn take(&self, name: &str, belongs: Digest) -> Option<Kept> {
         let mut all = self.all();
         all.get(name).filter(|one| one.belongs == belongs)?;
-        all.remove(name).map(|one| (one.kept, one.held))
+        all.remove(name).map(|one| one.kept)
     }
 
     /// Whether a name is one of this server's, known or not.
@@ -96,15 +94,22 @@ impl AllKept {
 }
 
 impl Kept {
+    fn held(&self) -> Option<&HeldTask> {
+        match self {
+            Self::Asked { held, .. } => held.as_ref(),
+            Self::Approved { held, .. } => Some(held),
+        }
+    }
+
     /// About how much memory it takes.
     fn size(&self) -> usize {
         let text = |value: &Value| value.to_string().len();
         match self {
-            Self::Asked(question) => {
+            Self::Asked { question, .. } => {
                 let asked = question.input.iter().map(|needed| text(&json!(needed))).sum::<usize>();
                 text(&question.call.arguments) + asked
             }
-            Self::Approved(call, state) => text(&call.arguments) + state.as_ref().map_or(0, text),
+            Self::Approved { held, state } => text(&held.call().arguments) + state.as_ref().map_or(0, text),
         }
     }
 }
@@ -116,17 +121,21 @@ pub(super) fn belonging(entry: &Entry, arguments: &Value) -> Digest {
 
 #[cfg(test)]
 mod tests {
+    use helve_core::{Caller, Schema, ToolCall, ToolSpec};
+
     use super::*;
 
-    fn approved() -> Kept {
-        Kept::Approved(Box::new(ToolCall::new("tool", Value::Null)), None)
+    fn asked(arguments: Value) -> Kept {
+        let spec = ToolSpec::new("tool", "A tool.", Schema::any_object()).expect("a spec");
+        let question = Question::new(ToolCall::new("tool", arguments), &"s".into(), &spec, Caller::default(), String::new());
+        Kept::Asked { question: Box::new(question), held: None }
     }
 
     #[tokio::test]
     async fn a_call_goes_on_once_with_the_same_request() {
         let kept = AllKept::default();
         let (own, other) = (Digest::of([b"own".as_slice()]), Digest::of([b"other".as_slice()]));
-        let name = kept.put(approved(), None, own).ok().expect("a name");
+        let name = kept.put(asked(Value::Null), own).ok().expect("a name");
         assert!(kept.take(&name, other).is_none());
         assert!(kept.take("helve-call-0", own).is_none());
         assert!(kept.take(&name, own).is_some());
@@ -137,13 +146,13 @@ mod tests {
     async fn nobody_waits_for_ever_and_there_are_not_too_many() {
         let kept = AllKept::default();
         let own = Digest::of([b"own".as_slice()]);
-        let names: Vec<_> = (0..MAX_KEPT).map_while(|_| kept.put(approved(), None, own).ok()).collect();
+        let names: Vec<_> = (0..MAX_KEPT).map_while(|_| kept.put(asked(Value::Null), own).ok()).collect();
         assert_eq!(names.len(), MAX_KEPT);
-        assert!(kept.put(approved(), None, own).is_err());
+        assert!(kept.put(asked(Value::Null), own).is_err());
         tokio::time::sleep(2 * PATIENCE).await;
         assert!(kept.take(&names[0], own).is_none());
-        assert!(kept.put(approved(), None, own).is_ok());
-        let large = || Kept::Approved(Box::new(ToolCall::new("tool", json!("x".repeat(MAX_BYTES / 3)))), None);
-        assert_eq!((0..3).filter(|_| kept.put(large(), None, own).is_ok()).count(), 2, "nor too much");
+        assert!(kept.put(asked(Value::Null), own).is_ok());
+        let large = || asked(json!("x".repeat(MAX_BYTES / 3)));
+        assert_eq!((0..3).filter(|_| kept.put(large(), own).is_ok()).count(), 2, "nor too much");
     }
 }

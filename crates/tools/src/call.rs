@@ -1,0 +1,77 @@
+//! The one door for a call: make it, go on with it after a person has answered, or let someone answer until it is over.
+//!
+//! Nothing is held while a person thinks. A question can be stored, and its answer opens exactly the call that was shown, days later and
+//! in another process.
+
+use std::time::Duration;
+
+use helve_core::{CallContext, DynApprover, Grant, Outcome, Question, Status, ToolCall};
+
+use crate::executor::{Admission, Executor};
+use crate::toolkit::Toolkit;
+
+/// How far a call has come.
+#[derive(Debug)]
+pub enum CallState {
+    /// It has its outcome; one in the background is accepted.
+    Over(Outcome),
+    /// It cannot go on before a person has answered: whether it may run, or what its tool wants to know. Give the answer to
+    /// [`Executor::resume`], with the call that stands in the question.
+    Asks(Box<Question>),
+}
+
+impl CallState {
+    /// The outcome so far: `waiting` where a person must answer.
+    #[must_use]
+    pub fn into_outcome(self) -> Outcome {
+        match self {
+            Self::Over(outcome) => outcome,
+            Self::Asks(question) => {
+                let status = Status::Waiting(question.id);
+                Outcome { call_id: question.call.id, tool: question.tool, status, duration: Duration::ZERO }
+            }
+        }
+    }
+}
+
+impl Executor {
+    /// Makes a call, as far as it comes without a person.
+    pub async fn call(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext) -> CallState {
+        self.enter(toolkit, call, None, cx).await
+    }
+
+    /// Goes on with a call that a person has answered: the call as the question shows it, and what [`Question::grant`] made of the answer.
+    /// An answer counts once, and for this call only.
+    pub async fn resume(&self, toolkit: &Toolkit, call: ToolCall, grant: Grant, cx: &CallContext) -> CallState {
+        let written = grant.arguments.as_ref().map(|arguments| format!("[the user changed the arguments to {arguments}]"));
+        let mut state = self.enter(toolkit, call, Some(grant), cx).await;
+        if let (Some(note), CallState::Over(Outcome { status: Status::Done(Ok(output)), .. })) = (written, &mut state) {
+            output.text = format!("{note}\n{}", output.text);
+        }
+        state
+    }
+
+    /// Makes a call and lets someone answer whatever is asked about it. It comes back asking only where the answer is "later".
+    pub async fn call_with(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext, approver: &dyn DynApprover) -> CallState {
+        let mut state = self.call(toolkit, call, cx).await;
+        while let CallState::Asks(question) = state {
+            let answered = approver.ask_boxed(&question).await;
+            let Some(grant) = question.grant(answered, approver.recorded_as()) else { return CallState::Asks(question) };
+            state = self.resume(toolkit, question.call, grant, cx).await;
+        }
+        state
+    }
+
+    /// Makes a call where there is nobody to ask. One that must be approved is `waiting`, and its question is gone; what a tool wants to
+    /// know is a failure.
+    pub async fn execute(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext) -> Outcome {
+        self.call(toolkit, call, &cx.clone().silent()).await.into_outcome()
+    }
+
+    async fn enter(&self, toolkit: &Toolkit, call: ToolCall, grant: Option<Grant>, cx: &CallContext) -> CallState {
+        match self.admit(toolkit, call, cx, grant).await {
+            Admission::Ready(prepared) => self.attempt(prepared, cx).await,
+            Admission::Decided(state) => state,
+        }
+    }
+}
