@@ -2,7 +2,6 @@
 
 pub mod approver;
 pub mod editor;
-mod guard;
 pub mod markdown;
 pub mod preview;
 pub mod question;

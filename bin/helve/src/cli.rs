@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use helve::{AgentChoice, ModelChoice};
 
 /// Tools for LLM agents: one catalogue, one governed call path.
 #[derive(Parser)]
@@ -42,6 +43,14 @@ pub struct Global {
     /// Say more on stderr; twice for even more
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub verbose: u8,
+}
+
+impl Global {
+    /// What is chosen for agents instead of what the project says.
+    pub fn agent_choice(&self) -> AgentChoice {
+        let model = ModelChoice { spec: self.model.clone(), local_only: self.local, record: self.record.clone() };
+        AgentChoice { model, store: self.store.clone() }
+    }
 }
 
 #[derive(Subcommand)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use helve::printable;
+use helve::{AgentError, OpenAgentError, printable};
 use serde_json::json;
 
 use crate::terminal;
@@ -56,6 +56,21 @@ impl From<helve::StoreError> for Failure {
             _ => None,
         };
         Self { hint: list.map(str::to_owned), ..Self::new(kind, error) }
+    }
+}
+
+impl From<OpenAgentError> for Failure {
+    fn from(error: OpenAgentError) -> Self {
+        match error {
+            OpenAgentError::Agent(AgentError::Storage(error)) => error.into(),
+            OpenAgentError::Agent(error @ AgentError::InvalidOptions(_)) => {
+                Self::new("not_found", error).hint("`helve agents` lists them, and `helve tools check` says what is wrong")
+            }
+            OpenAgentError::Agent(error) => Self::new(error.kind(), error),
+            OpenAgentError::Model(error) => Self::new("no_model", &error).hint(&error.hint),
+            OpenAgentError::Store(error) => Self::new("storage", &error).hint(&error.hint),
+            error => Self::new("failed", error),
+        }
     }
 }
 

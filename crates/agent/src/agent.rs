@@ -59,11 +59,16 @@ pub(crate) struct Parts {
     pub(crate) quotes: Quotes,
     /// The strategy that worked after another did not.
     pub(crate) learned: Option<Strategy>,
+    /// Is told of it.
+    pub(crate) on_strategy: Option<OnStrategy>,
     /// Where its runs are recorded.
     pub(crate) record: Option<Record>,
     /// Stops the worker that an agent without a record has for background calls.
     pub(crate) worker: Option<DropGuard>,
 }
+
+/// Is told when a run finds that another strategy works.
+pub(crate) type OnStrategy = Arc<dyn Fn(Strategy) + Send + Sync>;
 
 /// What readers must know of tools, made once for each list.
 #[derive(Default)]
@@ -145,6 +150,7 @@ impl Agent {
             output: None,
             quotes: Quotes::default(),
             learned: None,
+            on_strategy: None,
             record: None,
             worker: None,
         })
@@ -160,6 +166,7 @@ impl Agent {
         (agent.0.view, agent.0.learned) = (parts.view.clone(), parts.learned);
         agent.0.approver.clone_from(&parts.approver);
         agent.0.record.clone_from(&parts.record);
+        agent.0.on_strategy.clone_from(&parts.on_strategy);
         agent
     }
 
@@ -196,6 +203,13 @@ impl Agent {
     #[must_use]
     pub fn with_strategy(mut self, strategy: Strategy) -> Self {
         self.0.learned = Some(strategy);
+        self
+    }
+
+    /// Tells when a run finds that another strategy works, so that it can be remembered for the model.
+    #[must_use]
+    pub fn on_strategy(mut self, learned: impl Fn(Strategy) + Send + Sync + 'static) -> Self {
+        self.0.on_strategy = Some(Arc::new(learned));
         self
     }
 
@@ -241,7 +255,7 @@ impl Agent {
     /// Puts another model in its place; the conversation goes on.
     pub fn set_model(&mut self, model: impl LanguageModel) {
         self.0.model = Arc::new(model);
-        self.0.learned = None;
+        (self.0.learned, self.0.on_strategy) = (None, None);
     }
 
     /// All tools it could use.
@@ -286,7 +300,7 @@ impl Agent {
     #[expect(clippy::unused_async, reason = "beginning a run waits for its store")]
     pub async fn run_stream(&mut self, input: impl Into<UserInput>) -> Result<RunStream<'_>, AgentError> {
         let run = self.begin(input.into())?;
-        let (outbox, cancel) = (Outbox::default(), CancellationToken::new());
+        let (outbox, cancel) = (Outbox::new(self.0.executor.redactor()), CancellationToken::new());
         let driver = Driver::new(&mut self.0, run, Some(outbox.clone()), cancel.clone());
         Ok(RunStream::new(Box::pin(driver.begin()), outbox, cancel))
     }

@@ -267,8 +267,9 @@ impl<'a> Driver<'a> {
         let known = conversation.messages.len();
         conversation.messages.extend_from_slice(self.run.messages().get(known..).unwrap_or_default());
         // What was chosen is no experience; what had to be changed is.
-        if self.run.strategy() != self.run.settings().strategy {
-            self.parts.learned = Some(self.run.strategy());
+        let strategy = self.run.strategy();
+        if strategy != self.run.settings().strategy && self.parts.learned.replace(strategy) != Some(strategy) {
+            self.parts.on_strategy.iter().for_each(|tell| tell(strategy));
         }
     }
 

@@ -44,7 +44,7 @@ impl Agent {
     /// Where it cannot be taken.
     pub async fn resume_run_stream(&mut self, run: RunId) -> Result<RunStream<'_>, AgentError> {
         let (run, taken) = self.take(run).await?;
-        let (outbox, cancel) = (Outbox::default(), CancellationToken::new());
+        let (outbox, cancel) = (Outbox::new(self.parts().executor.redactor()), CancellationToken::new());
         let driver = Driver::new(self.parts(), run, Some(outbox.clone()), cancel.clone());
         Ok(RunStream::new(Box::pin(driver.go_on(taken)), outbox, cancel))
     }

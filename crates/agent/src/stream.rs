@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use futures_util::{Stream, StreamExt};
-use helve_core::{BoxFuture, Event, EventData};
+use helve_core::{BoxFuture, Event, EventData, RedactedPieces, Redactor};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::AgentError;
@@ -23,15 +23,52 @@ pub struct RunStream<'a> {
 }
 
 /// Events on their way from the run to its listener.
-#[derive(Clone, Default)]
-pub(crate) struct Outbox(Arc<Mutex<VecDeque<Event>>>);
+#[derive(Clone)]
+pub(crate) struct Outbox {
+    waiting: Arc<Mutex<VecDeque<Event>>>,
+    pieces: Arc<Mutex<Pieces>>,
+}
+
+/// What a model says and thinks in pieces: a secret may begin in one and end in another.
+struct Pieces {
+    text: RedactedPieces,
+    thoughts: RedactedPieces,
+}
 
 impl Outbox {
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Event>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Tells what happens without the secrets that a redactor knows.
+    pub(crate) fn new(redactor: &Redactor) -> Self {
+        let pieces = Pieces { text: redactor.pieces(), thoughts: redactor.pieces() };
+        Self { waiting: Arc::default(), pieces: Arc::new(Mutex::new(pieces)) }
     }
 
-    pub(crate) fn push(&self, event: Event) {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Event>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, mut event: Event) {
+        let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut event.data {
+            EventData::TextDelta { text } => pieces.text.push_into(text),
+            EventData::ReasoningDelta { text } => pieces.thoughts.push_into(text),
+            EventData::CallDelta { .. } => {}
+            _ => {
+                // What was held back comes before what happens next.
+                let thought = EventData::ReasoningDelta { text: pieces.thoughts.finish() };
+                let text = EventData::TextDelta { text: pieces.text.finish() };
+                for data in [thought, text] {
+                    if !is_empty(&data) {
+                        self.tell(Event { data, ..event.clone() });
+                    }
+                }
+            }
+        }
+        if !is_empty(&event.data) {
+            self.tell(event);
+        }
+    }
+
+    fn tell(&self, event: Event) {
         let mut waiting = self.lock();
         // Pieces of one call's arguments that nobody has seen yet are one piece.
         if let EventData::CallDelta { index, tool: None, arguments } = &event.data
@@ -49,6 +86,10 @@ impl Outbox {
         // The listener polls the run again after it took the last event, so no waker is needed.
         std::future::poll_fn(|_| if self.lock().is_empty() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
+}
+
+fn is_empty(data: &EventData) -> bool {
+    matches!(data, EventData::TextDelta { text } | EventData::ReasoningDelta { text } if text.is_empty())
 }
 
 impl<'a> RunStream<'a> {

@@ -18,6 +18,8 @@ mod logins;
 mod mcp_service;
 #[cfg(all(feature = "project", feature = "models"))]
 mod model;
+#[cfg(all(feature = "project", feature = "models", feature = "store"))]
+mod open_agent;
 #[cfg(feature = "project")]
 mod pins;
 #[cfg(feature = "project")]
@@ -32,6 +34,8 @@ mod servers;
 mod takeover;
 #[cfg(all(feature = "project", feature = "store"))]
 mod webhook;
+#[cfg(all(feature = "project", feature = "models", feature = "store"))]
+mod worker;
 
 use helve_core::{CallContext, Outcome, Question, Redactor, ToolCall, ToolError};
 use helve_tools::{Catalogue, Executor, ExecutorOptions, Record, Toolkit, View, Worker};
@@ -53,12 +57,16 @@ pub use helve_project::{Capability, Change, Diagnostic, FieldChange, OnResult, S
 pub use self::mcp_service::McpServing;
 #[cfg(all(feature = "project", feature = "models"))]
 pub use self::model::{ChosenModel, ModelChoice, NoModel};
+#[cfg(all(feature = "project", feature = "models", feature = "store"))]
+pub use self::open_agent::{AgentChoice, OpenAgent, OpenAgentError};
 #[cfg(feature = "project")]
 pub use self::project::{ProjectReport, TrustChanges, file_schemas};
 #[cfg(feature = "store")]
 pub use self::record::NoRecord;
 #[cfg(feature = "project")]
 pub use self::resolve::ProjectAgent;
+#[cfg(all(feature = "project", feature = "models", feature = "store"))]
+pub use self::worker::{ProjectWorker, Worked};
 
 /// A catalogue and an executor that belong together, with the project they serve. Cheap to clone; clones share.
 #[derive(Clone)]
@@ -149,9 +157,9 @@ impl Helve {
         Ok(outcome)
     }
 
-    /// A worker that runs so many background calls of a record at once.
+    /// Runs so many background calls of a record at once, and nothing else.
     #[must_use]
-    pub fn worker(&self, record: &Record, concurrency: usize) -> Worker {
+    pub fn task_worker(&self, record: &Record, concurrency: usize) -> Worker {
         Worker::new(record.clone(), self.executor.clone(), self.catalogue.clone(), concurrency)
     }
 }

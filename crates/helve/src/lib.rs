@@ -29,6 +29,8 @@ pub use compose::Helve;
 pub use compose::NoRecord;
 #[cfg(feature = "models")]
 pub use compose::models;
+#[cfg(all(feature = "project", feature = "models", feature = "store"))]
+pub use compose::{AgentChoice, OpenAgent, OpenAgentError, ProjectWorker, Worked};
 #[cfg(feature = "project")]
 pub use compose::{
     Capability, Change, Diagnostic, FieldChange, McpServing, OnResult, ProjectAgent, ProjectReport, Severity, StateError, StateFolder,

@@ -4,12 +4,11 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use helve::{Agent, AgentError, Answer, Answered, ChosenModel, EndOfRun, EventData, ModelChoice, ProjectAgent, RunId, printable};
+use helve::{Agent, AgentError, Answer, Answered, EndOfRun, EventData, ProjectAgent, RunId, printable};
 use serde_json::json;
 
 use super::approver::{Always, TerminalApprover};
 use super::editor::Editor;
-use super::guard::Guard;
 use super::show::Show;
 use super::spinner::Spinner;
 use crate::cli::{Approve, Global};
@@ -24,8 +23,6 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Session {
     /// The agent.
     pub agent: Agent,
-    /// Its model; nothing where it needs no choice.
-    pub chosen: Option<ChosenModel>,
     /// What its file says.
     pub file: Option<ProjectAgent>,
     /// Whether the last event that was told says how the run ended.
@@ -55,21 +52,12 @@ impl Session {
     /// Chooses agent and model.
     pub async fn open(setup: &Setup<'_>) -> Result<Self, Failure> {
         let helve = setup.workspace.helve();
-        let file = helve.choose_agent(setup.agent).map_err(|error| {
-            Failure::new("not_found", error).hint("`helve agents` lists them, and `helve tools check` says what is wrong")
-        })?;
-        let choice = ModelChoice { spec: setup.global.model.clone(), local_only: setup.global.local, record: setup.global.record.clone() };
-        let chosen = helve.model(&choice, file.as_ref()).await.map_err(|error| Failure::new("no_model", &error).hint(&error.hint))?;
-        if let Some(because) = &chosen.because {
+        let opened = helve.open_agent(setup.agent, &setup.global.agent_choice()).await?;
+        if let Some(because) = &opened.because {
             terminal::note(&styled(FAINT, &printable::escape_line(&format!("model: {because}"))));
         }
-        let record = helve.open_record(setup.global.store.as_deref()).await;
-        let record = record.map_err(|error| Failure::new("storage", &error).hint(&error.hint))?;
-        let mut agent = helve.agent(file.as_ref(), chosen.model.clone()).with_record(record);
-        if let Some(strategy) = chosen.strategy {
-            agent = agent.with_strategy(strategy);
-        }
-        agent = match (setup.approve, &setup.editor) {
+        let agent = opened.agent;
+        let agent = match (setup.approve, &setup.editor) {
             (Approve::Yes, _) => agent.with_approver(Always(Answered::Approve)),
             (Approve::No, _) => agent.with_approver(Always(Answered::Deny { reason: None })),
             (Approve::Ask, Some(editor)) => agent.with_approver(TerminalApprover {
@@ -79,12 +67,12 @@ impl Session {
             }),
             (Approve::Ask, None) => agent,
         };
-        Ok(Self { agent, chosen: Some(chosen), file, told: false })
+        Ok(Self { agent, file: opened.file, told: false })
     }
 
     /// A session with an agent that is at hand.
     pub fn of(agent: Agent) -> Self {
-        Self { agent, chosen: None, file: None, told: false }
+        Self { agent, file: None, told: false }
     }
 
     /// Lets go of what this process holds of the record.
@@ -97,13 +85,6 @@ impl Session {
         }
     }
 
-    /// Remembers how calls were carried.
-    pub fn learn(&self, workspace: &Workspace) {
-        if let Some(chosen) = &self.chosen {
-            workspace.helve().learn(chosen, self.agent.strategy());
-        }
-    }
-
     /// Answers one request or goes on with a run, and shows what happens. Ctrl-C cancels it.
     pub async fn answer(&mut self, asked: Asked<'_>, show: &mut Show, json: bool) -> Result<Answer, AgentError> {
         use futures_util::StreamExt;
@@ -113,7 +94,6 @@ impl Session {
             Asked::Before(run) => self.agent.resume_run_stream(run).await?,
         };
         let cancel = stream.canceller();
-        let mut guard = Guard::new(terminal::redactor());
         let mut ticks = tokio::time::interval(TICK);
         let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
         let ended = loop {
@@ -123,7 +103,7 @@ impl Session {
                 event = stream.next() => match event {
                     Some(Ok(event)) => {
                         self.told = matches!(event.data, EventData::RunFinished { .. } | EventData::RunFailed { .. });
-                        guard.tell(event, &mut |event| if json { print_event(event) } else { show.event(event) });
+                        if json { print_event(&event) } else { show.event(&event) }
                     }
                     Some(Err(error)) => break Err(error),
                     None => break Ok(()),

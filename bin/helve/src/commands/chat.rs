@@ -72,8 +72,7 @@ impl Talk<'_> {
         let helve = self.setup.workspace.helve();
         let stop = CancellationToken::new();
         let record = self.session.agent.record().cloned().unwrap_or_else(helve::Record::in_memory);
-        let worker = helve::Worker::new(record, helve.executor().clone(), helve.catalogue().clone(), AT_ONCE);
-        Working { work: tokio::spawn(worker.run(stop.clone())), stop }
+        Working { work: tokio::spawn(helve.task_worker(&record, AT_ONCE).run(stop.clone())), stop }
     }
 
     fn greet(&self) {
@@ -117,7 +116,6 @@ impl Talk<'_> {
     async fn say(&mut self, line: &str) -> Option<ExitCode> {
         let json = self.setup.global.json;
         let ended = self.session.answer(Asked::Now(line), &mut self.show, json).await;
-        self.session.learn(self.setup.workspace);
         match ended {
             Ok(_) => None,
             Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use crate::chat::editor::Editor;
-use helve::store::RunRecord;
 use helve::{RunId, StoreError};
 
 use crate::chat::session::{Asked, Session, Setup};
@@ -33,7 +32,6 @@ pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<Exi
         let mut show = Show::new(spinner.clone());
         let asked = run.resume.map_or(Asked::Now(&input), Asked::Before);
         let ended = session.answer(asked, &mut show, global.json).await;
-        session.learn(workspace);
         session.close(workspace.helve()).await;
         session.ended(ended)
     })
@@ -43,13 +41,7 @@ pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<Exi
 fn agent_of(id: RunId, global: &Global, workspace: &Workspace) -> Result<Option<String>, Failure> {
     let record = workspace.record(global)?;
     let run = workspace.block_on(record.store().run(id))?.ok_or_else(|| StoreError::NotFound(format!("run {id}")))?;
-    Ok(described_agent(&run, workspace))
-}
-
-/// The agent's name, where a file describes it.
-pub fn described_agent(run: &RunRecord, workspace: &Workspace) -> Option<String> {
-    let known = workspace.helve().project().unwrap_or_default();
-    run.agent.as_deref().filter(|name| known.agents.iter().any(|agent| agent.file.name == *name)).map(ToOwned::to_owned)
+    Ok(workspace.helve().described(run.agent.as_deref()))
 }
 
 /// What is asked: the words of the command line, or stdin.

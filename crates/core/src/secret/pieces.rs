@@ -31,6 +31,17 @@ impl Redactor {
 }
 
 impl RedactedPieces {
+    /// Takes a piece and puts in its place what can be shown.
+    pub fn push_into(&mut self, text: &mut String) {
+        if self.sought.is_empty() && self.held.is_empty() {
+            if let Some(clean) = self.redactor.clean(text) {
+                *text = clean;
+            }
+        } else {
+            *text = self.push(text);
+        }
+    }
+
     /// Takes a piece and gives what can be shown.
     pub fn push(&mut self, text: &str) -> String {
         if self.sought.is_empty() && self.held.is_empty() {

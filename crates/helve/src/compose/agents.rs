@@ -44,6 +44,13 @@ impl Helve {
         }
     }
 
+    /// The agent's name, if a file describes it.
+    #[must_use]
+    pub fn described(&self, agent: Option<&str>) -> Option<String> {
+        let known = self.project().unwrap_or_default();
+        agent.filter(|name| known.agents.iter().any(|agent| agent.file.name == *name)).map(ToOwned::to_owned)
+    }
+
     /// An agent of the project, or one with all tools where no file describes any.
     #[must_use]
     pub fn agent(&self, agent: Option<&ProjectAgent>, model: impl LanguageModel) -> Agent {

@@ -100,7 +100,7 @@ fn ask_later(question: Question, global: &Global, workspace: &Workspace) -> Resu
 async fn wait(outcome: &Outcome, record: &Record, helve: &Helve) -> Result<Outcome, Failure> {
     let stop = CancellationToken::new();
     let _end = stop.clone().drop_guard();
-    let worker = helve.worker(record, 1);
+    let worker = helve.task_worker(record, 1);
     let mut work = std::pin::pin!(worker.run(stop.clone()));
     let mut ended = std::pin::pin!(record.end_of(outcome));
     let mut works = true;

@@ -153,7 +153,8 @@ impl Calling {
         loop {
             step = match step {
                 Step::Over(result) => return result,
-                Step::Asks(_, Kept::Asked { question, .. }) if self.request.from.era == Era::Legacy => {
+                Step::Asks(_, Kept::Asked { question, held }) if self.request.from.era == Era::Legacy => {
+                    self.held = held;
                     let grant = asking::ask(&question, &self.request.from).await;
                     if self.request.cancel.is_cancelled() {
                         // The tool is told nothing, and forgets the call.
