@@ -211,6 +211,22 @@ fn variables_are_read_in_one_place() {
     assert_none(&broken, "variables are read through `helve_core::environment`:");
 }
 
+/// Faces that match on admission themselves would each have a loop of their own.
+#[test]
+fn calls_enter_by_one_door() {
+    let ours = |path: &str| (path.starts_with("crates/") || path.starts_with("bin/")) && path.contains("/src/") && !is_test(path);
+    let of = |what: &str| -> Vec<String> {
+        let lines = |(path, text): &(String, String)| vec![path.clone(); text.matches(what).count()];
+        sources().iter().filter(|(path, _)| ours(path)).flat_map(lines).collect()
+    };
+    let door = "crates/tools/src/call.rs";
+    assert_eq!(of(".admit("), [door]);
+    assert_eq!(of("Admission::Ready(prepared) =>"), [door]);
+    let mut attempts = of(".attempt(prepared");
+    attempts.sort();
+    assert_eq!(attempts, [door, "crates/tools/src/waited.rs", "crates/tools/src/worker.rs"], "approved and queued calls were admitted before");
+}
+
 #[test]
 fn only_compose_names_all_parts() {
     let metadata = metadata();
