@@ -224,7 +224,11 @@ fn calls_enter_by_one_door() {
     assert_eq!(of("Admission::Ready(prepared) =>"), [door]);
     let mut attempts = of(".attempt(prepared");
     attempts.sort();
-    assert_eq!(attempts, [door, "crates/tools/src/waited.rs", "crates/tools/src/worker.rs"], "approved and queued calls were admitted before");
+    assert_eq!(
+        attempts,
+        [door, "crates/tools/src/waited.rs", "crates/tools/src/worker.rs"],
+        "approved and queued calls were admitted before"
+    );
 }
 
 #[test]

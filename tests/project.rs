@@ -230,7 +230,7 @@ fn schemas_fit_the_sample() {
 #[tokio::test]
 async fn changed_files_are_read_again_while_running() {
     let project = Project::new(&[("tools/builtin/a.yaml", &echo("a"))]);
-    let helve = helve::Helve::open_with(project.folder.path(), None, helve::Redactor::default()).expect("a project");
+    let helve = helve::OpenOptions::new().state(None).builtins(true).open(project.folder.path()).expect("a project");
     assert!(helve.catalogue().get("a").is_some() && helve.catalogue().get("b").is_none());
     project.write("tools/builtin/b.yaml", echo("b").as_bytes());
     project.write("tools/builtin/a.yaml", b"name: a\n");

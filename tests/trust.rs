@@ -260,7 +260,7 @@ async fn agents_ask_before_commands_of_a_folder_nobody_trusts() {
         ("agents/x.yaml", "name: x\ntools: [say, tell, ask]\n"),
     ]);
     let state = helve::StateFolder::at(project.state.path());
-    let open = || helve::Helve::open_with(project.folder.path(), Some(state.clone()), helve::Redactor::default()).expect("a project");
+    let open = || helve::OpenOptions::new().state(Some(state.clone())).open(project.folder.path()).expect("a project");
     let call_one = async |helve: &helve::Helve, tool: &str, arguments: Value| {
         let agent = helve.project().expect("a project").agents[0].clone();
         let toolkit = helve.catalogue().toolkit(&agent.selection, &helve::View::default()).expect("a toolkit");
@@ -289,7 +289,7 @@ async fn a_tool_that_waited_is_held_for_as_long_as_it_can_be_called() {
     let project =
         Project::new(&[("helve.yaml", "permissions: [{tool: \"*\", permission: auto}]\n"), ("tools/builtin/say.yaml", &echo("say"))]);
     let state = helve::StateFolder::at(project.state.path());
-    let helve = helve::Helve::open_with(project.folder.path(), Some(state), helve::Redactor::default()).expect("a project");
+    let helve = helve::OpenOptions::new().state(Some(state)).open(project.folder.path()).expect("a project");
     helve.trust().expect("kept");
     let changed = echo("say").replace("[cat]", "[echo, evil]");
     let selection = helve::Selection { agent: Some("a".into()), tools: vec!["*".into()], ..helve::Selection::default() };

@@ -50,7 +50,7 @@ pub fn measure(report: &mut Report) {
         }
     });
     let opened = cpu::least(5, || {
-        let helve = Helve::open_with(folder.path(), None, helve::Redactor::default()).expect("a project");
+        let helve = helve::OpenOptions::new().state(None).builtins(true).open(folder.path()).expect("a project");
         assert!(helve.catalogue().list().len() >= FILES);
         assert!(helve.project().expect("a project").diagnostics.is_empty());
     });

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve::{Diagnostic, Helve, ProjectReport, Record, Redactor, View};
+use helve::{Diagnostic, Helve, OpenOptions, ProjectReport, Record, Redactor, View};
 use tokio::runtime::Runtime;
 
 use crate::cli::Global;
@@ -40,9 +40,7 @@ impl Workspace {
             .map_err(|error| Failure::new("failed", format_args!("the runtime cannot start: {error}")))?;
         let helve = {
             let _inside = runtime.enter();
-            let state = helve::StateFolder::of_user().ok();
-            let opened = if servers { Helve::open_with } else { Helve::open_alone };
-            opened(folder, state, redactor.clone()).map_err(|error| {
+            OpenOptions::new().redactor(redactor.clone()).connect(servers).builtins(true).open(folder).map_err(|error| {
                 Failure::new("not_found", format_args!("the folder {} cannot be opened: {error}", folder.display()))
                     .hint("give a project's folder with -C, or make one with `helve init DIR`")
             })?

@@ -150,6 +150,13 @@ impl Policy {
         Self { rules, ..Self::default() }
     }
 
+    /// The same policy with one more rule.
+    #[must_use]
+    pub fn with_rule(mut self, rule: PermissionRule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
     /// The same rules, whose questions expire when nobody answers for so long. Without it they never do.
     #[must_use]
     pub fn with_question_time(mut self, time: Option<Duration>) -> Self {

@@ -2,6 +2,9 @@
 
 #[cfg(feature = "project")]
 mod agents;
+#[cfg(feature = "store")]
+mod approvals;
+mod builder;
 #[cfg(feature = "project")]
 mod capability;
 #[cfg(feature = "project")]
@@ -14,10 +17,12 @@ mod folder_tool;
 mod load;
 #[cfg(feature = "project")]
 mod logins;
-#[cfg(feature = "project")]
+#[cfg(feature = "mcp")]
 mod mcp_service;
 #[cfg(all(feature = "project", feature = "models"))]
 mod model;
+#[cfg(feature = "project")]
+mod open;
 #[cfg(all(feature = "project", feature = "models", feature = "store"))]
 mod open_agent;
 #[cfg(feature = "project")]
@@ -30,33 +35,41 @@ mod record;
 mod resolve;
 #[cfg(feature = "project")]
 mod servers;
-#[cfg(all(feature = "project", feature = "store"))]
+#[cfg(all(feature = "project", feature = "sqlite"))]
 mod takeover;
 #[cfg(all(feature = "project", feature = "store"))]
 mod webhook;
 #[cfg(all(feature = "project", feature = "models", feature = "store"))]
 mod worker;
 
-use helve_core::{CallContext, Outcome, Question, Redactor, ToolCall, ToolError};
+use std::sync::Arc;
+
+use helve_agent::Agent;
+use helve_core::{CallContext, LanguageModel, Outcome, Question, Redactor, ToolCall, ToolError};
 use helve_tools::{Catalogue, Executor, ExecutorOptions, Record, Toolkit, View, Worker};
 use serde_json::Value;
 
 /// Servers of the Model Context Protocol.
-#[cfg(feature = "project")]
+#[cfg(feature = "mcp")]
 pub use helve_mcp as mcp;
 /// Language models over HTTP.
 #[cfg(feature = "models")]
 pub use helve_models as models;
 /// Kills all programs that were started here, for a process that is told to end and cannot tidy up.
-#[cfg(feature = "project")]
+#[cfg(feature = "mcp")]
 pub use helve_process::end_all as end_programs;
 #[cfg(feature = "project")]
 pub use helve_project::{Capability, Change, Diagnostic, FieldChange, OnResult, Severity, StateError, StateFolder, Trust, read_yaml};
 
-#[cfg(feature = "project")]
+#[cfg(feature = "store")]
+pub use self::approvals::AnswerError;
+pub use self::builder::{BuildError, HelveBuilder};
+#[cfg(feature = "mcp")]
 pub use self::mcp_service::McpServing;
 #[cfg(all(feature = "project", feature = "models"))]
 pub use self::model::{ChosenModel, ModelChoice, NoModel};
+#[cfg(feature = "project")]
+pub use self::open::OpenOptions;
 #[cfg(all(feature = "project", feature = "models", feature = "store"))]
 pub use self::open_agent::{AgentChoice, OpenAgent, OpenAgentError};
 #[cfg(feature = "project")]
@@ -75,13 +88,15 @@ pub struct Helve {
     executor: Executor,
     redactor: Redactor,
     #[cfg(feature = "project")]
-    project: Option<std::sync::Arc<project::Project>>,
+    project: Option<Arc<project::Project>>,
     #[cfg(all(feature = "project", feature = "store"))]
     telling: webhook::Telling,
+    /// Stops the workers that were started with it.
+    workers: Option<Arc<tokio_util::sync::DropGuard>>,
 }
 
 impl Helve {
-    /// Helve with its built-in tools, where the feature `builtins` is on, and default limits.
+    /// Helve without tools, with default limits. [`Helve::builder`] has all there is to choose.
     #[must_use]
     pub fn new() -> Self {
         Self::with_options(ExecutorOptions::default())
@@ -90,14 +105,6 @@ impl Helve {
     /// Helve with limits, rules and layers of your own. Secrets of the environment are always kept out of sight.
     #[must_use]
     pub fn with_options(options: ExecutorOptions) -> Self {
-        let helve = Self::bare(options);
-        #[cfg(feature = "builtins")]
-        helve.catalogue.add_source(Self::builtins());
-        helve
-    }
-
-    /// Helve without any tool.
-    fn bare(options: ExecutorOptions) -> Self {
         let redactor = options.redactor.clone();
         redactor.add_environment();
         Self {
@@ -108,12 +115,13 @@ impl Helve {
             project: None,
             #[cfg(all(feature = "project", feature = "store"))]
             telling: webhook::Telling::default(),
+            workers: None,
         }
     }
 
     #[cfg(feature = "builtins")]
-    fn builtins() -> std::sync::Arc<helve_core::ListSource> {
-        std::sync::Arc::new(helve_core::ListSource::new("builtin", helve_builtins::tools()))
+    fn builtins() -> Arc<helve_core::ListSource> {
+        Arc::new(helve_core::ListSource::new("builtin", helve_builtins::tools()))
     }
 
     /// All tools.
@@ -143,6 +151,16 @@ impl Helve {
     /// Calls one tool through all layers, for the program itself. A call that must be approved comes back as `waiting`.
     pub async fn call(&self, tool: &str, arguments: Value) -> Outcome {
         self.executor.execute(&self.toolkit(), ToolCall::new(tool, arguments), &CallContext::default()).await
+    }
+
+    /// An agent with all tools, and the store if there is one.
+    #[must_use]
+    pub fn agent(&self, model: impl LanguageModel) -> Agent {
+        let agent = Agent::with_tools(model, self.catalogue.clone(), self.executor.clone(), None);
+        match self.executor.record() {
+            Some(record) => agent.with_record(record.clone()),
+            None => agent,
+        }
     }
 
     /// Stores a question that nobody can answer now, and tells the project's webhook. Once a person answers it, in any process, a worker

@@ -24,22 +24,22 @@
 
 mod compose;
 
-pub use compose::Helve;
-#[cfg(feature = "store")]
-pub use compose::NoRecord;
 #[cfg(feature = "models")]
 pub use compose::models;
 #[cfg(all(feature = "project", feature = "models", feature = "store"))]
 pub use compose::{AgentChoice, OpenAgent, OpenAgentError, ProjectWorker, Worked};
+#[cfg(feature = "store")]
+pub use compose::{AnswerError, NoRecord};
+pub use compose::{BuildError, Helve, HelveBuilder};
 #[cfg(feature = "project")]
 pub use compose::{
-    Capability, Change, Diagnostic, FieldChange, McpServing, OnResult, ProjectAgent, ProjectReport, Severity, StateError, StateFolder,
+    Capability, Change, Diagnostic, FieldChange, OnResult, OpenOptions, ProjectAgent, ProjectReport, Severity, StateError, StateFolder,
     Trust, TrustChanges, file_schemas, read_yaml,
 };
 #[cfg(all(feature = "project", feature = "models"))]
 pub use compose::{ChosenModel, ModelChoice, NoModel};
-#[cfg(feature = "project")]
-pub use compose::{end_programs, mcp};
+#[cfg(feature = "mcp")]
+pub use compose::{McpServing, end_programs, mcp};
 pub use helve_agent::*;
 pub use helve_core::*;
 /// How models speak of calls: finding them in text, and teaching models to write them.
@@ -56,6 +56,7 @@ pub mod prelude {
         ToolResult, tool,
     };
     pub use helve_tools::{Catalogue, Executor, ExecutorOptions, Selection, ToolSet, Toolkit, View};
+    pub use serde_json::json;
 
     pub use crate::Helve;
     #[cfg(feature = "models")]

@@ -4,8 +4,12 @@
 //! PostgreSQL keeps it for processes on several machines, which take tasks from one queue.
 
 mod crash;
+#[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+#[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteStore};

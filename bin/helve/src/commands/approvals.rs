@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use helve::json::{self, Limits};
-use helve::store::{Answering, Approval, ApprovalState, Reply};
-use helve::{ApprovalId, Decision, Question, Schema, StoreError, printable};
+use helve::store::{Approval, ApprovalState, Reply};
+use helve::{AnswerError, ApprovalId, Decision, StoreError, printable};
 use serde_json::{Value, json};
 
 use super::runs::when;
@@ -53,13 +53,13 @@ fn read(text: &str) -> Result<Value, Failure> {
 }
 
 fn answer(id: ApprovalId, reply: Reply, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    let record = workspace.record(global)?;
-    // What a person writes instead must fit the tool before it counts as an answer.
-    if let (Some(arguments), Some(asked)) = (&reply.arguments, workspace.block_on(record.store().approval(id))?) {
-        check(arguments, &asked.question, workspace)?;
+    workspace.record(global)?;
+    if reply.arguments.is_some() {
+        // They must fit a tool, maybe of a server.
+        workspace.settle();
     }
-    match workspace.block_on(record.store().answer(id, reply))? {
-        Answering::Won(approval) => {
+    match workspace.block_on(workspace.helve().reply(id, reply)) {
+        Ok(approval) => {
             if global.json {
                 terminal::json(json!({"approval": approval.for_programs()}));
                 return Ok(ExitCode::SUCCESS);
@@ -76,31 +76,18 @@ fn answer(id: ApprovalId, reply: Reply, global: &Global, workspace: &Workspace) 
             }
             Ok(ExitCode::SUCCESS)
         }
-        Answering::TooLate(approval) if approval.asker.is_some() && approval.state == ApprovalState::Cancelled => {
+        Err(AnswerError::TooLate(approval)) if approval.asker.is_some() && approval.state == ApprovalState::Cancelled => {
             Err(Failure::new("conflict", format_args!("whoever made the call is gone, so approval {id} is over and nothing runs"))
                 .hint("the client has to make the call again"))
         }
-        Answering::TooLate(approval) => {
+        Err(AnswerError::TooLate(approval)) => {
             let by = approval.reply.as_ref().map(|reply| format!(" by {}", printable::escape_line(&reply.by))).unwrap_or_default();
             Err(Failure::new("conflict", format_args!("approval {id} is {} already{by}", approval.state.name())))
         }
-        Answering::Unknown => Err(StoreError::NotFound(format!("approval {id}")).into()),
+        Err(AnswerError::Unknown(_)) => Err(StoreError::NotFound(format!("approval {id}")).into()),
+        Err(AnswerError::Store(error)) => Err(error.into()),
+        Err(error) => Err(Failure::new("invalid_parameters", error).hint(format_args!("helve approvals show {id}"))),
     }
-}
-
-/// Whether what a person wrote fits: arguments instead of those that were asked about, or what a tool wants to know.
-fn check(written: &Value, question: &Question, workspace: &Workspace) -> Result<(), Failure> {
-    let (problems, hint) = if let Some(needed) = &question.input {
-        let schema = Schema::new(needed.schema()).map_err(|error| Failure::new("invalid_parameters", error))?;
-        (schema.check(written), format!("helve approvals show {}", question.id))
-    } else {
-        workspace.settle();
-        let entry = workspace.helve().catalogue().get(&question.tool);
-        let fitted = entry.map_or(Ok(()), |entry| entry.spec().input().fit(&mut written.clone()));
-        (fitted.err().unwrap_or_default(), format!("helve tools show {}", question.tool))
-    };
-    let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    if listed.is_empty() { Ok(()) } else { Err(Failure::new("invalid_parameters", listed.join("; ")).hint(hint)) }
 }
 
 fn list(approvals: &[Approval], global: &Global) {

@@ -33,8 +33,9 @@ pub fn run(global: &Global, redactor: &Redactor) -> Result<ExitCode, Failure> {
         terminal::note(&format!("{} {REQUEST}", styled(GOOD, "›")));
     }
     runtime.block_on(async {
-        let helve = Helve::with_options(helve::ExecutorOptions { redactor: redactor.clone(), ..helve::ExecutorOptions::default() });
-        let mut session = Session::of(helve.agent(None, recording));
+        let helve = Helve::builder().redactor(redactor.clone()).builtins().build().await;
+        let helve = helve.map_err(|error| Failure::new("failed", error))?;
+        let mut session = Session::of(helve.project_agent(None, recording));
         let mut show = Show::new(Spinner::new());
         let ended = session.answer(crate::chat::session::Asked::Now(REQUEST), &mut show, global.json).await;
         let code = session.ended(ended)?;

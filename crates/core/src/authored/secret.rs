@@ -9,6 +9,12 @@ use serde::Deserialize;
 #[serde(transparent)]
 pub struct Secret(SecretString);
 
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
 impl Secret {
     /// The text, for the wire only.
     #[must_use]

@@ -53,7 +53,7 @@ impl Helve {
 
     /// An agent of the project, or one with all tools where no file describes any.
     #[must_use]
-    pub fn agent(&self, agent: Option<&ProjectAgent>, model: impl LanguageModel) -> Agent {
+    pub fn project_agent(&self, agent: Option<&ProjectAgent>, model: impl LanguageModel) -> Agent {
         let (catalogue, executor) = (self.catalogue.clone(), self.executor.clone());
         let mut options = AgentOptions { name: Some(DEFAULT_NAME.into()), ..AgentOptions::default() };
         let mut selection = None;

@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use helve_core::Digest;
-use helve_mcp::Gateway;
-use helve_mcp::serve::{About, Backend, Change, Incoming};
+use helve_core::{CancellationToken, Digest};
+use helve_mcp::serve::{About, Backend, Change, Incoming, Options, Server};
+use helve_mcp::{Gateway, McpSource};
 use helve_mcp_wire::{CODES, Era, RpcError};
 use helve_tools::{Selection, Toolkit, ToolkitError, View};
 use serde_json::{Map, Value, json};
+use tokio::net::TcpListener;
 use tokio::sync::broadcast;
 
 use self::kept::AllKept;
@@ -38,6 +39,48 @@ pub struct McpServing {
     pub sets: Vec<Arc<str>>,
     /// Whether what servers have besides tools is passed on, and their questions to clients.
     pub gateway: bool,
+    /// The name of the server; `helve` if left out.
+    pub name: Option<String>,
+    /// Its version; Helve's own if left out.
+    pub version: Option<String>,
+    /// What models are told of it.
+    pub instructions: Option<String>,
+}
+
+impl McpServing {
+    /// Serves every tool, under Helve's name.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Serves under this name and version.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        (self.name, self.version) = (Some(name.into()), Some(version.into()));
+        self
+    }
+
+    /// Tells models what the server is for.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Serves only the tools of these sets.
+    #[must_use]
+    pub fn sets(mut self, sets: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
+        self.sets = sets.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Passes on what servers have besides tools, and their questions.
+    #[must_use]
+    pub fn gateway(mut self, gateway: bool) -> Self {
+        self.gateway = gateway;
+        self
+    }
 }
 
 impl Helve {
@@ -61,6 +104,37 @@ impl Helve {
         service.toolkit()?;
         tokio::spawn(follow(Arc::downgrade(&service)));
         Ok(service)
+    }
+
+    /// Serves the catalogue to an MCP client on stdin and stdout, until the client leaves.
+    ///
+    /// # Errors
+    /// Where a tool set is not there, or stdin and stdout cannot be used.
+    pub async fn serve_stdio(&self, serving: McpServing) -> std::io::Result<()> {
+        let service = self.mcp_service(serving).map_err(std::io::Error::other)?;
+        let server = Server::new(service, Options::default());
+        server.stdio(tokio::io::stdin(), tokio::io::stdout(), CancellationToken::new()).await
+    }
+
+    /// Serves the catalogue to MCP clients over HTTP, at `/mcp`, until it is stopped. Only clients of this machine are let in.
+    ///
+    /// # Errors
+    /// Where a tool set is not there, or the listener fails.
+    pub async fn serve_http(&self, serving: McpServing, listener: TcpListener, stop: CancellationToken) -> std::io::Result<()> {
+        let service = self.mcp_service(serving).map_err(std::io::Error::other)?;
+        Server::new(service, Options::default()).listen(listener, stop).await
+    }
+
+    /// The MCP servers of the project.
+    #[cfg(feature = "project")]
+    fn mcp_sources(&self) -> Vec<Arc<McpSource>> {
+        self.project.as_ref().map(|project| project.servers.mcp()).unwrap_or_default()
+    }
+
+    #[cfg(not(feature = "project"))]
+    #[expect(clippy::unused_self, reason = "only a project knows its servers")]
+    fn mcp_sources(&self) -> Vec<Arc<McpSource>> {
+        Vec::new()
     }
 }
 
@@ -106,8 +180,7 @@ impl Service {
     }
 
     fn gateway(&self) -> Option<Gateway> {
-        let project = self.helve.project.as_ref().filter(|_| self.serving.gateway)?;
-        Some(Gateway::new(project.servers.mcp()))
+        self.serving.gateway.then(|| Gateway::new(self.helve.mcp_sources()))
     }
 
     fn follow_servers(&self) {
@@ -158,7 +231,7 @@ impl Service {
     }
 
     fn tools(&self) -> Result<Vec<Value>, RpcError> {
-        let servers = self.helve.project.as_ref().map(|project| project.servers.mcp()).unwrap_or_default();
+        let servers = self.helve.mcp_sources();
         let said: HashMap<Digest, Map<String, Value>> = servers.iter().flat_map(|source| source.said()).collect();
         Ok(self.toolkit().map_err(internal)?.list().map(|entry| describe(entry, &said)).collect())
     }
@@ -166,7 +239,12 @@ impl Service {
 
 impl Backend for Service {
     fn about(&self) -> About {
-        About { name: "helve".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), instructions: None }
+        let own = |given: &Option<String>, usual: &str| given.clone().unwrap_or_else(|| usual.to_owned());
+        About {
+            name: own(&self.serving.name, "helve"),
+            version: own(&self.serving.version, env!("CARGO_PKG_VERSION")),
+            instructions: self.serving.instructions.clone(),
+        }
     }
 
     fn capabilities(&self, era: Era) -> Value {

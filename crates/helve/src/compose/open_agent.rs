@@ -47,7 +47,7 @@ impl Helve {
         let file = self.choose_agent(name)?;
         let chosen = self.model(&choice.model, file.as_ref()).await?;
         let record = self.open_record(choice.store.as_deref()).await?;
-        let agent = self.agent(file.as_ref(), chosen.model.clone()).with_record(record);
+        let agent = self.project_agent(file.as_ref(), chosen.model.clone()).with_record(record);
         let agent = match chosen.strategy {
             Some(strategy) => agent.with_strategy(strategy),
             None => agent,

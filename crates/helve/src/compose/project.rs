@@ -1,7 +1,7 @@
 //! Helve with a project: its folder is read, followed and trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use helve_project::{
     AgentFile, Capability, Change, Diagnostic, Fingerprint, Gate, HelveFile, ModelEntry, SetFile, Severity, StateError, StateFolder, Trust,
     TrustStore,
 };
-use helve_tools::{ExecutorOptions, View};
+use helve_tools::View;
 use serde_json::{Map, Value, json};
 
 use super::Helve;
@@ -28,8 +28,8 @@ pub(super) struct Project {
     pub(super) folder: PathBuf,
     pub(super) state: Option<StateFolder>,
     pub(super) fetch: Fetch,
-    commands: FolderSource,
-    native: FolderSource,
+    pub(super) commands: FolderSource,
+    pub(super) native: FolderSource,
     now: RwLock<Arc<ProjectReport>>,
     /// The last rules that could be read.
     rules: RwLock<Vec<PermissionRule>>,
@@ -42,9 +42,9 @@ pub(super) struct Project {
 }
 
 /// Tools of the folder as two sources of the same name: those that work stand where the settings say, those that wait come last.
-struct FolderSource {
-    open: Arc<ListSource>,
-    waiting: Arc<ListSource>,
+pub(super) struct FolderSource {
+    pub(super) open: Arc<ListSource>,
+    pub(super) waiting: Arc<ListSource>,
 }
 
 impl FolderSource {
@@ -116,8 +116,24 @@ pub struct TrustChanges {
 }
 
 impl Project {
+    /// A project that was not read yet.
+    pub(super) fn new(folder: PathBuf, state: Option<StateFolder>, connects: bool) -> Self {
+        Self {
+            folder,
+            state,
+            fetch: Fetch::new(FetchOptions::default()),
+            commands: FolderSource::new("command"),
+            native: FolderSource::new("native"),
+            now: RwLock::default(),
+            rules: RwLock::default(),
+            seen: RwLock::default(),
+            servers: Servers::default(),
+            connects,
+        }
+    }
+
     /// Reads the files, and lets them through the gate as far as a person trusts the folder.
-    fn load(&self, redactor: &Redactor) -> std::io::Result<Loaded> {
+    pub(super) fn load(&self, redactor: &Redactor) -> std::io::Result<Loaded> {
         // Before they are read: a decision in between is then seen as a change.
         let seen_decisions = self.fingerprint_of_decisions();
         let decisions = self.decisions();
@@ -153,78 +169,6 @@ impl Project {
 }
 
 impl Helve {
-    /// Helve with a project: the tools, sets and agents that its folder describes. A broken file costs only itself;
-    /// see [`Helve::project`]. Trust is looked up in the user's state folder.
-    ///
-    /// # Errors
-    /// Where the folder is not there.
-    pub fn open(folder: impl AsRef<Path>) -> std::io::Result<Self> {
-        Self::open_with(folder, StateFolder::of_user().ok(), Redactor::default())
-    }
-
-    /// The same, with a state folder of your choice, without which nothing is trusted, and a redactor of your own.
-    ///
-    /// # Errors
-    /// Where the folder is not there.
-    pub fn open_with(folder: impl AsRef<Path>, state: Option<StateFolder>, redactor: Redactor) -> std::io::Result<Self> {
-        Self::opened(folder.as_ref(), state, redactor, true)
-    }
-
-    /// The same without its servers, for work that needs none of their tools.
-    ///
-    /// # Errors
-    /// Where the folder is not there.
-    pub fn open_alone(folder: impl AsRef<Path>, state: Option<StateFolder>, redactor: Redactor) -> std::io::Result<Self> {
-        Self::opened(folder.as_ref(), state, redactor, false)
-    }
-
-    fn opened(folder: &Path, state: Option<StateFolder>, redactor: Redactor, connects: bool) -> std::io::Result<Self> {
-        let project = Project {
-            folder: folder.canonicalize()?,
-            state,
-            fetch: Fetch::new(FetchOptions::default()),
-            commands: FolderSource::new("command"),
-            native: FolderSource::new("native"),
-            now: RwLock::default(),
-            rules: RwLock::default(),
-            seen: RwLock::default(),
-            servers: Servers::default(),
-            connects,
-        };
-        let loaded = project.load(&redactor)?;
-        let mut options = ExecutorOptions { redactor, store_secrets: loaded.config.store_secrets, ..ExecutorOptions::default() };
-        if let Some(concurrency) = loaded.config.limits.concurrency {
-            let most = if loaded.gate() == Gate::Open { usize::MAX } else { options.concurrency };
-            options.concurrency = most.min(concurrency.get() as usize);
-        }
-        let helve = Self { project: Some(Arc::new(project)), ..Self::bare(options) };
-        helve.add_sources(&loaded);
-        helve.adopt(&loaded);
-        Ok(helve)
-    }
-
-    /// Adds the sources in the order of the project's settings.
-    fn add_sources(&self, loaded: &Loaded) {
-        let Some(project) = &self.project else { return };
-        for name in order(loaded) {
-            let rank = rank_of(loaded, name) + 1;
-            match name {
-                "command" => self.add_folder_source(&project.commands, rank),
-                "native" => self.add_folder_source(&project.native, rank),
-                #[cfg(feature = "builtins")]
-                "builtin" => self.catalogue.add_source_at(rank, Self::builtins()),
-                // Servers take their place when they are connected.
-                _ => {}
-            }
-        }
-    }
-
-    fn add_folder_source(&self, source: &FolderSource, rank: u32) {
-        self.catalogue.add_source_at(rank, source.open.clone());
-        // What waits for trust never takes the place of a tool that works.
-        self.catalogue.add_source(source.waiting.clone());
-    }
-
     /// Reads the project's files again. Running calls go on; agents see the change at their next turn.
     ///
     /// # Errors
@@ -257,7 +201,7 @@ impl Helve {
     }
 
     /// Lets what the files say hold from now on: the rules first, so that nothing new runs under the old ones.
-    fn adopt(&self, loaded: &Loaded) {
+    pub(super) fn adopt(&self, loaded: &Loaded) {
         let Some(project) = &self.project else { return };
         let expire = loaded.config.approvals.expire.map(|time| time.0);
         self.executor.set_policy(policy(loaded, &project.rules_of(loaded)).with_question_time(expire));
@@ -411,7 +355,7 @@ impl Helve {
 const SOURCES: [&str; 4] = ["builtin", "command", "native", "mcp"];
 
 /// The sources in their order: those that are named, then the others. Command tools are built-in unless named apart.
-fn order(loaded: &Loaded) -> Vec<&'static str> {
+pub(super) fn order(loaded: &Loaded) -> Vec<&'static str> {
     let named = loaded.config.sources.as_deref().unwrap_or_default();
     let mut order: Vec<&'static str> = Vec::new();
     for name in named {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use helve_core::{Store, StoreError};
-use helve_store::{PostgresStore, SqliteStore};
 use helve_tools::Record;
 
 use super::Helve;
 
+#[cfg(feature = "project")]
 const FILE: &str = "helve.db";
 
 /// Why there is no record, and what to do.
@@ -61,7 +61,7 @@ impl Helve {
             return Ok(record.clone());
         }
         let place = self.place(url)?;
-        #[cfg(feature = "project")]
+        #[cfg(all(feature = "project", feature = "sqlite"))]
         if let Place::File(file) = &place {
             self.take_over(file).await?;
         }
@@ -106,8 +106,12 @@ impl Helve {
 
 async fn open(place: &Place) -> Result<Arc<dyn Store>, StoreError> {
     match place {
-        Place::File(file) => Ok(Arc::new(SqliteStore::open(file)?)),
-        Place::Server(url) => Ok(Arc::new(PostgresStore::open(url).await?)),
+        #[cfg(feature = "sqlite")]
+        Place::File(file) => Ok(Arc::new(helve_store::SqliteStore::open(file)?)),
+        #[cfg(feature = "postgres")]
+        Place::Server(url) => Ok(Arc::new(helve_store::PostgresStore::open(url).await?)),
+        #[allow(unreachable_patterns, reason = "some features leave a kind of store out")]
+        _ => Err(StoreError::Unavailable("this program was built without the feature for such a store: `sqlite` or `postgres`".to_owned())),
     }
 }
 
