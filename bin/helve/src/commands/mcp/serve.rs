@@ -44,7 +44,7 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
     workspace.block_on(async {
         let sets = command.set.iter().map(|set| set.as_str().into()).collect();
         let backend = helve
-            .mcp_service(McpServing { sets, gateway: command.gateway })
+            .mcp_service(McpServing::new().sets(sets).gateway(command.gateway))
             .map_err(|error| Failure::new("not_found", error).hint("`helve sets` lists the tool sets"))?;
         let token = helve::environment::var(TOKEN).filter(|token| !token.trim().is_empty());
         let hosts = report.allowed_hosts.iter().cloned().chain(command.host.iter().cloned()).collect();
