@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use helve::LanguageModel;
+use helve::model::LanguageModel;
 use helve::prelude::*;
 use serde_json::{Value, json};
 

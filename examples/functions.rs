@@ -68,7 +68,7 @@ async fn clear_shelf(
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let helve = Helve::new();
-    helve.catalogue().register_all(helve::function::linked(module_path!()));
+    helve.catalogue().register_all(helve::tool::function::linked(module_path!()));
 
     for (tool, arguments) in [
         ("add", json!({"a": 41})),

@@ -8,10 +8,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use helve::CancellationToken;
+use helve::mcp::McpServing;
 use helve::mcp::serve::{Options, Server};
 use helve::mcp::{McpDefinition, McpOptions, McpSource};
 use helve::prelude::*;
-use helve::{CancellationToken, McpServing, Record, Worker};
+use helve::store::{Record, Worker};
 use serde_json::json;
 use tokio::net::TcpListener;
 

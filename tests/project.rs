@@ -213,14 +213,14 @@ fn schemas_fit_the_sample() {
     ] {
         let one = Command::new(env!("CARGO_BIN_EXE_helve")).args(["schema", kind]).output().expect("helve runs");
         assert_eq!(serde_json::from_slice::<Value>(&one.stdout).ok().as_ref(), Some(&schemas[kind]));
-        let schema = helve::Schema::new(schemas[kind].clone()).expect("a sound schema");
+        let schema = helve::tool::Schema::new(schemas[kind].clone()).expect("a sound schema");
         let text = fs::read_to_string(
             Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package is"))
                 .join("../../examples/project")
                 .join(file),
         )
         .expect("a file");
-        let value = helve::read_yaml(&text).expect("YAML").value();
+        let value = helve::internal::read_yaml(&text).expect("YAML").value();
         assert_eq!(schema.problems(&value), [], "{file}");
     }
     let wrong = Command::new(env!("CARGO_BIN_EXE_helve")).args(["schema", "agnt"]).output().expect("helve runs");
@@ -230,7 +230,7 @@ fn schemas_fit_the_sample() {
 #[tokio::test]
 async fn changed_files_are_read_again_while_running() {
     let project = Project::new(&[("tools/builtin/a.yaml", &echo("a"))]);
-    let helve = helve::OpenOptions::new().state(None).builtins(true).open(project.folder.path()).expect("a project");
+    let helve = helve::project::OpenOptions::new().state(None).builtins(true).open(project.folder.path()).expect("a project");
     assert!(helve.catalogue().get("a").is_some() && helve.catalogue().get("b").is_none());
     project.write("tools/builtin/b.yaml", echo("b").as_bytes());
     project.write("tools/builtin/a.yaml", b"name: a\n");

@@ -259,11 +259,11 @@ async fn agents_ask_before_commands_of_a_folder_nobody_trusts() {
         ("tools/native/ask.yaml", "name: ask\ndescription: x\napi_url: http://127.0.0.1:9/\n"),
         ("agents/x.yaml", "name: x\ntools: [say, tell, ask]\n"),
     ]);
-    let state = helve::StateFolder::at(project.state.path());
-    let open = || helve::OpenOptions::new().state(Some(state.clone())).open(project.folder.path()).expect("a project");
+    let state = helve::project::StateFolder::at(project.state.path());
+    let open = || helve::project::OpenOptions::new().state(Some(state.clone())).open(project.folder.path()).expect("a project");
     let call_one = async |helve: &helve::Helve, tool: &str, arguments: Value| {
         let agent = helve.project().expect("a project").agents[0].clone();
-        let toolkit = helve.catalogue().toolkit(&agent.selection, &helve::View::default()).expect("a toolkit");
+        let toolkit = helve.catalogue().toolkit(&agent.selection, &helve::catalogue::View::default()).expect("a toolkit");
         let outcome = toolkit.execute(helve.executor(), tool, arguments, &helve::CallContext::default()).await;
         json!(outcome)["status"].clone()
     };
@@ -288,15 +288,16 @@ async fn agents_ask_before_commands_of_a_folder_nobody_trusts() {
 async fn a_tool_that_waited_is_held_for_as_long_as_it_can_be_called() {
     let project =
         Project::new(&[("helve.yaml", "permissions: [{tool: \"*\", permission: auto}]\n"), ("tools/builtin/say.yaml", &echo("say"))]);
-    let state = helve::StateFolder::at(project.state.path());
-    let helve = helve::OpenOptions::new().state(Some(state)).open(project.folder.path()).expect("a project");
+    let state = helve::project::StateFolder::at(project.state.path());
+    let helve = helve::project::OpenOptions::new().state(Some(state)).open(project.folder.path()).expect("a project");
     helve.trust().expect("kept");
     let changed = echo("say").replace("[cat]", "[echo, evil]");
-    let selection = helve::Selection { agent: Some("a".into()), tools: vec!["*".into()], ..helve::Selection::default() };
+    let selection =
+        helve::catalogue::Selection { agent: Some("a".into()), tools: vec!["*".into()], ..helve::catalogue::Selection::default() };
     for gone in [true, false] {
         project.write("tools/builtin/say.yaml", changed.as_bytes());
         helve.reload().expect("read");
-        let earlier = helve.catalogue().toolkit(&selection, &helve::View::default()).expect("a toolkit");
+        let earlier = helve.catalogue().toolkit(&selection, &helve::catalogue::View::default()).expect("a toolkit");
         if gone {
             fs::remove_file(project.folder.path().join("tools/builtin/say.yaml")).expect("removed");
         } else {

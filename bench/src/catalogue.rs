@@ -4,9 +4,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use helve::{
-    CallContext, Catalogue, DynTool, ListSource, Output, Schema, SourceState, ToolCall, ToolError, ToolList, ToolSpec, Toolkit, View,
-};
+use helve::catalogue::{Catalogue, ListSource, SourceState, ToolList, Toolkit, View};
+use helve::tool::{DynTool, Schema, ToolSpec};
+use helve::{CallContext, Output, ToolCall, ToolError};
 use serde_json::json;
 
 use crate::cpu;

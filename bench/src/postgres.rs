@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use helve::event::EventData;
+use helve::id::{ConversationId, HolderId, RunId, Timestamp};
+use helve::store::Store;
 use helve::store::{Claim, Finish, NewRun, RunCommit, RunState, Task, TaskEnd};
-use helve::{ConversationId, EventData, HolderId, RunId, Store, Timestamp};
 use helve_store::PostgresStore;
 use tokio_postgres::{Client, NoTls};
 

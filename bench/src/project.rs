@@ -5,7 +5,6 @@ use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 
-use helve::Helve;
 
 use crate::cpu;
 use crate::report::Report;
@@ -50,7 +49,7 @@ pub fn measure(report: &mut Report) {
         }
     });
     let opened = cpu::least(5, || {
-        let helve = helve::OpenOptions::new().state(None).builtins(true).open(folder.path()).expect("a project");
+        let helve = helve::project::OpenOptions::new().state(None).builtins(true).open(folder.path()).expect("a project");
         assert!(helve.catalogue().list().len() >= FILES);
         assert!(helve.project().expect("a project").diagnostics.is_empty());
     });

@@ -5,8 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
+use helve::id::{CallId, HolderId};
+use helve::permission::Digest;
+use helve::store::Store;
 use helve::store::{Claim, Finish, NewTask, TaskEnd};
-use helve::{CallId, Digest, HolderId, Outcome, Output, Status, Store, ToolCall};
+use helve::tool::Status;
+use helve::{Outcome, Output, ToolCall};
 use helve_store::SqliteStore;
 use rusqlite::Connection;
 use serde_json::json;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 
+use helve::mcp::McpServing;
 use helve::mcp::serve::{Options, Server};
-use helve::{CancellationToken, Helve, InputNeeded, InputRequest, McpServing, Output, ToolError};
+use helve::tool::{InputNeeded, InputRequest};
+use helve::{CancellationToken, Helve, Output, ToolError};
 use helve_testkit::{fake, spec};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -44,7 +46,7 @@ impl Greeter {
                     Ok(Output::text(format!("hello {}", name.unwrap_or("nobody"))))
                 })
             });
-            helve.catalogue().add_source(Arc::new(helve::ListSource::new("own", [greet])));
+            helve.catalogue().add_source(Arc::new(helve::catalogue::ListSource::new("own", [greet])));
             let server = Server::new(helve.mcp_service(McpServing::default()).expect("a service"), Options::default());
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
             tell.send(format!("http://{}/mcp", listener.local_addr().expect("an address"))).expect("someone waits");

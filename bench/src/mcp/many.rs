@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use helve::{Catalogue, Toolkit, View};
+use helve::catalogue::{Catalogue, Toolkit, View};
 use serde_json::json;
 
 use super::server::Kind;

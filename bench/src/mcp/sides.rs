@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, LazyLock};
 
-use helve::DynTool;
 use helve::prelude::*;
+use helve::tool::DynTool;
 use helve_mcp::{McpDefinition, McpOptions, McpSource};
 use rmcp::RoleClient;
 use rmcp::model::{CallToolRequestParams, ProtocolVersion};

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use helve::{CallId, Store};
+use helve::id::CallId;
+use helve::store::Store;
 use helve_store::PostgresStore;
 use tokio_postgres::Client;
 

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use helve::{AgentChoice, ModelChoice};
+use helve::agent::AgentChoice;
+use helve::model::ModelChoice;
 
 /// Tools for LLM agents: one catalogue, one governed call path.
 #[derive(Parser)]
@@ -151,7 +152,7 @@ pub struct Run {
     pub prompt: Vec<String>,
     /// Go on with a run that waited, or whose process ended
     #[arg(long, value_name = "RUN")]
-    pub resume: Option<helve::RunId>,
+    pub resume: Option<helve::id::RunId>,
     /// The agent; left out, the project's own choice, its only agent, or one with all tools
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,

@@ -22,7 +22,8 @@ pub mod worker;
 
 use std::fmt::Write;
 
-use helve::{Diagnostic, Severity, printable};
+use helve::internal::printable;
+use helve::project::{Diagnostic, Severity};
 
 use crate::terminal::{self, BAD, CAREFUL, FAINT, styled};
 use crate::workspace::Workspace;

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use helve::environment;
+use helve::internal::environment;
 use helve::secret::password_in_url;
 use rustix::process::DumpableBehavior;
 

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use helve::{AgentError, OpenAgentError, printable};
+use helve::AgentError;
+use helve::agent::OpenAgentError;
+use helve::internal::printable;
 use serde_json::json;
 
 use crate::terminal;
@@ -41,9 +43,9 @@ pub struct Failure {
     status: u8,
 }
 
-impl From<helve::StoreError> for Failure {
-    fn from(error: helve::StoreError) -> Self {
-        use helve::StoreError::{Conflict, Lost, NotFound};
+impl From<helve::store::StoreError> for Failure {
+    fn from(error: helve::store::StoreError) -> Self {
+        use helve::store::StoreError::{Conflict, Lost, NotFound};
         let kind = match error {
             NotFound(_) => "not_found",
             Conflict(_) | Lost => "conflict",

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use helve::Redactor;
+use helve::secret::Redactor;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -14,7 +14,7 @@ pub fn start(verbose: u8, redactor: &Redactor) {
         2 => "helve=debug,info",
         _ => "helve=trace,debug",
     };
-    let wanted = helve::environment::var("HELVE_LOG").filter(|wanted| !wanted.trim().is_empty());
+    let wanted = helve::internal::environment::var("HELVE_LOG").filter(|wanted| !wanted.trim().is_empty());
     let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or(level)).unwrap_or_else(|error| {
         crate::terminal::error(&format!("HELVE_LOG is ignored: {error}"), Some("it takes levels such as `info` or `helve=debug`"));
         EnvFilter::new(level)
@@ -26,7 +26,7 @@ pub fn start(verbose: u8, redactor: &Redactor) {
     std::panic::set_hook(Box::new(move |panic| {
         let text = panic.to_string();
         let clean = redactor.clean(&text).unwrap_or(text);
-        tracing::error!(panic = %helve::printable::escape(&clean), "something panicked");
+        tracing::error!(panic = %helve::internal::printable::escape(&clean), "something panicked");
     }));
 }
 

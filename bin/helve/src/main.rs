@@ -14,7 +14,7 @@ mod workspace;
 use std::process::ExitCode;
 
 use clap::Parser;
-use helve::Redactor;
+use helve::secret::Redactor;
 
 use crate::cli::{Cli, Command};
 use crate::failure::Failure;

@@ -24,7 +24,7 @@ impl Cell {
         // Half a secret could not be found any more, and a cell may be cut.
         let text = terminal::clean(text);
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        Self { text: helve::printable::escape_line(&line), style }
+        Self { text: helve::internal::printable::escape_line(&line), style }
     }
 }
 

@@ -5,7 +5,8 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::{LazyLock, OnceLock};
 
 use anstyle::{AnsiColor, Style};
-use helve::{Redactor, printable};
+use helve::internal::printable;
+use helve::secret::Redactor;
 
 /// What stands out.
 pub const STRONG: Style = Style::new().bold();

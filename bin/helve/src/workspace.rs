@@ -4,7 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve::{Diagnostic, Helve, OpenOptions, ProjectReport, Record, Redactor, View};
+use helve::Helve;
+use helve::catalogue::View;
+use helve::project::{Diagnostic, OpenOptions, ProjectReport};
+use helve::secret::Redactor;
+use helve::store::Record;
 use tokio::runtime::Runtime;
 
 use crate::cli::Global;
@@ -135,6 +139,6 @@ pub async fn unless_interrupted<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn end(status: u8) -> ! {
-    helve::end_programs();
+    helve::internal::end_programs();
     std::process::exit(status.into())
 }

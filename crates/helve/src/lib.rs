@@ -15,50 +15,79 @@
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let helve = Helve::new();
-//! helve.catalogue().register(add::tool())?;
-//! let outcome = helve.call("add", serde_json::json!({"a": 2, "b": "3"})).await;
+//! let helve = Helve::builder().tool(add::tool()).build().await?;
+//! let outcome = helve.call("add", json!({"a": 2, "b": "3"})).await;
 //! assert_eq!(outcome.text(), "5");
 //! # Ok(()) }
 //! ```
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`agent`] | agents, their runs, what they remember |
+//! | [`tool`] | tools, their calls, outcomes and errors |
+//! | [`catalogue`] | sources of tools, tool sets, and what an agent may use |
+//! | [`executor`] | the path of a call, and layers of your own |
+//! | [`permission`] | rules, questions to people, approvers |
+//! | [`model`] | language models: the trait, and models over HTTP |
+//! | [`store`] | what is kept: runs, background calls, questions |
+//! | [`event`], [`id`], [`secret`] | what happens in a run; names of things; what must never show |
+//! | `mcp`, `project`, `test` | with the features of these names |
+//! | [`dialect`] | calls in a model's text |
+//!
+//! | feature | what it brings | default |
+//! |---|---|---|
+//! | `models` | models over HTTP: providers, and servers on this machine | yes |
+//! | `builtins` | `get_time`, `get_date`, `calculate`: offered only where someone asks for them | |
+//! | `mcp` | tools of MCP servers, and your tools as an MCP server | |
+//! | `sqlite` | a store in a file | |
+//! | `postgres` | a store on a server | |
+//! | `project` | tools, sets, agents and rules from the files of a folder; brings `mcp` | |
+//! | `test` | a model that follows a script | |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod agent;
+pub mod catalogue;
 mod compose;
-
-#[cfg(feature = "models")]
-pub use compose::models;
-#[cfg(all(feature = "project", feature = "models", feature = "store"))]
-pub use compose::{AgentChoice, OpenAgent, OpenAgentError, ProjectWorker, Worked};
-#[cfg(feature = "store")]
-pub use compose::{AnswerError, NoRecord};
-pub use compose::{BuildError, Helve, HelveBuilder};
-#[cfg(feature = "project")]
-pub use compose::{
-    Capability, Change, Diagnostic, FieldChange, OnResult, OpenOptions, ProjectAgent, ProjectReport, Severity, StateError, StateFolder,
-    Trust, TrustChanges, file_schemas, read_yaml,
-};
-#[cfg(all(feature = "project", feature = "models"))]
-pub use compose::{ChosenModel, ModelChoice, NoModel};
+pub mod event;
+pub mod executor;
+pub mod id;
+#[doc(hidden)]
+pub mod internal;
 #[cfg(feature = "mcp")]
-pub use compose::{McpServing, end_programs, mcp};
-pub use helve_agent::*;
-pub use helve_core::*;
+pub mod mcp;
+pub mod model;
+pub mod permission;
+#[cfg(feature = "project")]
+pub mod project;
+pub mod secret;
+pub mod store;
+#[cfg(feature = "test")]
+pub mod test;
+pub mod tool;
+
+pub use agent::{Agent, AgentError};
+pub use compose::{BuildError, Helve, HelveBuilder};
+#[doc(hidden)]
+pub use helve_core::__private;
+pub use helve_core::{BoxFuture, CancellationToken};
 /// How models speak of calls: finding them in text, and teaching models to write them.
 pub use helve_dialect as dialect;
-#[cfg(feature = "models")]
-pub use helve_fetch::Fetch;
-pub use helve_tools::*;
+pub use tool::{CallContext, Outcome, Output, Tool, ToolCall, ToolError, tool};
 
 /// What most programs need.
 pub mod prelude {
-    pub use helve_agent::{Agent, AgentError, AgentOptions, Answer, RunStream, ScriptedModel};
-    pub use helve_core::{
-        CallContext, ErrorKind, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Tool, ToolCall, ToolChoice, ToolError,
-        ToolResult, tool,
-    };
-    pub use helve_tools::{Catalogue, Executor, ExecutorOptions, Selection, ToolSet, Toolkit, View};
     pub use serde_json::json;
 
     pub use crate::Helve;
+    pub use crate::agent::{Agent, AgentError, AgentOptions, Answer, RunStream};
+    pub use crate::catalogue::{Catalogue, Selection, ToolSet, Toolkit, View};
+    pub use crate::executor::{CallState, Executor, ExecutorOptions};
     #[cfg(feature = "models")]
-    pub use crate::models::HttpModel;
+    pub use crate::model::HttpModel;
+    pub use crate::model::ToolChoice;
+    pub use crate::permission::{Answered, Approver, Permission, PermissionRule, Policy, Question};
+    #[cfg(feature = "test")]
+    pub use crate::test::ScriptedModel;
+    pub use crate::tool::{CallContext, ErrorKind, Mode, Outcome, Output, Rules, Tool, ToolCall, ToolError, ToolResult, tool};
 }

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use helve::json::{self, Limits};
-use helve::{Answered, Approver, Question, Redactor};
+use helve::internal::json::{self, Limits};
+use helve::permission::{Answered, Approver, Question};
+use helve::secret::Redactor;
 use serde_json::Value;
 
 use super::editor::{Editor, Input};
@@ -78,7 +79,7 @@ fn edit(editor: &mut Editor, arguments: &Value) -> Option<Value> {
             None
         }
         Err(error) => {
-            terminal::note(&helve::printable::escape(&error));
+            terminal::note(&helve::internal::printable::escape(&error));
             None
         }
     }

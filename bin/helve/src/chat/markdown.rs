@@ -9,7 +9,7 @@ mod lines;
 mod table;
 mod wrap;
 
-use helve::printable;
+use helve::internal::printable;
 
 use self::lines::Lines;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use helve::printable;
+use helve::internal::printable;
 use serde_json::Value;
 
 use crate::table::cut;

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use helve::environment;
-use helve::json::{self, Limits};
+use helve::internal::environment;
+use helve::internal::json::{self, Limits};
 use serde_json::Value;
 
 use crate::terminal::{FAINT, styled};

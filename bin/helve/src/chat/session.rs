@@ -4,7 +4,13 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use helve::{Agent, AgentError, Answer, Answered, EndOfRun, EventData, ProjectAgent, RunId, printable};
+use helve::agent::Answer;
+use helve::event::{EndOfRun, EventData};
+use helve::id::RunId;
+use helve::internal::printable;
+use helve::permission::Answered;
+use helve::project::ProjectAgent;
+use helve::{Agent, AgentError};
 use serde_json::json;
 
 use super::approver::{Always, TerminalApprover};
@@ -152,14 +158,14 @@ impl Session {
 }
 
 /// One event as a line of JSON. How the model writes its calls is no part of the contract.
-fn print_event(event: &helve::Event) {
+fn print_event(event: &helve::event::Event) {
     if !matches!(event.data, EventData::CallDelta { .. }) {
         terminal::json(json!(event));
     }
 }
 
 /// What a conversation cost, in a few words.
-pub fn cost(usage: &helve::Usage) -> String {
+pub fn cost(usage: &helve::model::Usage) -> String {
     let money = usage.cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
     format!("{} tokens read, {} written{money}", usage.input_tokens, usage.output_tokens)
 }

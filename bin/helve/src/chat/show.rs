@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::io::{self, IsTerminal};
 
-use helve::{CallId, EndOfRun, Event, EventData, printable};
+use helve::event::{EndOfRun, Event, EventData};
+use helve::id::CallId;
+use helve::internal::printable;
 
 use super::markdown::Markdown;
 use super::preview::{call_line, result_lines};

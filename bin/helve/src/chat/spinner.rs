@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use helve::printable;
+use helve::internal::printable;
 use unicode_width::UnicodeWidthStr;
 
 use crate::table::cut;
@@ -49,7 +49,7 @@ impl Spinner {
     /// A status line on stderr, or none if that is no terminal that can clear a line. If stdout is none, there is none
     /// either: whoever reads it may print on the same terminal at any time.
     pub fn new() -> Self {
-        let dumb = helve::environment::var_os("TERM").is_some_and(|term| term == "dumb");
+        let dumb = helve::internal::environment::var_os("TERM").is_some_and(|term| term == "dumb");
         Self::watched(terminal::is_watched() && io::stdout().is_terminal() && !dumb)
     }
 

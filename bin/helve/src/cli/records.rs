@@ -2,8 +2,8 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use helve::id::{ApprovalId, CallId, RunId};
 use helve::store::{RunState, TaskState};
-use helve::{ApprovalId, CallId, RunId};
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use helve::{Helve, ProjectAgent, View};
+use helve::Helve;
+use helve::catalogue::View;
+use helve::project::ProjectAgent;
 use serde_json::{Value, json};
 
 use super::show_diagnostics;

@@ -3,9 +3,12 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use helve::json::{self, Limits};
+use helve::id::ApprovalId;
+use helve::internal::json::{self, Limits};
+use helve::internal::printable;
+use helve::permission::{AnswerError, Decision};
+use helve::store::StoreError;
 use helve::store::{Approval, ApprovalState, Reply};
-use helve::{AnswerError, ApprovalId, Decision, StoreError, printable};
 use serde_json::{Value, json};
 
 use super::runs::when;
@@ -42,7 +45,7 @@ pub fn run(command: &Approvals, global: &Global, workspace: &Workspace) -> Resul
 }
 
 fn reply(decision: Decision) -> Reply {
-    let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(helve::environment::var).filter(|name| !name.is_empty());
+    let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(helve::internal::environment::var).filter(|name| !name.is_empty());
     Reply { decision, by: by.map_or_else(|| Arc::from("user"), Into::into), reason: None, always: false, arguments: None }
 }
 

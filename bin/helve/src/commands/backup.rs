@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use helve::printable;
+use helve::internal::printable;
 use serde_json::json;
 
 use crate::cli::Global;

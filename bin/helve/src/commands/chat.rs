@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use helve::{AgentError, CancellationToken, EndOfRun, StateFolder, printable, suggest};
+use helve::event::EndOfRun;
+use helve::internal::{printable, suggest};
+use helve::project::StateFolder;
+use helve::{AgentError, CancellationToken};
 use serde_json::json;
 
 use crate::chat::editor::{Editor, Input};
@@ -71,7 +74,7 @@ impl Talk<'_> {
     fn work(&self) -> Working {
         let helve = self.setup.workspace.helve();
         let stop = CancellationToken::new();
-        let record = self.session.agent.record().cloned().unwrap_or_else(helve::Record::in_memory);
+        let record = self.session.agent.record().cloned().unwrap_or_else(helve::store::Record::in_memory);
         Working { work: tokio::spawn(helve.task_worker(&record, AT_ONCE).run(stop.clone())), stop }
     }
 

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use helve::models::Replay;
-use helve::{Helve, Redactor};
+use helve::Helve;
+use helve::model::Replay;
+use helve::secret::Redactor;
 
 use crate::chat::session::Session;
 use crate::chat::show::Show;

@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use helve::models::{PROVIDERS, find_local, key_in_environment};
-use helve::{ModelChoice, Trust, probe};
+use helve::agent::probe;
+use helve::model::ModelChoice;
+use helve::model::{PROVIDERS, find_local, key_in_environment};
+use helve::project::Trust;
 use serde_json::{Value, json};
 
 use crate::cli::{Global, Models, ModelsCommand};
@@ -48,7 +50,7 @@ fn list(global: &Global, workspace: &Workspace) -> ExitCode {
             }
         }
     }
-    for found in workspace.block_on(find_local(&helve::Fetch::default())) {
+    for found in workspace.block_on(find_local(&helve::model::Fetch::default())) {
         let (provider, url) = (found.provider.name, found.provider.base_url);
         let name = format!("{provider}/{}", found.model);
         rows.push(json!({"name": name, "provider": provider, "model": found.model, "because": format!("a server answers at {url}")}));

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use helve::dialect::{Dialect, Item, Items, Mode, Scanner, ToolTable};
-use helve::{printable, suggest};
+use helve::internal::{printable, suggest};
 use serde_json::{Value, json};
 
 use crate::cli::{Global, Parse, ParseMode};

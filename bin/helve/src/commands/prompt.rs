@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use helve::catalogue::{Toolkit, View};
 use helve::dialect::{Choice, Language, Prompt, PromptTool, Prompted};
-use helve::{ProjectReport, Toolkit, View, printable, suggest};
+use helve::internal::{printable, suggest};
+use helve::project::ProjectReport;
 use serde_json::json;
 
 use super::show_diagnostics;

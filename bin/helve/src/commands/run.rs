@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use crate::chat::editor::Editor;
-use helve::{RunId, StoreError};
+use helve::id::RunId;
+use helve::store::StoreError;
 
 use crate::chat::session::{Asked, Session, Setup};
 use crate::chat::show::Show;

@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use helve::event::{Event, EventData};
+use helve::id::{RunId, Timestamp};
+use helve::internal::printable;
 use helve::store::{RunRecord, RunState};
-use helve::{Event, EventData, RunId, Timestamp, printable};
 use serde_json::json;
 
 use crate::cli::records::{Runs, RunsCommand, RunsList};
@@ -82,14 +84,14 @@ pub fn when(time: Timestamp) -> String {
 fn show(id: RunId, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let record = workspace.record(global)?;
     let (run, events) = workspace.block_on(async {
-        let run = record.store().run(id).await?.ok_or_else(|| helve::StoreError::NotFound(format!("run {id}")))?;
+        let run = record.store().run(id).await?.ok_or_else(|| helve::store::StoreError::NotFound(format!("run {id}")))?;
         let mut events: Vec<Event> = Vec::new();
         loop {
             let page = record.store().events(id, events.last().map_or(0, |event| event.seq), PAGE).await?;
             let over = page.len() < PAGE;
             events.extend(page);
             if over {
-                break Ok::<_, helve::StoreError>((run, events));
+                break Ok::<_, helve::store::StoreError>((run, events));
             }
         }
     })?;
@@ -148,7 +150,7 @@ fn describe(data: &EventData) -> (&'static str, String) {
 
 fn cancel(id: RunId, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let record = workspace.record(global)?;
-    let state = workspace.block_on(helve::cancel_run(&record, id))?;
+    let state = workspace.block_on(helve::agent::cancel_run(&record, id))?;
     let words = match state {
         RunState::Running => format!("{id} is told to stop"),
         state => format!("{id} is {}", state.name()),

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use helve::{Schema, suggest};
+use helve::internal::suggest;
+use helve::tool::Schema;
 use serde_json::{Map, Value, json};
 
 use crate::cli::Global;
@@ -22,7 +23,7 @@ const PLACES: [(&str, &str); 7] = [
 
 /// Prints one schema, or says which there are.
 pub fn run(kind: Option<&str>, global: &Global) -> Result<ExitCode, Failure> {
-    let schemas = helve::file_schemas();
+    let schemas = helve::project::file_schemas();
     let Some(kind) = kind else {
         if global.json {
             let all: Map<String, Value> = schemas.iter().map(|(name, schema)| ((*name).to_owned(), document(name, schema))).collect();

@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use helve::id::CallId;
+use helve::internal::printable;
 use helve::store::{Cancelling, Task, TaskFilter, TaskState};
-use helve::{CallId, Store, StoreError, printable};
+use helve::store::{Store, StoreError};
 use serde_json::{Value, json};
 
 use super::runs::when;

@@ -11,7 +11,8 @@ mod show;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use helve::{Entry, suggest};
+use helve::catalogue::Entry;
+use helve::internal::suggest;
 
 use crate::cli::{Global, Tools, ToolsCommand};
 use crate::failure::Failure;

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use helve::{Capability, Change, FieldChange, ProjectReport, Trust, TrustChanges, printable};
+use helve::internal::printable;
+use helve::project::{Capability, Change, FieldChange, ProjectReport, Trust, TrustChanges};
 use serde_json::{Value, json};
 
 use crate::cli::{self, Global};

@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use helve::internal::printable;
 use helve::mcp::NewServer;
-use helve::{Trust, printable, secret};
+use helve::project::Trust;
+use helve::secret;
 use serde_json::json;
 
 use super::{approve, words};

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use helve::internal::{printable, suggest};
 use helve::mcp::{Offer, Pinned, ServerReport, inspect};
-use helve::{printable, suggest};
 use serde_json::{Value, json};
 
 use super::add::PATIENCE;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use helve::internal::printable;
 use helve::mcp::import;
-use helve::printable;
 use serde_json::{Value, json};
 
 use crate::cli::Global;
@@ -81,7 +81,7 @@ fn show(taken: &[Taken], global: &Global) {
 
 /// The only file of another client that is there.
 fn only_place(root: &Path) -> Result<PathBuf, Failure> {
-    let home = helve::environment::var_os("HOME").map(PathBuf::from);
+    let home = helve::internal::environment::var_os("HOME").map(PathBuf::from);
     let own = PLACES.iter().map(|place| root.join(place));
     let of_home = home.iter().flat_map(|home| HOME_PLACES.iter().map(move |place| home.join(place)));
     let found: Vec<PathBuf> = own.chain(of_home).filter(|path| path.is_file()).collect();

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use helve::BoxFuture;
+use helve::internal::printable;
 use helve::mcp::oauth::{Browser, SystemBrowser};
 use helve::mcp::{Trouble, Url};
-use helve::{BoxFuture, printable};
 use serde_json::json;
 
 use super::approve;

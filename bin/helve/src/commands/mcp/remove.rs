@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use helve::{printable, suggest};
+use helve::internal::{printable, suggest};
 use serde_json::json;
 
 use crate::cli::Global;

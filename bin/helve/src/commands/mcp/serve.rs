@@ -4,8 +4,10 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use helve::CancellationToken;
+use helve::mcp::McpServing;
 use helve::mcp::serve::{Options, Server};
-use helve::{CancellationToken, McpServing, Worker};
+use helve::store::Worker;
 use tokio::net::TcpListener;
 
 use crate::cli::Global;
@@ -42,11 +44,11 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
         }
     };
     workspace.block_on(async {
-        let sets = command.set.iter().map(|set| set.as_str().into()).collect();
+        let sets = command.set.iter().map(String::as_str);
         let backend = helve
             .mcp_service(McpServing::new().sets(sets).gateway(command.gateway))
             .map_err(|error| Failure::new("not_found", error).hint("`helve sets` lists the tool sets"))?;
-        let token = helve::environment::var(TOKEN).filter(|token| !token.trim().is_empty());
+        let token = helve::internal::environment::var(TOKEN).filter(|token| !token.trim().is_empty());
         let hosts = report.allowed_hosts.iter().cloned().chain(command.host.iter().cloned()).collect();
         // One client must not take all that runs at the same time.
         let calls_at_once = (helve.executor().concurrency() / 2).max(1);

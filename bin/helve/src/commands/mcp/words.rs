@@ -1,7 +1,7 @@
 //! What servers say about their tools, as a person reads it before they agree.
 
+use helve::internal::printable;
 use helve::mcp::{Offer, Pinned, ServerReport, inspect};
-use helve::printable;
 use serde_json::{Value, json};
 
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG, styled};

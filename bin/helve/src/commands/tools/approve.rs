@@ -3,7 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use helve::{Answered, Approver, Question, Redactor, printable};
+use helve::internal::printable;
+use helve::permission::{Answered, Approver, Question};
+use helve::secret::Redactor;
 
 use super::input;
 use crate::terminal::{self, CAREFUL, FAINT, STRONG, styled};
@@ -104,7 +106,7 @@ pub fn show(question: &Question, redactor: &Redactor) {
 
 /// Who answers.
 pub fn who() -> String {
-    let user = helve::environment::var("USER").filter(|user| !user.is_empty());
+    let user = helve::internal::environment::var("USER").filter(|user| !user.is_empty());
     user.map_or_else(|| "terminal".to_owned(), |user| format!("terminal:{user}"))
 }
 
@@ -121,7 +123,8 @@ fn lines(question: &Question, redactor: &Redactor, most: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use helve::{Caller, Schema, ToolCall, ToolSpec};
+    use helve::ToolCall;
+    use helve::tool::{Caller, Schema, ToolSpec};
     use serde_json::{Value, json};
 
     use super::*;

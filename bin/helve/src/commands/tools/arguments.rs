@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use helve::json::{self, Limits};
+use helve::internal::json::{self, Limits};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;

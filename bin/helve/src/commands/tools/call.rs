@@ -3,10 +3,14 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use helve::{
-    CallContext, CallState, CancellationToken, Diagnostic, Entry, ErrorKind, Helve, Mode, Outcome, ProjectReport, Question, Record, Status,
-    ToolCall, printable,
-};
+use helve::catalogue::Entry;
+use helve::executor::CallState;
+use helve::internal::printable;
+use helve::permission::Question;
+use helve::project::{Diagnostic, ProjectReport};
+use helve::store::Record;
+use helve::tool::{ErrorKind, Mode, Status};
+use helve::{CallContext, CancellationToken, Helve, Outcome, ToolCall};
 
 use super::approve::AtTerminal;
 use super::arguments;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use helve::Severity;
+use helve::project::Severity;
 use serde_json::json;
 
 use crate::cli::Global;

@@ -1,7 +1,8 @@
 //! Asking the person at the terminal what a tool wants to know: one line for each field.
 
-use helve::json::{Limits, parse};
-use helve::{InputNeeded, InputRequest, Problem, Schema, printable};
+use helve::internal::json::{Limits, parse};
+use helve::internal::printable;
+use helve::tool::{InputNeeded, InputRequest, Problem, Schema};
 use serde_json::{Map, Value, json};
 
 use crate::chat::question::Language;

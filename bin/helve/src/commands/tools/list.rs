@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use helve::{Entry, Helve, Permission, View};
+use helve::Helve;
+use helve::catalogue::{Entry, View};
+use helve::permission::Permission;
 use serde_json::{Value, json};
 
 use crate::cli::Global;
@@ -50,7 +52,7 @@ pub fn describe(entry: &Entry, helve: &Helve) -> Value {
         "permission": helve.executor().permission(entry),
         "mode": spec.rules().mode,
         "parameters": spec.input().value(),
-        "output": spec.output().map(helve::Schema::value),
+        "output": spec.output().map(helve::tool::Schema::value),
         "duplicates": entry.duplicates(),
     })
 }

@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use helve::{Entry, Permission, printable};
+use helve::catalogue::Entry;
+use helve::internal::printable;
+use helve::permission::Permission;
 use serde_json::Value;
 
 use super::list;

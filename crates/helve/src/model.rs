@@ -1,0 +1,22 @@
+//! Language models: the trait, what goes in and out, and models over HTTP (feature `models`).
+//!
+//! ```no_run
+//! # #[cfg(feature = "models")]
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use helve::prelude::*;
+//!
+//! let model = HttpModel::openrouter("some/model", std::env::var("OPENROUTER_API_KEY")?);
+//! println!("{}", Agent::new(model).run("Hello!").await?);
+//! # Ok(()) }
+//! ```
+
+#[cfg(feature = "models")]
+pub use crate::compose::models::*;
+#[cfg(all(feature = "project", feature = "models"))]
+pub use crate::compose::{ChosenModel, ModelChoice, NoModel};
+pub use helve_core::{
+    Deltas, EndReason, Feature, GenerateOptions, Kept, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo,
+    ModelRequest, ModelStream, ModelTool, ModelTools, Part, PollDeltas, SaidCall, ToolChoice, Usage, Written,
+};
+#[cfg(feature = "models")]
+pub use helve_fetch::Fetch;

@@ -1,0 +1,29 @@
+//! Who may call what, and the people who are asked.
+//!
+//! ```
+//! use helve::permission::{Answered, Question};
+//! use helve::prelude::*;
+//!
+//! /// Deletes a file.
+//! #[tool(permission = "confirm")]
+//! fn delete(path: String) -> String {
+//!     format!("{path} is gone")
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let helve = Helve::builder().tool(delete::tool()).build().await?;
+//! let careful = |question: Question| async move {
+//!     let path = question.call.arguments["path"].as_str().unwrap_or_default().to_owned();
+//!     if path.starts_with("/tmp/") { Answered::Approve } else { Answered::Deny { reason: Some("not there".into()) } }
+//! };
+//! let call = ToolCall::new("delete", json!({"path": "/etc/passwd"}));
+//! let state = helve.executor().call_with(&helve.toolkit(), call, &CallContext::default(), &careful).await;
+//! assert_eq!(state.into_outcome().error().map(ToolError::message), Some("the user said no: not there"));
+//! # Ok(()) }
+//! ```
+
+#[cfg(feature = "store")]
+pub use crate::compose::AnswerError;
+pub use helve_core::{
+    Answered, Approver, Decision, Digest, DynApprover, Grant, Permission, PermissionRule, Policy, Question, Ruling, Subject, call_digest,
+};
