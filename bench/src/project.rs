@@ -5,7 +5,6 @@ use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 
-
 use crate::cpu;
 use crate::report::Report;
 

@@ -64,11 +64,11 @@ impl From<helve::store::StoreError> for Failure {
 impl From<OpenAgentError> for Failure {
     fn from(error: OpenAgentError) -> Self {
         match error {
-            OpenAgentError::Agent(AgentError::Storage(error)) => error.into(),
-            OpenAgentError::Agent(error @ AgentError::InvalidOptions(_)) => {
+            OpenAgentError::Choice(error) => {
                 Self::new("not_found", error).hint("`helve agents` lists them, and `helve tools check` says what is wrong")
             }
-            OpenAgentError::Agent(error) => Self::new(error.kind(), error),
+            OpenAgentError::Run(AgentError::Storage(error)) => error.into(),
+            OpenAgentError::Run(error) => Self::new(error.kind(), error),
             OpenAgentError::Model(error) => Self::new("no_model", &error).hint(&error.hint),
             OpenAgentError::Store(error) => Self::new("storage", &error).hint(&error.hint),
             error => Self::new("failed", error),

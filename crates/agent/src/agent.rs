@@ -323,7 +323,7 @@ impl Agent {
     pub async fn resume(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<Answer, AgentError> {
         let conversation = &self.0.conversation;
         if paused.run.conversation() != conversation.id || !paused.run.messages().starts_with(&conversation.messages) {
-            return Err(AgentError::InvalidOptions("the run belongs to another conversation, or this one has gone on without it".into()));
+            return Err(AgentError::OtherConversation);
         }
         Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.questions, answers).await
     }

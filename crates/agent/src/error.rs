@@ -14,23 +14,35 @@ pub enum AgentError {
     #[error(transparent)]
     Provider(#[from] ModelError),
     /// The agent names a tool or set that is not there.
-    #[error("{0}")]
-    ToolNotFound(String),
+    #[error(transparent)]
+    Tools(#[from] ToolkitError),
     /// A tool cannot be registered.
-    #[error("{0}")]
+    #[error(transparent)]
     InvalidTool(#[from] SpecError),
     /// What the model wrote could not be read as a call or an answer, also after it was told.
     #[error("{0}")]
-    ParseError(String),
-    /// The answer does not have the form that was asked for, also after the model was told.
+    Unreadable(String),
+    /// The model did not call a tool although the tool choice says that it must, also after it was told.
+    #[error("the model did not call a tool although it must, also after it was told")]
+    NoCall,
+    /// The answer does not fit the type that was asked for, also after the model was told.
+    #[error("the model's answer does not fit the type, also after it was told: {0}")]
+    WrongType(String),
+    /// Both ways in which a model could make calls are turned off.
+    #[error("an agent with both output strategies off could not call any tool")]
+    NoStrategy,
+    /// The run belongs to another conversation, or this one has gone on without it.
+    #[error("the run belongs to another conversation, or this one has gone on without it")]
+    OtherConversation,
+    /// The run ended before, and has no answer to give.
+    #[error("the run was over before")]
+    Over,
+    /// The agent has no store for its runs.
+    #[error("this agent has no store: give it one with `Agent::with_record`, or take it from a `Helve` that has one")]
+    NoStore,
+    /// A stored run cannot be read or written.
     #[error("{0}")]
-    InvalidParameters(String),
-    /// A tool that was called by name, not by a model, failed.
-    #[error("{0}")]
-    ToolExecutionFailed(String),
-    /// The options contradict each other.
-    #[error("{0}")]
-    InvalidOptions(String),
+    Snapshot(String),
     /// The run stopped before the model answered.
     #[error("{}", stopped(*reason))]
     Stopped {
@@ -65,7 +77,8 @@ fn stopped(reason: EndOfRun) -> &'static str {
         EndOfRun::TokenBudget => "the run stopped: its tokens are used up (max_tokens)",
         EndOfRun::CostBudget => "the run stopped: its money is used up (max_cost)",
         EndOfRun::TimeBudget => "the run stopped: its time is up (timeout)",
-        _ => "the run stopped: the model made the same call again and again and learned nothing new",
+        EndOfRun::RepeatedCalls => "the run stopped: the model made the same call again and again and learned nothing new",
+        _ => "the run stopped",
     }
 }
 
@@ -75,11 +88,10 @@ impl AgentError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Provider(error) => error.kind(),
-            Self::ToolNotFound(_) => "unknown_tool",
-            Self::InvalidTool(_) | Self::InvalidOptions(_) => "bad_request",
-            Self::ParseError(_) => "parse_error",
-            Self::InvalidParameters(_) => "invalid_parameters",
-            Self::ToolExecutionFailed(_) => "failed",
+            Self::Tools(_) => "unknown_tool",
+            Self::InvalidTool(_) | Self::NoStrategy | Self::OtherConversation | Self::Over | Self::NoStore => "bad_request",
+            Self::Unreadable(_) | Self::NoCall | Self::Snapshot(_) => "parse_error",
+            Self::WrongType(_) => "invalid_parameters",
             Self::Stopped { reason, .. } => reason.name(),
             Self::Waiting(_) => "waiting",
             Self::Storage(_) => "storage",
@@ -91,7 +103,7 @@ impl AgentError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Provider(error) => Some(error.hint()),
-            Self::ParseError(_) => {
+            Self::Unreadable(_) | Self::NoCall => {
                 Some("try a larger model, or let the agent fall back: `output_strategy: {fallback_to_structured_output: true}`")
             }
             Self::Stopped { reason: EndOfRun::Cancelled, .. } => None,
@@ -103,11 +115,5 @@ impl AgentError {
 
     pub(crate) fn for_event(&self) -> RunError {
         RunError { kind: self.kind().into(), message: self.to_string(), hint: self.hint().map(Into::into) }
-    }
-}
-
-impl From<ToolkitError> for AgentError {
-    fn from(error: ToolkitError) -> Self {
-        Self::ToolNotFound(error.to_string())
     }
 }

@@ -54,7 +54,7 @@ impl Agent {
     /// # Errors
     /// Why there is no answer.
     pub async fn run_on_results(&mut self) -> Result<Option<Answer>, AgentError> {
-        let record = self.parts().record.clone().ok_or_else(no_record)?;
+        let record = self.parts().record.clone().ok_or(AgentError::NoStore)?;
         if record.store().inbox(self.conversation().id).await?.is_empty() {
             return Ok(None);
         }
@@ -66,7 +66,7 @@ impl Agent {
     /// # Errors
     /// Where there is none, or it cannot be read.
     pub async fn open_conversation(&mut self, id: helve_core::ConversationId) -> Result<(), AgentError> {
-        let record = self.parts().record.clone().ok_or_else(no_record)?;
+        let record = self.parts().record.clone().ok_or(AgentError::NoStore)?;
         let stored = record.store().conversation(id).await?.ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))?;
         let parts = self.parts();
         parts.contexts.restore(stored.contexts);
@@ -75,7 +75,7 @@ impl Agent {
     }
 
     async fn take(&mut self, id: RunId) -> Result<(Run, Taken), AgentError> {
-        let record = self.parts().record.clone().ok_or_else(no_record)?;
+        let record = self.parts().record.clone().ok_or(AgentError::NoStore)?;
         record.begin().await?;
         let TakenRun { record: stored, snapshot } = record.store().take_run(id, record.holder()).await?;
         self.open_conversation(stored.conversation_id).await?;
@@ -88,10 +88,6 @@ impl Agent {
             asked.into_iter().map(|Approval { question, .. }| question).filter(|question| run.is_waiting(question.id)).collect();
         Ok((run, Taken { record, epoch: stored.epoch, seq: stored.seq, questions }))
     }
-}
-
-fn no_record() -> AgentError {
-    AgentError::InvalidOptions("this agent keeps no record".into())
 }
 
 /// Cancels a recorded run. Where a process drives it, that one is told and the state is `running`; else it ends here, and every

@@ -42,7 +42,7 @@ impl Strategy {
     /// The strategy to begin with.
     pub(crate) fn first(wanted: OutputStrategy, info: &ModelInfo, learned: Option<Self>) -> Result<Self, AgentError> {
         if !wanted.function_calling && !wanted.fallback_to_structured_output {
-            return Err(AgentError::InvalidOptions("an agent with both output strategies off could not call any tool".into()));
+            return Err(AgentError::NoStrategy);
         }
         if let Some(learned) = learned.filter(|learned| wanted.allows(*learned)) {
             return Ok(learned);

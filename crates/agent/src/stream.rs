@@ -122,7 +122,7 @@ impl<'a> RunStream<'a> {
         while let Some(event) = self.next().await {
             event?;
         }
-        self.answer.ok_or_else(|| AgentError::InvalidOptions("the run was over before".into()))
+        self.answer.ok_or(AgentError::Over)
     }
 
     /// The answer, once the stream is over.

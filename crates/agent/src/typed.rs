@@ -23,7 +23,7 @@ pub(crate) async fn run_as<T: DeserializeOwned + JsonSchema>(agent: &mut Agent, 
             }
         }
     }
-    Err(AgentError::InvalidParameters(format!("the model's answer does not fit the type, also after it was told: {last}")))
+    Err(AgentError::WrongType(last))
 }
 
 fn read<T: DeserializeOwned>(text: &str, schema: &Schema) -> Result<T, String> {

@@ -112,5 +112,5 @@ async fn an_answer_can_be_a_value_of_a_type() {
 
     let mut agent = Agent::new(ScriptedModel::new().says("Bern").says("Bern!"));
     let error = agent.run_as::<City>("Which city?").await.expect_err("no city");
-    assert!(matches!(error, AgentError::InvalidParameters(_)), "{error}");
+    assert!(matches!(error, AgentError::WrongType(_)), "{error}");
 }

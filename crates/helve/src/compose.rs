@@ -61,6 +61,8 @@ pub use helve_process::end_all as end_programs;
 #[cfg(feature = "project")]
 pub use helve_project::{Capability, Change, Diagnostic, FieldChange, OnResult, Severity, StateError, StateFolder, Trust, read_yaml};
 
+#[cfg(feature = "project")]
+pub use self::agents::NoAgent;
 #[cfg(feature = "store")]
 pub use self::approvals::AnswerError;
 pub use self::builder::{BuildError, HelveBuilder};

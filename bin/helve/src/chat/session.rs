@@ -121,7 +121,7 @@ impl Session {
         drop(stream);
         show.end_line();
         ended?;
-        answer.ok_or_else(|| AgentError::ParseError("the run ended without an answer".into()))
+        answer.ok_or(AgentError::Over)
     }
 
     /// How a run ended, for people, for programs and for the shell.

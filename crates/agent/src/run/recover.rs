@@ -36,7 +36,7 @@ impl Run {
         let messages = std::mem::take(&mut self.messages);
         let written = serde_json::to_value(&*self);
         self.messages = messages;
-        written.map_err(|error| AgentError::ParseError(format!("the run cannot be written down: {error}")))
+        written.map_err(|error| AgentError::Snapshot(format!("the run cannot be written down: {error}")))
     }
 
     /// A run from what was written down, and what was said so far.
@@ -45,7 +45,7 @@ impl Run {
     /// Where it cannot be understood.
     pub fn restore(snapshot: Value, messages: Vec<Arc<Message>>) -> Result<Self, AgentError> {
         let run: Self = serde_json::from_value(snapshot)
-            .map_err(|error| AgentError::ParseError(format!("the run was written down by another version of Helve: {error}")))?;
+            .map_err(|error| AgentError::Snapshot(format!("the run was written down by another version of Helve: {error}")))?;
         let calls_natively = run.calls_natively || has_native_call(&messages, &run.settings.model);
         Ok(Self { messages, calls_natively, ..run })
     }

@@ -163,7 +163,7 @@ impl Run {
         if again && !tries_another {
             let error = format!("the model's calls could not be read, also after it was told: {}", broken.error);
             self.close_turn();
-            return self.fail(AgentError::ParseError(error), effects);
+            return self.fail(AgentError::Unreadable(error), effects);
         }
         let told = self.corrections_for_model();
         self.tell(told, effects);
@@ -173,8 +173,7 @@ impl Run {
     fn insist(&mut self, effects: &mut Vec<Effect>) {
         if self.corrections > 0 && !self.fall_back("the model did not call a tool although it must", effects) {
             self.close_turn();
-            return self
-                .fail(AgentError::ParseError("the model did not call a tool although it must, also after it was told".into()), effects);
+            return self.fail(AgentError::NoCall, effects);
         }
         let ask = match self.choice() {
             ToolChoice::Specific(name) => self.in_words(&format!("You must call `{name}` now."), &format!("你现在必须调用 `{name}`。")),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_agent::{Agent, AgentError, AgentOptions, OutputStrategy, RunLimits};
+use helve_agent::{Agent, AgentOptions, OutputStrategy, RunLimits};
 use helve_core::{LanguageModel, suggest};
 use helve_tools::Selection;
 
@@ -13,34 +13,57 @@ const INSTRUCTIONS: &str = "You are a helpful assistant. Use the tools where the
 /// The name of the agent that no file describes.
 const DEFAULT_NAME: &str = "helve";
 
+/// Why no agent of a project can be chosen.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoAgent {
+    /// The settings, or the agent's own file, cannot be used.
+    #[error("{file} cannot be used")]
+    Broken {
+        /// The file.
+        file: String,
+    },
+    /// There is no agent of this name.
+    #[error("there is no agent `{name}`{near}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// What was probably meant.
+        near: String,
+    },
+    /// There are several, and none of them is the project's own choice.
+    #[error("there are several agents ({}), and none of them is the project's own choice", names.join(", "))]
+    Several {
+        /// Their names.
+        names: Vec<String>,
+    },
+}
+
 impl Helve {
     /// The agent of this name, the project's own choice, or its only one. Nothing where the project has none.
     ///
     /// # Errors
     /// Where there is no agent of this name, several to choose from, or only one that cannot be used.
-    pub fn choose_agent(&self, name: Option<&str>) -> Result<Option<ProjectAgent>, AgentError> {
+    pub fn choose_agent(&self, name: Option<&str>) -> Result<Option<ProjectAgent>, NoAgent> {
         let report = self.project().unwrap_or_default();
         if report.settings_are_broken {
             // Nobody knows which agent, model and rules they name; another model could be a stranger to this conversation.
-            return Err(AgentError::InvalidOptions("helve.yaml cannot be used".into()));
+            return Err(NoAgent::Broken { file: "helve.yaml".to_owned() });
         }
         let names = || report.agents.iter().map(|agent| agent.file.name.as_str());
         match (name.or(report.default_agent.as_deref()), &report.agents[..]) {
             (Some(name), agents) => {
                 let found = agents.iter().find(|agent| agent.file.name == name).cloned();
-                let near = || suggest::did_you_mean(name, names());
-                found.map(Some).ok_or_else(|| AgentError::InvalidOptions(format!("there is no agent `{name}`{}", near())))
+                let unknown = || NoAgent::Unknown { name: name.to_owned(), near: suggest::did_you_mean(name, names()) };
+                found.map(Some).ok_or_else(unknown)
             }
             (None, []) => match report.diagnostics.iter().find(|diagnostic| is_broken_agent(diagnostic)) {
                 // One with all tools in its place could do more than the person meant it to.
-                Some(broken) => Err(AgentError::InvalidOptions(format!("{} cannot be used", broken.file.as_deref().unwrap_or_default()))),
+                Some(broken) => Err(NoAgent::Broken { file: broken.file.as_deref().unwrap_or_default().to_owned() }),
                 None => Ok(None),
             },
             (None, [only]) => Ok(Some(only.clone())),
-            (None, _) => {
-                let known = names().collect::<Vec<_>>().join(", ");
-                Err(AgentError::InvalidOptions(format!("there are several agents ({known}), and none of them is the project's own choice")))
-            }
+            (None, _) => Err(NoAgent::Several { names: names().map(ToOwned::to_owned).collect() }),
         }
     }
 

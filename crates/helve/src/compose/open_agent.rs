@@ -2,7 +2,7 @@
 
 use helve_agent::{Agent, AgentError};
 
-use super::{Helve, ModelChoice, NoModel, NoRecord, ProjectAgent};
+use super::{Helve, ModelChoice, NoAgent, NoModel, NoRecord, ProjectAgent};
 
 /// What a person or a program chooses instead of what the project says.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +29,10 @@ pub struct OpenAgent {
 pub enum OpenAgentError {
     /// There is no such agent, or it cannot be used.
     #[error(transparent)]
-    Agent(#[from] AgentError),
+    Choice(#[from] NoAgent),
+    /// It cannot go on with a run.
+    #[error(transparent)]
+    Run(#[from] AgentError),
     /// There is no model for it.
     #[error(transparent)]
     Model(#[from] NoModel),
