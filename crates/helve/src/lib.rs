@@ -50,8 +50,8 @@ pub use helve_tools::*;
 pub mod prelude {
     pub use helve_agent::{Agent, AgentError, AgentOptions, Answer, RunStream, ScriptedModel};
     pub use helve_core::{
-        CallContext, ErrorKind, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Tool, ToolCall, ToolChoice, ToolError,
-        ToolResult, tool,
+        AnyError, CallContext, ErrorKind, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Tool, ToolCall, ToolChoice,
+        ToolError, ToolResult, ToolSpec, TypedTool, tool, tool_fn, tools,
     };
     pub use helve_tools::{Catalogue, Executor, ExecutorOptions, Selection, ToolSet, Toolkit, View};
 

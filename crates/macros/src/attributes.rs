@@ -8,7 +8,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, LitInt, LitStr, Path, Result, Token, parse_quote};
 
 /// Every attribute, and how it is written.
-const KNOWN: [(&str, &str); 17] = [
+const KNOWN: [(&str, &str); 18] = [
     ("name", "name = \"get_time\""),
     ("title", "title = \"Clock\""),
     ("description", "description = \"Tells the time.\""),
@@ -25,6 +25,7 @@ const KNOWN: [(&str, &str); 17] = [
     ("ends_run", "ends_run"),
     ("concurrency", "concurrency = 4"),
     ("output", "output"),
+    ("validate", "validate = check_arguments"),
     ("crate", "crate = helve_core"),
 ];
 
@@ -48,15 +49,19 @@ pub(crate) struct Attributes {
     pub(crate) ends_run: Option<Span>,
     pub(crate) concurrency: Option<u32>,
     pub(crate) output: Option<Span>,
-    runtime: Option<Path>,
+    pub(crate) validate: Option<Validate>,
+    pub(crate) runtime: Option<Path>,
+}
+
+/// What refuses arguments.
+pub(crate) enum Validate {
+    /// A function.
+    Function(Path),
+    /// A method of the value that a method belongs to: `self.check`.
+    Method(Ident),
 }
 
 impl Attributes {
-    /// The path of the crate that the generated code stands on.
-    pub(crate) fn runtime(&self) -> Path {
-        self.runtime.clone().unwrap_or_else(|| parse_quote!(::helve))
-    }
-
     fn read(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
         let known = KNOWN.iter().find(|(name, _)| key == name);
         let Some((_, example)) = known else { return Err(unknown(key)) };
@@ -74,6 +79,10 @@ impl Attributes {
             "crate" => {
                 equals(key, example, input)?;
                 self.runtime = Some(input.call(Path::parse_mod_style)?);
+            }
+            "validate" => {
+                equals(key, example, input)?;
+                self.validate = Some(input.parse()?);
             }
             "idempotent" => self.idempotent = Some(flag(key, input)?),
             "cache_per_caller" => self.cache_per_caller = Some(flag(key, input)?),
@@ -115,6 +124,25 @@ impl Parse for Attributes {
         missing("delay", "background", "only calls in the background wait in a queue: add `background`, or leave out `delay`")?;
         Ok(attributes)
     }
+}
+
+impl Parse for Validate {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        if input.peek(Token![self]) && input.peek2(Token![.]) {
+            input.parse::<Token![self]>()?;
+            input.parse::<Token![.]>()?;
+            return input.parse().map(Self::Method);
+        }
+        let wrong = |error: Error| {
+            Error::new(error.span(), "`validate` names a function: `validate = check`, or a method: `validate = self.check`")
+        };
+        input.call(Path::parse_mod_style).map(Self::Function).map_err(wrong)
+    }
+}
+
+/// The path of the crate that generated code stands on, where none is written.
+pub(crate) fn usual_runtime() -> Path {
+    parse_quote!(::helve)
 }
 
 /// Refuses a name that some model's API would refuse.

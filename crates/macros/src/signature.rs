@@ -1,8 +1,11 @@
 //! The function under `#[tool]`: whether it can be a tool, and what the tool is made of.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::visit::Visit;
-use syn::{FnArg, GenericArgument, GenericParam, Item, ItemFn, PathArguments, ReturnType, Safety, Signature, Type, TypeReference};
+use syn::{
+    Attribute, FnArg, GenericArgument, GenericParam, Item, ItemFn, PathArguments, ReturnType, Safety, Signature, Type, TypeReference,
+};
 
 use crate::documentation;
 use crate::parameter::{Argument, Parameter, Passing, is, owned_instead, peel};
@@ -14,6 +17,8 @@ pub(crate) struct Function {
     pub(crate) item: ItemFn,
     /// Its doc comment, or why that cannot be read.
     pub(crate) documentation: syn::Result<Option<String>>,
+    /// Whether it takes `&self`.
+    pub(crate) has_self: bool,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) returns: Returns,
 }
@@ -21,12 +26,10 @@ pub(crate) struct Function {
 /// What a function gives back.
 pub(crate) enum Returns {
     Nothing,
-    Value(Box<Type>),
-    /// A `Result`, and what it holds where both are written.
-    Result {
+    Type {
         whole: Box<Type>,
-        value: Option<Box<Type>>,
-        error: Option<Box<Type>>,
+        /// What a `Result` holds, as far as it is written. It only says where to point: the compiler knows what is a `Result`.
+        held: Vec<Type>,
     },
 }
 
@@ -36,17 +39,24 @@ impl Function {
     /// # Errors
     /// Where it is none; what is wrong with a function goes to `problems`.
     pub(crate) fn read(tokens: TokenStream, problems: &mut Problems) -> syn::Result<Self> {
-        let Item::Fn(mut item) = syn::parse2(tokens)? else {
+        let Item::Fn(item) = syn::parse2(tokens)? else {
             return Err(syn::Error::new(Span::call_site(), "`#[tool]` makes a tool of a function with a body, and this is none"));
         };
+        if let Some(receiver) = item.sig.receiver() {
+            let message = "a method becomes a tool with `#[tools]` on its `impl` block, beside `#[tool]` on the method";
+            problems.at(receiver, message);
+        }
+        Ok(Self::of(item, problems))
+    }
+
+    /// Reads a function or a method.
+    pub(crate) fn of(mut item: ItemFn, problems: &mut Problems) -> Self {
         check_kind(&item.sig, problems);
         let documentation = documentation::text(&item.attrs);
         let mut parameters = Vec::new();
         for input in &mut item.sig.inputs {
             match input {
-                FnArg::Receiver(receiver) => {
-                    problems.at(receiver, "a tool has no `self`: use a free function, or implement the trait `Tool` for the type");
-                }
+                FnArg::Receiver(_) => {}
                 FnArg::Typed(typed) => {
                     let parameter = Parameter::take(typed, problems);
                     check_beside(&parameters, parameter.as_ref(), typed, problems);
@@ -55,7 +65,39 @@ impl Function {
             }
         }
         let returns = Returns::read(&item.sig.output, problems);
-        Ok(Self { item, documentation, parameters, returns })
+        let has_self = item.sig.receiver().is_some();
+        let function = Self { item, documentation, has_self, parameters, returns };
+        if let (Some(flattened), Some(_)) = (function.flattened(), function.arguments().nth(1)) {
+            problems
+                .at(&flattened.ident, "the fields of this parameter are all arguments: move the others into it, or leave out `#[flatten]`");
+        }
+        function
+    }
+
+    /// The conditions under which it is there.
+    pub(crate) fn conditions(&self) -> Vec<&Attribute> {
+        self.item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect()
+    }
+
+    /// The parameter whose fields are the arguments.
+    pub(crate) fn flattened(&self) -> Option<&Argument> {
+        self.arguments().find(|argument| argument.flatten)
+    }
+
+    /// Puts the name of its type in the place of `Self`, for code that stands outside of its `impl` block.
+    pub(crate) fn name_self(&mut self, name: &Type) {
+        for parameter in &mut self.parameters {
+            if let Parameter::Argument(argument) = parameter {
+                argument.ty = name_self_in(&argument.ty, name);
+                argument.default = argument.default.take().map(|value| self_named(value, &name.to_token_stream()));
+            }
+        }
+        if let Returns::Type { whole, held } = &mut self.returns {
+            **whole = name_self_in(whole, name);
+            for ty in held {
+                *ty = name_self_in(ty, name);
+            }
+        }
     }
 
     /// The parameters that come from JSON.
@@ -81,11 +123,16 @@ impl Returns {
         ResultTypes(problems).visit_type(ty);
         match peel(ty) {
             Type::Tuple(tuple) if tuple.elems.is_empty() => Self::Nothing,
-            result if is(result, "Result") => {
-                let mut held = type_arguments(result).map(Box::new);
-                Self::Result { whole: ty.clone(), value: held.next(), error: held.next() }
-            }
-            _ => Self::Value(ty.clone()),
+            result if is(result, "Result") => Self::Type { whole: ty.clone(), held: type_arguments(result).collect() },
+            _ => Self::Type { whole: ty.clone(), held: Vec::new() },
+        }
+    }
+
+    /// The type of what the function gives back when it does not fail, as far as that is written.
+    pub(crate) fn value(&self) -> Option<&Type> {
+        match self {
+            Self::Nothing => None,
+            Self::Type { whole, held } => Some(held.first().unwrap_or(whole)),
         }
     }
 }
@@ -133,6 +180,24 @@ fn type_arguments(ty: &Type) -> impl Iterator<Item = Type> {
         GenericArgument::Type(ty) => Some(ty.clone()),
         _ => None,
     })
+}
+
+fn name_self_in(ty: &Type, name: &Type) -> Type {
+    syn::parse2(self_named(ty.to_token_stream(), &name.to_token_stream())).unwrap_or_else(|_| ty.clone())
+}
+
+/// Tokens with a type's name in the place of `Self`.
+pub(crate) fn self_named(tokens: TokenStream, name: &TokenStream) -> TokenStream {
+    let named = |token| match token {
+        TokenTree::Ident(ident) if ident == "Self" => name.clone(),
+        TokenTree::Group(group) => {
+            let mut inner = Group::new(group.delimiter(), self_named(group.stream(), name));
+            inner.set_span(group.span());
+            TokenTree::Group(inner).into()
+        }
+        other => other.into(),
+    };
+    tokens.into_iter().flat_map(named).collect()
 }
 
 struct ResultTypes<'a>(&'a mut Problems);
