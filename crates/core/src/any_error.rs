@@ -36,8 +36,11 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for AnyError {
             Ok(known) => return Self(*known),
             Err(error) => error,
         };
-        let known = of(&*error);
-        Self(if error.source().is_some() && known.source().is_none() { known.caused_by(Causes(error)) } else { known })
+        if let Some(known) = known(&*error) {
+            return Self(known);
+        }
+        let failed = ToolError::failed(words(&*error));
+        Self(if error.source().is_some() { failed.caused_by(Causes(error)) } else { failed })
     }
 }
 
@@ -61,15 +64,18 @@ impl fmt::Debug for AnyError {
     }
 }
 
-/// Makes a tool's error of any error, with the kind of the first [`ToolError`] in its chain.
-pub(crate) fn of(error: &(dyn Error + 'static)) -> ToolError {
-    // Alternate, because some error types then tell their causes too.
-    let said = format!("{error:#}");
-    let Some(known) = chain(error).find_map(|link| link.downcast_ref::<ToolError>()) else { return ToolError::failed(said) };
+/// The first [`ToolError`] in the chain of an error, in the words of the whole.
+pub(crate) fn known(error: &(dyn Error + 'static)) -> Option<ToolError> {
+    let known = chain(error).find_map(|link| link.downcast_ref::<ToolError>())?;
     // The kind is told beside the message, and not once more inside it.
-    let message = said.replace(&known.to_string(), known.message());
+    let message = words(error).replace(&known.to_string(), known.message());
     let message = if message.contains(known.message()) { message } else { format!("{message}: {}", known.message()) };
-    known.clone().with_message(message)
+    Some(known.clone().with_message(message))
+}
+
+/// What an error says. The alternate form, because some error types then tell their causes too.
+pub(crate) fn words(error: impl fmt::Display) -> String {
+    format!("{error:#}")
 }
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

@@ -200,7 +200,14 @@ impl std::error::Error for Wrapped {
 }
 
 /// Gives a view of its error and hides it when it is boxed, as `anyhow::Error` does.
+#[derive(Debug)]
 struct Report(Box<dyn std::error::Error + Send + Sync>);
+
+impl From<Report> for Box<dyn std::error::Error + Send + Sync> {
+    fn from(report: Report) -> Self {
+        format!("{report:?}").into()
+    }
+}
 
 impl AsRef<dyn std::error::Error + Send + Sync> for Report {
     fn as_ref(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {

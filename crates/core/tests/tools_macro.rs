@@ -96,7 +96,7 @@ async fn methods_have_the_specs_of_functions() {
     let [keep, list, shout] = [0, 1, 2].map(|index| tools[index].spec());
     assert_eq!(&**keep.description(), "Keeps a note.");
     assert_eq!(keep.rules().permission, Permission::Confirm);
-    assert_eq!(keep.origin().location.as_deref(), Some("tools_macro::keep"));
+    assert_eq!(keep.origin().location.as_deref(), Some("tools_macro::Notes::keep"));
     assert_eq!(
         keep.input().value()["properties"],
         json!({"name": {"type": "string", "description": "What it is called."}, "text": {"type": "string", "default": "nothing"}})

@@ -131,7 +131,7 @@ pub trait ProbeView {
     }
 }
 
-impl<E: AsRef<dyn Error + Send + Sync>> ProbeView for &&Probe<E> {}
+impl<E: AsRef<dyn Error + Send + Sync> + Into<AnyError>> ProbeView for &&Probe<E> {}
 
 /// The second choice for errors.
 pub trait ProbeConversion {
@@ -156,8 +156,9 @@ impl<E> ProbeWords for Probe<E> {}
 impl Viewed {
     /// The error as what the tool fails with.
     #[must_use]
-    pub fn error(self, error: impl AsRef<dyn Error + Send + Sync>) -> ToolError {
-        any_error::of(error.as_ref())
+    pub fn error(self, error: impl AsRef<dyn Error + Send + Sync> + Into<AnyError>) -> ToolError {
+        // Looked for before the conversion, which hides it inside a type of `anyhow` or `eyre`.
+        any_error::known(error.as_ref()).unwrap_or_else(|| error.into().into())
     }
 }
 
@@ -173,9 +174,7 @@ impl Shown {
     /// The error as what the tool fails with.
     #[must_use]
     pub fn error<E: Failure>(self, error: E) -> ToolError {
-        match (&error as &dyn Any).downcast_ref::<Box<dyn Error>>() {
-            Some(error) => any_error::of(&**error),
-            None => ToolError::failed(format!("{error:#}")),
-        }
+        let boxed = (&error as &dyn Any).downcast_ref::<Box<dyn Error>>();
+        boxed.and_then(|error| any_error::known(&**error)).unwrap_or_else(|| ToolError::failed(any_error::words(error)))
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proc_macro2::{Span, TokenStream};
-use quote::quote_spanned;
+use quote::{ToTokens, quote_spanned};
 use syn::ext::IdentExt;
 
 use super::{Tool, here};
@@ -13,7 +13,11 @@ impl Tool<'_> {
     /// What the tool says about itself.
     pub(super) fn spec(&self) -> TokenStream {
         let Self { private, name, description, .. } = self;
-        let place = self.function.item.sig.ident.unraw().to_string();
+        let ident = self.function.item.sig.ident.unraw();
+        let place = match self.owner {
+            Some(owner) => format!("{}::{ident}", owner.self_ty.to_token_stream().to_string().replace(' ', "")),
+            None => ident.to_string(),
+        };
         let title = self.attributes.title.iter();
         let rules = self.rules();
         let output = self.output().into_iter();
