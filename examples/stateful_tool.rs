@@ -24,7 +24,7 @@ struct Indexed {
 #[tools]
 impl Index {
     /// Reads files and counts their words.
-    #[tool(output, validate = self.check_paths)]
+    #[tool(output, validate = check_paths)]
     fn index_files(
         &self,
         /// Where the files are.
@@ -50,14 +50,14 @@ impl Index {
         self.words().get(&word.to_lowercase()).copied().unwrap_or_default()
     }
 
-    // Runs before a person would be asked for permission.
-    fn check_paths(&self, paths: &[String]) -> helve::Result<()> {
-        if paths.is_empty() { Err("name at least one file".into()) } else { Ok(()) }
-    }
-
     fn words(&self) -> MutexGuard<'_, HashMap<String, usize>> {
         self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Runs before a person would be asked for permission.
+fn check_paths(paths: &[String]) -> helve::Result<()> {
+    if paths.is_empty() { Err("name at least one file".into()) } else { Ok(()) }
 }
 
 #[tokio::main(flavor = "current_thread")]

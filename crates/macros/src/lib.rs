@@ -119,8 +119,9 @@ pub fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
 ///         self.count.load(Ordering::Relaxed)
 ///     }
 ///
-///     fn check(&self, by: &u64) -> Result<()> {
-///         if *by > 100 { Err("at most 100 at once".into()) } else { Ok(()) }
+///     fn check(&self, by: &u64) -> Result<(), String> {
+///         let left = 100_u64.saturating_sub(self.count.load(Ordering::Relaxed));
+///         if *by > left { Err(format!("only {left} are left")) } else { Ok(()) }
 ///     }
 /// }
 ///
