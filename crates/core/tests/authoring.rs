@@ -99,6 +99,18 @@ async fn a_closure_is_a_tool() {
 }
 
 #[tokio::test]
+async fn async_closures_and_functions_are_tools_too() {
+    async fn half(args: Amount, _: CallContext) -> Result<u64> {
+        if args.count.is_multiple_of(2) { Ok(args.count / 2) } else { Err("odd".into()) }
+    }
+    let triple = tool_fn("triple", "Triples.", async |args: Amount, _| Ok(args.count * 3)).into_tool().expect("a tool");
+    let half = tool_fn("half", "Halves.", half).into_tool().expect("a tool");
+    assert_eq!(run(&triple, json!({"count": 4})).await.expect("a number").data, json!(12));
+    assert_eq!(run(&half, json!({"count": 4})).await.expect("a number").data, json!(2));
+    assert_eq!(run(&half, json!({"count": 5})).await.expect_err("odd").message(), "odd");
+}
+
+#[tokio::test]
 async fn a_closure_takes_any_schema_or_none() {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let greet = |args: Value, _| async move { Ok(format!("Hello, {}!", args["name"].as_str().unwrap_or("you"))) };

@@ -341,6 +341,49 @@ async fn an_output_schema_is_promised_and_kept() {
     assert_eq!(run(&unit::tool(), json!({})).await.expect("a result").text, "kelvin");
 }
 
+#[tokio::test]
+async fn a_function_can_refuse_arguments() {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "a check gets references")]
+    fn check(from: &i64, to: &i64) -> Result<(), &'static str> {
+        if from < to { Ok(()) } else { Err("`from` must be less than `to`") }
+    }
+
+    /// Counts.
+    #[tool(validate = check, crate = helve_core)]
+    async fn count(from: i64, _cx: &CallContext, to: i64) -> i64 {
+        to - from
+    }
+
+    let refused = |arguments| count::tool().validate(&ToolCall::new("count", arguments));
+    assert!(refused(json!({"from": 1, "to": 2})).is_ok());
+    let error = refused(json!({"from": 2, "to": 1})).expect_err("refused");
+    assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidParameters, "`from` must be less than `to`"));
+    assert_eq!(refused(json!({})).expect_err("incomplete").kind(), ErrorKind::InvalidParameters);
+    assert_eq!(run(&count::tool(), json!({"from": 1, "to": 3})).await.expect("a number").data, json!(2));
+    assert!(add::tool().validate(&ToolCall::new("add", json!({}))).is_ok(), "without a check nothing is looked at");
+}
+
+#[tokio::test]
+async fn the_fields_of_one_struct_can_be_the_arguments() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Order {
+        /// What is ordered.
+        dish: String,
+        #[serde(default)]
+        spicy: bool,
+    }
+
+    /// Cooks.
+    #[tool(crate = helve_core)]
+    async fn cook(#[flatten] order: Order, cx: &CallContext) -> String {
+        format!("{} {} {}", order.dish, order.spicy, cx.caller().agent.as_deref().unwrap_or_default())
+    }
+
+    assert_eq!(properties(&cook::tool()), ["dish", "spicy"]);
+    assert_eq!(cook::tool().spec().input().value()["properties"]["dish"]["description"], "What is ordered.");
+    assert_eq!(run(&cook::tool(), json!({"dish": "soup"})).await.expect("a text").text, "soup false smith");
+}
+
 #[test]
 fn attributes_become_rules() {
     /// This comment is for people.

@@ -36,9 +36,11 @@ impl<T> Probe<T> {
 }
 
 /// A function that gives back a `Result`.
+#[derive(Debug)]
 pub struct Fallible<T, E>(PhantomData<fn() -> (T, E)>);
 
 /// A function that gives back a value.
+#[derive(Debug)]
 pub struct Plain<T>(PhantomData<fn() -> T>);
 
 /// The special case of return types.
@@ -115,12 +117,15 @@ pub trait Failure: Display + 'static {}
 impl<E: Display + 'static> Failure for E {}
 
 /// The error gives a view of the error inside it, as boxes and the types of `anyhow` and `eyre` do.
+#[derive(Debug)]
 pub struct Viewed;
 
 /// The error can be converted, as nearly all can.
+#[derive(Debug)]
 pub struct Converted;
 
 /// The error is known by its words alone.
+#[derive(Debug)]
 pub struct Shown;
 
 /// The first choice for errors.

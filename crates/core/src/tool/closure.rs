@@ -1,5 +1,6 @@
 //! Closures as tools, for programs that know their tools only when they run, and for tests.
 
+use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ use crate::spec::{SpecError, ToolSpec};
 /// ```
 ///
 /// The closure takes a [`CallContext`] of its own and returns a future of a [`helve::Result`](crate::Result), in which `?` takes any
-/// error. What calls share is cloned into the future, such as an `Arc` with a pool in it.
+/// error. What calls share is cloned into the future, such as an `Arc` with a pool in it. Where nothing is shared, an `async` closure does too.
 pub fn tool_fn<A, F, R, T>(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, work: F) -> ToolFn<A, F>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -140,6 +141,12 @@ impl<A, F> ToolFn<A, F> {
     pub fn background(mut self) -> Self {
         self.rules.mode = Mode::Background;
         self
+    }
+}
+
+impl<A, F> fmt::Debug for ToolFn<A, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolFn").field("name", &self.name).field("rules", &self.rules).finish_non_exhaustive()
     }
 }
 

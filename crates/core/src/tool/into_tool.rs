@@ -14,18 +14,25 @@ use crate::spec::{SpecError, ToolSpec};
 /// How something becomes a tool. A type cannot be two of these, and the compiler finds out which it is.
 pub(super) mod kind {
     /// It implements [`Tool`](super::Tool).
+    #[derive(Debug)]
     pub enum Untyped {}
     /// It implements [`TypedTool`](crate::TypedTool).
+    #[derive(Debug)]
     pub enum Typed {}
     /// It implements [`DynTool`](super::DynTool).
+    #[derive(Debug)]
     pub enum Erased {}
     /// It is a [`DynTool`](super::DynTool) that is shared.
+    #[derive(Debug)]
     pub enum Shared {}
     /// It is a closure.
+    #[derive(Debug)]
     pub enum Closure {}
     /// It has `#[tools]`.
+    #[derive(Debug)]
     pub enum Methods {}
     /// It is a list of something.
+    #[derive(Debug)]
     pub enum List<Kind> {
         /// Never made.
         Never(std::marker::PhantomData<Kind>, std::convert::Infallible),
