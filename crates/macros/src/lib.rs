@@ -9,6 +9,7 @@ mod documentation;
 mod expand;
 mod parameter;
 mod problems;
+mod self_name;
 mod signature;
 
 use proc_macro::TokenStream;

@@ -6,7 +6,7 @@ use syn::Ident;
 
 use super::{Tool, here};
 use crate::attributes::Validate;
-use crate::signature::self_named;
+use crate::self_name::self_named;
 
 impl Tool<'_> {
     /// The method that refuses arguments, where the author has one.
