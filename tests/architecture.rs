@@ -273,9 +273,10 @@ fn files_are_short_and_say_what_they_own() {
 fn lib_files_only_re_export() {
     let mut broken = Vec::new();
     for (path, text) in sources().into_iter().filter(|(path, _)| path.ends_with("src/lib.rs") && path.starts_with("crates/")) {
-        // A procedural macro must stand in its lib.rs, and one function of an edge may be its whole surface.
-        let functions =
-            text.lines().take_while(|line| *line != "#[cfg(test)]").filter(|line| line.trim_start().starts_with("pub fn ")).count();
+        // Procedural macros must stand in their lib.rs, and one function of an edge may be its whole surface.
+        let starting =
+            |word: &str| text.lines().take_while(|line| *line != "#[cfg(test)]").filter(|line| line.trim_start().starts_with(word)).count();
+        let functions = starting("pub fn ") - starting("#[proc_macro");
         let types = text
             .lines()
             .filter(|line| ["pub struct ", "pub enum ", "pub trait ", "impl "].iter().any(|item| line.starts_with(item)))

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use helve_core::source::ListSource;
 use helve_core::{
-    Approver, DynApprover, DynTool, GenerateOptions, Grant, IntoTool, LanguageModel, Message, MessageBody, Mode, ModelTools, Part, RunId,
-    SourceState,
+    Approver, DynApprover, DynTool, GenerateOptions, Grant, IntoTool, IntoTools, LanguageModel, Message, MessageBody, Mode, ModelTools,
+    Part, RunId, SourceState,
 };
 use helve_dialect::ToolTable;
 use helve_tools::{Catalogue, Executor, Record, Selection, Toolkit, View, Worker};
@@ -217,8 +217,16 @@ impl Agent {
     ///
     /// # Errors
     /// Where its name or schema cannot be used.
-    pub fn register_tool(&mut self, tool: impl IntoTool) -> Result<(), AgentError> {
+    pub fn register_tool<Kind>(&mut self, tool: impl IntoTool<Kind>) -> Result<(), AgentError> {
         Ok(self.0.catalogue.register(tool)?)
+    }
+
+    /// Adds several tools, for the next turn on: a value whose type has `#[tools]`, or a list.
+    ///
+    /// # Errors
+    /// Where the name or schema of one cannot be used. Then none is added.
+    pub fn register_tools<Kind>(&mut self, tools: impl IntoTools<Kind>) -> Result<(), AgentError> {
+        Ok(self.0.catalogue.register_all(tools)?)
     }
 
     /// Puts these tools in the place of those that came from a source before, for the next turn on.

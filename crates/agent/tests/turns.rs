@@ -56,7 +56,7 @@ fn moody(name: &str, rules: Rules, alive: &Arc<AtomicUsize>) -> Arc<dyn DynTool>
 /// An agent with these tools whose model makes these calls in one turn.
 fn agent(tools: impl IntoIterator<Item = Arc<dyn DynTool>>, model: ScriptedModel, options: ExecutorOptions) -> Agent {
     let catalogue = Catalogue::new();
-    catalogue.register_all(tools);
+    catalogue.register_all(tools).expect("tools");
     let executor = Executor::new(ExecutorOptions { grace: Duration::from_millis(5), ..options });
     let limits = RunLimits { max_calls: 10_000, same_calls: 10_000, ..RunLimits::default() };
     Agent::with_tools(model, catalogue, executor, None).with_options(AgentOptions { limits, ..AgentOptions::default() })

@@ -216,6 +216,20 @@ impl ToolError {
         self
     }
 
+    /// The same error, as one about the arguments unless it says what it is about.
+    pub(crate) fn about_arguments(mut self) -> Self {
+        if self.0.kind == ErrorKind::Failed {
+            self.0.kind = ErrorKind::InvalidParameters;
+        }
+        self
+    }
+
+    /// The same error in other words.
+    pub(crate) fn with_message(mut self, message: String) -> Self {
+        self.0.message = message;
+        self
+    }
+
     /// Keeps the cause for operators; the model never sees it.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Error + Send + Sync + 'static) -> Self {

@@ -2,8 +2,10 @@
 //!
 //! Functions announce themselves at link time; nothing offers them until someone asks for [`linked`].
 
+#[doc(hidden)]
+pub mod returned;
+
 use std::any::Any;
-use std::fmt::Display;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -84,21 +86,21 @@ pub fn described<T: Serialize>(value: T) -> Result<Output, ToolError> {
     }
 }
 
-/// Turns what a tool function failed with into a [`ToolError`]; one that already is keeps its kind.
-pub fn into_error<E: Display + 'static>(error: E) -> ToolError {
-    let mut slot = Some(error);
-    if let Some(known) = (&mut slot as &mut dyn Any).downcast_mut::<Option<ToolError>>().and_then(Option::take) {
-        return known;
-    }
-    ToolError::failed(slot.map(|error| format!("{error:#}")).unwrap_or_default())
-}
-
 /// Reads a call's arguments into the type that a function's parameters make.
 ///
 /// # Errors
 /// `invalid_parameters` where the type is narrower than its schema says.
 pub fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError> {
     T::deserialize(&call.arguments).map_err(|error| ToolError::invalid_parameters(error.to_string()))
+}
+
+/// What a function that checks arguments says, as an error about them.
+///
+/// # Errors
+/// `invalid_parameters`, or the kind that the function chose.
+#[doc(hidden)]
+pub fn checked(result: Result<(), ToolError>) -> Result<(), ToolError> {
+    result.map_err(ToolError::about_arguments)
 }
 
 /// What a parameter of a tool function may be: anything that can be read from JSON and described to a model.
@@ -137,13 +139,25 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ToolEr
     }
 }
 
-/// The spec of a function whose name and description `#[tool]` has checked.
+/// The schema of arguments that are one type. A type for any JSON, such as `Value`, takes any arguments.
 #[doc(hidden)]
 #[must_use]
+pub fn input<T: JsonSchema>() -> Schema {
+    let input = Schema::of::<T>();
+    if *input.value() == Value::Bool(true) { Schema::any_object() } else { input }
+}
+
+/// The spec of a function whose name and description `#[tool]` has checked.
+///
+/// # Panics
+/// Where all arguments are one type with `#[flatten]` and that is no struct, which no macro can see.
+#[doc(hidden)]
+#[must_use]
+#[expect(clippy::panic, reason = "a tool that can never be called is found when it is registered")]
 pub fn spec(name: &'static str, description: &'static str, input: Schema) -> ToolSpec {
     match ToolSpec::new(name, description, input) {
         Ok(spec) => spec,
-        Err(error) => unreachable!("`#[tool]` let this through: {error}"),
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -168,11 +182,5 @@ mod tests {
         assert_eq!(output(&|| Output::text("x").into_output()), Output::text("x"));
         let bad = std::collections::HashMap::from([((1, 2), 3)]).into_output();
         assert_eq!(bad.expect_err("keys must be strings").kind(), ErrorKind::Failed);
-    }
-
-    #[test]
-    fn errors_keep_their_kind() {
-        assert_eq!(into_error(ToolError::cancelled()).kind(), ErrorKind::Cancelled);
-        assert_eq!(into_error("no").message(), "no");
     }
 }

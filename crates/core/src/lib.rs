@@ -2,6 +2,7 @@
 //!
 //! Everything else in Helve depends on this crate, and this crate on nothing of Helve. It does no input or output.
 
+mod any_error;
 mod approval;
 mod approver;
 pub mod authored;
@@ -33,6 +34,7 @@ pub mod suggest;
 mod tool;
 pub mod untrusted;
 
+pub use any_error::{AnyError, Result};
 pub use approval::{Decision, Grant, Question, call_digest, input_digest};
 pub use approver::{Answered, Approver, DynApprover};
 pub use call::{CallContext, Caller, ToolCall};
@@ -40,7 +42,7 @@ pub use digest::{Digest, DigestError, Digester};
 pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};
 pub use event::{EndOfRun, Event, EventData, Observer, RunError};
 pub use futures_util::future::BoxFuture;
-pub use helve_macros::tool;
+pub use helve_macros::{tool, tools};
 pub use ids::{ApprovalId, CallId, ConversationId, HolderId, IdError, RunId};
 pub use input::{InputGiven, InputNeeded, InputRequest};
 pub use jiff::Timestamp;
@@ -60,7 +62,7 @@ pub use source::{ListSource, Scope, SourceId, SourceState, ToolList, ToolSource}
 pub use spec::{Origin, SpecError, ToolKind, ToolSpec};
 pub use store::{Store, StoreError};
 pub use tokio_util::sync::CancellationToken;
-pub use tool::{DynTool, IntoTool, Tool, ToolResult};
+pub use tool::{DynTool, IntoTool, IntoTools, Tool, ToolFn, ToolMethods, ToolResult, TypedTool, tool_fn};
 
 /// What the code that [`macro@tool`] writes stands on. Not for people.
 #[doc(hidden)]
@@ -69,5 +71,7 @@ pub mod __private {
     pub use {inventory, schemars, serde};
 
     pub use crate::function;
-    pub use crate::{CacheRule, CallContext, DynTool, Mode, Output, Permission, Rules, Schema, ToolCall, ToolError, ToolKind, ToolSpec};
+    pub use crate::{
+        CacheRule, CallContext, DynTool, Mode, Output, Permission, Rules, Schema, ToolCall, ToolError, ToolKind, ToolMethods, ToolSpec,
+    };
 }

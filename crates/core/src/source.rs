@@ -222,6 +222,14 @@ impl DynTool for Respecified {
         self.tool.call(call, cx)
     }
 
+    fn validate(&self, call: &ToolCall) -> Result<(), ToolError> {
+        self.tool.validate(call)
+    }
+
+    fn held_because(&self) -> Option<&str> {
+        self.tool.held_because()
+    }
+
     fn forget(&self, call: &ToolCall, state: &Value) {
         self.tool.forget(call, state);
     }

@@ -1,4 +1,8 @@
-//! A tool, from its two sides: [`Tool`] for authors, [`DynTool`] for the machine.
+//! A tool, from its two sides: for authors [`TypedTool`], [`tool_fn`] and [`Tool`], for the machine [`DynTool`].
+
+mod closure;
+mod into_tool;
+mod typed;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,10 +14,14 @@ use crate::call::{CallContext, ToolCall};
 use crate::error::ToolError;
 use crate::outcome::Output;
 use crate::rules::Rules;
-use crate::schema::Schema;
-use crate::spec::{SpecError, ToolSpec};
+use crate::spec::ToolSpec;
 
-/// A tool as its author writes it. Most tools are simpler as a function with `#[tool]`.
+pub use self::closure::{ToolFn, tool_fn};
+pub use self::into_tool::{IntoTool, IntoTools, ToolMethods};
+pub use self::typed::TypedTool;
+
+/// A tool whose schema is only known when the program runs. Most tools are simpler as a function with `#[tool]`, as methods with
+/// `#[tools]`, or as a [`TypedTool`].
 ///
 /// ```
 /// use helve_core::{Tool, ToolResult};
@@ -108,6 +116,14 @@ pub trait DynTool: Send + Sync + 'static {
     /// Does the work of one call. Layers have validated and permitted it.
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>>;
 
+    /// Refuses arguments that fit the schema and make no sense all the same. It runs before a person is asked for permission.
+    ///
+    /// # Errors
+    /// Usually [`ToolError::invalid_parameters`]; the model reads why.
+    fn validate(&self, _call: &ToolCall) -> Result<(), ToolError> {
+        Ok(())
+    }
+
     /// Why agents ask a person before each call, whatever the rules say; `None` if they need not. It belongs to the tool itself, so that it
     /// also holds for a call of a tool that is not offered any more.
     fn held_because(&self) -> Option<&str> {
@@ -116,44 +132,4 @@ pub trait DynTool: Send + Sync + 'static {
 
     /// A call that asked a person for something does not go on, and what is kept for it can go. `state` is what came with the question.
     fn forget(&self, _call: &ToolCall, _state: &Value) {}
-}
-
-/// Anything that can be registered as a tool: a [`Tool`], or one that is already erased.
-pub trait IntoTool {
-    /// Gives the machine's side of the tool.
-    ///
-    /// # Errors
-    /// Where the tool's name, description or schema cannot be used.
-    fn into_tool(self) -> Result<Arc<dyn DynTool>, SpecError>;
-}
-
-impl IntoTool for Arc<dyn DynTool> {
-    fn into_tool(self) -> Result<Self, SpecError> {
-        Ok(self)
-    }
-}
-
-impl<T: Tool> IntoTool for T {
-    fn into_tool(self) -> Result<Arc<dyn DynTool>, SpecError> {
-        let name = self.name().to_owned();
-        let refused = |error| SpecError::Schema { name: name.clone(), part: "input", error };
-        let input = Schema::new(self.parameters_schema()).map_err(refused)?;
-        let spec = ToolSpec::new(name.as_str(), self.description().to_owned(), input)?.with_rules(self.rules()).share();
-        Ok(Arc::new(Erased { spec, tool: self }))
-    }
-}
-
-struct Erased<T> {
-    spec: Arc<ToolSpec>,
-    tool: T,
-}
-
-impl<T: Tool> DynTool for Erased<T> {
-    fn spec(&self) -> &Arc<ToolSpec> {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, call: &'a ToolCall, _: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
-        Box::pin(async move { self.tool.execute(&call.arguments).await.0 })
-    }
 }

@@ -157,6 +157,124 @@ async fn errors_keep_their_kind() {
     assert_eq!(run(&alias::tool(), json!({})).await.expect_err("no disk").message(), "no disk");
 }
 
+type Fallible<T> = Result<T, String>;
+
+#[tokio::test]
+async fn an_alias_of_result_is_a_result() {
+    /// Fails with an error that could be written as JSON.
+    #[tool(crate = helve_core)]
+    async fn aliased(n: i64) -> Fallible<i64> {
+        if n == 0 { Ok(7) } else { Err(format!("{n} is wrong")) }
+    }
+
+    /// Promises what the alias holds.
+    #[tool(output, crate = helve_core)]
+    fn promised(n: i64) -> Fallible<i64> {
+        aliased_sync(n)
+    }
+
+    fn aliased_sync(n: i64) -> Fallible<i64> {
+        n.checked_sub(1).filter(|n| *n >= 0).ok_or_else(|| "too small".into())
+    }
+
+    assert_eq!(run(&aliased::tool(), json!({"n": 0})).await.expect("a number").data, json!(7));
+    let error = run(&aliased::tool(), json!({"n": 9})).await.expect_err("an error is no result");
+    assert_eq!((error.kind(), error.message()), (ErrorKind::Failed, "9 is wrong"));
+    assert_eq!(promised::tool().spec().output().expect("a promise").value()["type"], "integer");
+    assert_eq!(run(&promised::tool(), json!({"n": 0})).await.expect_err("too small").message(), "too small");
+}
+
+#[derive(Debug)]
+struct Wrapped(ToolError);
+
+impl std::fmt::Display for Wrapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("no table")
+    }
+}
+
+impl std::error::Error for Wrapped {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// Gives a view of its error and hides it when it is boxed, as `anyhow::Error` does.
+#[derive(Debug)]
+struct Report(Box<dyn std::error::Error + Send + Sync>);
+
+impl From<Report> for Box<dyn std::error::Error + Send + Sync> {
+    fn from(report: Report) -> Self {
+        format!("{report:?}").into()
+    }
+}
+
+impl AsRef<dyn std::error::Error + Send + Sync> for Report {
+    fn as_ref(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+        &*self.0
+    }
+}
+
+#[tokio::test]
+async fn an_error_inside_another_keeps_its_kind() {
+    fn busy() -> Result<i64, ToolError> {
+        Err(ToolError::new(ErrorKind::RateLimited, "too many"))
+    }
+
+    /// Boxes its error.
+    #[tool(crate = helve_core)]
+    async fn boxed() -> Result<i64, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(busy()?)
+    }
+
+    /// Boxes its error for this thread.
+    #[tool(crate = helve_core)]
+    async fn boxed_here() -> Result<i64, Box<dyn std::error::Error>> {
+        Ok(busy()?)
+    }
+
+    /// Wraps its error.
+    #[tool(crate = helve_core)]
+    fn wrapped() -> Result<i64, Wrapped> {
+        busy().map_err(Wrapped)
+    }
+
+    /// Reports its error.
+    #[tool(crate = helve_core)]
+    async fn reported() -> Result<i64, Report> {
+        busy().map_err(|error| Report(error.into()))
+    }
+
+    /// Takes any error.
+    #[tool(output, crate = helve_core)]
+    async fn any(text: String) -> helve_core::Result<i64> {
+        let number: i64 = text.parse()?;
+        let number = (number > 0).then_some(number).ok_or("not above zero")?;
+        if number > 100 { Ok(busy()?) } else { Ok(number) }
+    }
+
+    for (tool, message) in [
+        (boxed::tool(), "too many"),
+        (boxed_here::tool(), "too many"),
+        (wrapped::tool(), "no table: too many"),
+        (reported::tool(), "too many"),
+    ] {
+        let error = run(&tool, json!({})).await.expect_err("busy");
+        assert_eq!((error.kind(), error.message()), (ErrorKind::RateLimited, message), "{}", tool.spec().name());
+    }
+    let any = any::tool();
+    assert_eq!(any.spec().output().expect("a promise").value()["type"], "integer");
+    assert_eq!(run(&any, json!({"text": "7"})).await.expect("a number").data, json!(7));
+    for (text, kind, message) in [
+        ("x", ErrorKind::Failed, "invalid digit found in string"),
+        ("-1", ErrorKind::Failed, "not above zero"),
+        ("101", ErrorKind::RateLimited, "too many"),
+    ] {
+        let error = run(&any, json!({"text": text})).await.expect_err("an error");
+        assert_eq!((error.kind(), error.message()), (kind, message));
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Unit {
@@ -221,6 +339,49 @@ async fn an_output_schema_is_promised_and_kept() {
         assert!(schema.is_valid(&output.data) && !schema.is_valid(&json!(null)), "{schema:?}");
     }
     assert_eq!(run(&unit::tool(), json!({})).await.expect("a result").text, "kelvin");
+}
+
+#[tokio::test]
+async fn a_function_can_refuse_arguments() {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "a check gets references")]
+    fn check(from: &i64, to: &i64) -> Result<(), &'static str> {
+        if from < to { Ok(()) } else { Err("`from` must be less than `to`") }
+    }
+
+    /// Counts.
+    #[tool(validate = check, crate = helve_core)]
+    async fn count(from: i64, _cx: &CallContext, to: i64) -> i64 {
+        to - from
+    }
+
+    let refused = |arguments| count::tool().validate(&ToolCall::new("count", arguments));
+    assert!(refused(json!({"from": 1, "to": 2})).is_ok());
+    let error = refused(json!({"from": 2, "to": 1})).expect_err("refused");
+    assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidParameters, "`from` must be less than `to`"));
+    assert_eq!(refused(json!({})).expect_err("incomplete").kind(), ErrorKind::InvalidParameters);
+    assert_eq!(run(&count::tool(), json!({"from": 1, "to": 3})).await.expect("a number").data, json!(2));
+    assert!(add::tool().validate(&ToolCall::new("add", json!({}))).is_ok(), "without a check nothing is looked at");
+}
+
+#[tokio::test]
+async fn the_fields_of_one_struct_can_be_the_arguments() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Order {
+        /// What is ordered.
+        dish: String,
+        #[serde(default)]
+        spicy: bool,
+    }
+
+    /// Cooks.
+    #[tool(crate = helve_core)]
+    async fn cook(#[flatten] order: Order, cx: &CallContext) -> String {
+        format!("{} {} {}", order.dish, order.spicy, cx.caller().agent.as_deref().unwrap_or_default())
+    }
+
+    assert_eq!(properties(&cook::tool()), ["dish", "spicy"]);
+    assert_eq!(cook::tool().spec().input().value()["properties"]["dish"]["description"], "What is ordered.");
+    assert_eq!(run(&cook::tool(), json!({"dish": "soup"})).await.expect("a text").text, "soup false smith");
 }
 
 #[test]

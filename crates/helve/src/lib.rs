@@ -73,7 +73,7 @@ pub use helve_core::__private;
 pub use helve_core::{BoxFuture, CancellationToken};
 /// How models speak of calls: finding them in text, and teaching models to write them.
 pub use helve_dialect as dialect;
-pub use tool::{CallContext, Outcome, Output, Tool, ToolCall, ToolError, tool};
+pub use tool::{AnyError, CallContext, Outcome, Output, Result, Tool, ToolCall, ToolError, TypedTool, tool, tool_fn, tools};
 
 /// What most programs need.
 pub mod prelude {
@@ -89,5 +89,8 @@ pub mod prelude {
     pub use crate::permission::{Answered, Approver, Permission, PermissionRule, Policy, Question};
     #[cfg(feature = "test")]
     pub use crate::test::ScriptedModel;
-    pub use crate::tool::{CallContext, ErrorKind, Mode, Outcome, Output, Rules, Tool, ToolCall, ToolError, ToolResult, tool};
+    pub use crate::tool::{
+        AnyError, CallContext, ErrorKind, Mode, Outcome, Output, Rules, Tool, ToolCall, ToolError, ToolResult, ToolSpec, TypedTool, tool,
+        tool_fn, tools,
+    };
 }

@@ -1,14 +1,19 @@
 //! What stands in the parentheses of `#[tool(...)]`.
 
+mod values;
+
 use std::time::Duration;
 
 use proc_macro2::Span;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
-use syn::{Error, Ident, LitInt, LitStr, Path, Result, Token, parse_quote};
+use syn::{Error, Ident, LitStr, Path, Result, Token, parse_quote};
+
+pub(crate) use self::values::{NAME_RULE, is_name};
+use self::values::{duration, equals, filled, flag, name, number, permission, priority, text};
 
 /// Every attribute, and how it is written.
-const KNOWN: [(&str, &str); 17] = [
+const KNOWN: [(&str, &str); 18] = [
     ("name", "name = \"get_time\""),
     ("title", "title = \"Clock\""),
     ("description", "description = \"Tells the time.\""),
@@ -25,6 +30,7 @@ const KNOWN: [(&str, &str); 17] = [
     ("ends_run", "ends_run"),
     ("concurrency", "concurrency = 4"),
     ("output", "output"),
+    ("validate", "validate = check_arguments"),
     ("crate", "crate = helve_core"),
 ];
 
@@ -48,15 +54,19 @@ pub(crate) struct Attributes {
     pub(crate) ends_run: Option<Span>,
     pub(crate) concurrency: Option<u32>,
     pub(crate) output: Option<Span>,
-    runtime: Option<Path>,
+    pub(crate) validate: Option<Validate>,
+    pub(crate) runtime: Option<Path>,
+}
+
+/// What refuses arguments.
+pub(crate) enum Validate {
+    /// A function.
+    Function(Path),
+    /// A method of the value that a method belongs to: `self.check`.
+    Method(Ident),
 }
 
 impl Attributes {
-    /// The path of the crate that the generated code stands on.
-    pub(crate) fn runtime(&self) -> Path {
-        self.runtime.clone().unwrap_or_else(|| parse_quote!(::helve))
-    }
-
     fn read(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
         let known = KNOWN.iter().find(|(name, _)| key == name);
         let Some((_, example)) = known else { return Err(unknown(key)) };
@@ -74,6 +84,10 @@ impl Attributes {
             "crate" => {
                 equals(key, example, input)?;
                 self.runtime = Some(input.call(Path::parse_mod_style)?);
+            }
+            "validate" => {
+                equals(key, example, input)?;
+                self.validate = Some(input.parse()?);
             }
             "idempotent" => self.idempotent = Some(flag(key, input)?),
             "cache_per_caller" => self.cache_per_caller = Some(flag(key, input)?),
@@ -117,85 +131,23 @@ impl Parse for Attributes {
     }
 }
 
-/// Refuses a name that some model's API would refuse.
-pub(crate) fn is_name(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-}
-
-/// What a name may be, for people.
-pub(crate) const NAME_RULE: &str = "a name has 1 to 64 letters, digits, `_` or `-`";
-
-fn name(text: LitStr) -> Result<LitStr> {
-    if is_name(&text.value()) {
-        return Ok(text);
-    }
-    Err(Error::new_spanned(&text, format!("`{}` cannot be a tool name: {NAME_RULE}", text.value())))
-}
-
-fn filled(text: LitStr) -> Result<LitStr> {
-    if text.value().trim().is_empty() { Err(Error::new_spanned(text, "this text is empty")) } else { Ok(text) }
-}
-
-fn duration(text: &LitStr) -> Result<Duration> {
-    let written = text.value();
-    match humantime::parse_duration(&written) {
-        Ok(duration) if duration.is_zero() => Err(Error::new_spanned(text, "this must be longer than zero")),
-        Ok(duration) => Ok(duration),
-        // The list of units that the library tells is longer than the examples, and helps less.
-        Err(_) => Err(Error::new_spanned(text, format!("`{written}` is not a duration: write it like \"500ms\", \"30s\" or \"1h 30m\""))),
+impl Parse for Validate {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        if input.peek(Token![self]) && input.peek2(Token![.]) {
+            input.parse::<Token![self]>()?;
+            input.parse::<Token![.]>()?;
+            return input.parse().map(Self::Method);
+        }
+        let wrong = |error: Error| {
+            Error::new(error.span(), "`validate` names a function: `validate = check`, or a method: `validate = self.check`")
+        };
+        input.call(Path::parse_mod_style).map(Self::Function).map_err(wrong)
     }
 }
 
-fn permission(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<Ident> {
-    equals(key, example, input)?;
-    let (written, span) = if input.peek(LitStr) {
-        let text: LitStr = input.parse()?;
-        (text.value(), text.span())
-    } else {
-        let word: Ident = input.parse()?;
-        (word.to_string(), word.span())
-    };
-    let variant = match written.as_str() {
-        "auto" => "Auto",
-        "confirm" => "Confirm",
-        "deny" => "Deny",
-        _ => return Err(Error::new(span, format!("`{written}` is not a permission: use `auto`, `confirm` or `deny`"))),
-    };
-    Ok(Ident::new(variant, Span::call_site()))
-}
-
-fn number(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<u32> {
-    equals(key, example, input)?;
-    let wrong = |span| Error::new(span, format!("`{key}` is a number from 1 to {}: `{example}`", u32::MAX));
-    let literal: LitInt = input.parse().map_err(|error: Error| wrong(error.span()))?;
-    literal.base10_parse().ok().filter(|number| *number > 0).ok_or_else(|| wrong(literal.span()))
-}
-
-fn priority(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<i8> {
-    equals(key, example, input)?;
-    let wrong = |span| Error::new(span, format!("`{key}` is a number from -10 to 10: `{example}`"));
-    let sign = if input.parse::<Option<Token![-]>>()?.is_some() { -1 } else { 1 };
-    let literal: LitInt = input.parse().map_err(|error: Error| wrong(error.span()))?;
-    literal.base10_parse::<i8>().ok().filter(|number| *number <= 10).map(|number| sign * number).ok_or_else(|| wrong(literal.span()))
-}
-
-fn text(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<LitStr> {
-    equals(key, example, input)?;
-    input.parse().map_err(|error: Error| Error::new(error.span(), format!("`{key}` is a text in quotes: `{example}`")))
-}
-
-fn flag(key: &Ident, input: ParseStream<'_>) -> Result<Span> {
-    if input.is_empty() || input.peek(Token![,]) {
-        return Ok(key.span());
-    }
-    Err(input.error(format!("`{key}` takes no value: write it alone, or leave it out")))
-}
-
-fn equals(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<()> {
-    if input.parse::<Option<Token![=]>>()?.is_some() {
-        return Ok(());
-    }
-    Err(Error::new_spanned(key, format!("`{key}` needs a value: `{example}`")))
+/// The path of the crate that generated code stands on, where none is written.
+pub(crate) fn usual_runtime() -> Path {
+    parse_quote!(::helve)
 }
 
 fn unknown(key: &Ident) -> Error {

@@ -5,18 +5,22 @@
 
 mod arguments;
 mod call;
+mod methods;
 mod spec;
+mod validate;
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{ItemFn, Type};
+use syn::{ItemFn, ItemImpl, Path};
 
-use crate::attributes::{Attributes, NAME_RULE, is_name};
+use crate::attributes::{Attributes, NAME_RULE, Validate, is_name, usual_runtime};
 use crate::parameter::is;
 use crate::problems::Problems;
 use crate::signature::{Function, Returns};
+
+pub(crate) use self::methods::tools;
 
 /// The longest description that a spec takes, in bytes.
 const MAX_DESCRIPTION: usize = 64 << 10;
@@ -28,7 +32,10 @@ pub(crate) fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
     let function = Function::read(item.clone(), &mut problems);
     let function = problems.keep(function);
     let generated = match (&attributes, &function) {
-        (Some(attributes), Some(function)) => Tool::new(attributes, function, &mut problems).map(|tool| tool.code()),
+        (Some(attributes), Some(function)) => {
+            let runtime = attributes.runtime.clone().unwrap_or_else(usual_runtime);
+            Tool::new(attributes, function, None, &runtime, &mut problems).map(|tool| tool.code())
+        }
         _ => None,
     };
     // What was written stays, so that one mistake does not make every use of the function another.
@@ -41,33 +48,44 @@ pub(crate) fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
 struct Tool<'a> {
     attributes: &'a Attributes,
     function: &'a Function,
+    /// The block that the function is a method of.
+    owner: Option<&'a ItemImpl>,
     name: String,
     description: String,
-    output: Option<&'a Type>,
     /// The path of everything that generated code may name.
     private: TokenStream,
 }
 
 impl<'a> Tool<'a> {
-    fn new(attributes: &'a Attributes, function: &'a Function, problems: &mut Problems) -> Option<Self> {
+    fn new(
+        attributes: &'a Attributes,
+        function: &'a Function,
+        owner: Option<&'a ItemImpl>,
+        runtime: &Path,
+        problems: &mut Problems,
+    ) -> Option<Self> {
         let ident = &function.item.sig.ident;
         let name = attributes.name.as_ref().map_or_else(|| ident.unraw().to_string(), syn::LitStr::value);
         if !is_name(&name) {
             problems.at(ident, format!("`{name}` cannot be a tool name: {NAME_RULE}; give it one with `name = \"...\"`"));
         }
         let description = problems.keep(description(attributes, function));
-        let output = attributes.output.and_then(|flag| problems.keep(output_type(flag, &function.returns)));
-        let runtime = attributes.runtime();
+        if let Some(flag) = attributes.output {
+            check_output(flag, &function.returns, problems);
+        }
+        if let (Some(Validate::Method(method)), false) = (&attributes.validate, function.has_self) {
+            problems.at(method, "this function has no `self`: name a function that takes references to the arguments");
+        }
         let private = quote_spanned!(Span::mixed_site()=> #runtime::__private);
-        Some(Self { attributes, function, name, description: description?, output, private })
+        Some(Self { attributes, function, owner, name, description: description?, private })
     }
 
     fn code(&self) -> TokenStream {
         let Self { function, private, .. } = self;
         let (ident, vis) = (&function.item.sig.ident, &function.item.vis);
-        let conditions: Vec<_> = function.item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
+        let conditions = function.conditions();
         let about = format!("The function `{}` as a tool.", ident.unraw());
-        let (arguments, spec, call) = (self.arguments(), self.spec(), self.call());
+        let (arguments, spec, call, validate) = (self.arguments(), self.spec(), self.call(), self.validate());
         quote_spanned! {Span::mixed_site()=>
             #(#conditions)*
             #[doc = #about]
@@ -98,6 +116,7 @@ impl<'a> Tool<'a> {
                     }
 
                     #call
+                    #validate
                 }
 
                 #private::inventory::submit! {
@@ -130,16 +149,15 @@ fn description(attributes: &Attributes, function: &Function) -> syn::Result<Stri
     }
 }
 
-/// The type whose schema is promised.
-fn output_type(flag: Span, returns: &Returns) -> syn::Result<&Type> {
-    let refused = |why: &str| Err(syn::Error::new(flag, why));
-    match returns {
-        Returns::Nothing => refused("`output` describes what comes back, and this function returns nothing"),
-        Returns::Result { value: None, .. } => refused("`output` cannot see what this `Result` holds: write it as `Result<T, E>`"),
-        Returns::Value(ty) | Returns::Result { value: Some(ty), .. } if is(ty, "Output") => {
-            refused("an `Output` is made by hand and could hold anything: return the type that `output` should describe")
-        }
-        Returns::Value(ty) | Returns::Result { value: Some(ty), .. } => Ok(ty),
+/// Tells where a promise cannot be kept.
+fn check_output(flag: Span, returns: &Returns, problems: &mut Problems) {
+    match returns.value() {
+        None => problems.add(syn::Error::new(flag, "`output` describes what comes back, and this function returns nothing")),
+        Some(ty) if is(ty, "Output") => problems.add(syn::Error::new(
+            flag,
+            "an `Output` is made by hand and could hold anything: return the type that `output` should describe",
+        )),
+        Some(_) => {}
     }
 }
 

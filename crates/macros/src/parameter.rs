@@ -27,6 +27,8 @@ pub(crate) struct Argument {
     pub(crate) description: Option<String>,
     /// The code of the value it has where the model leaves it out.
     pub(crate) default: Option<TokenStream>,
+    /// Whether its fields are the arguments.
+    pub(crate) flatten: bool,
     /// `#[schemars(...)]` as the author wrote it.
     pub(crate) schema: Vec<Attribute>,
 }
@@ -41,7 +43,7 @@ pub(crate) enum Passing {
 impl Parameter {
     /// Reads a parameter, and takes off it what only `#[tool]` understands. Nothing where it cannot be one.
     pub(crate) fn take(parameter: &mut PatType, problems: &mut Problems) -> Option<Self> {
-        let ours = |attribute: &Attribute| ["doc", "default", "schemars"].iter().any(|name| attribute.path().is_ident(name));
+        let ours = |attribute: &Attribute| ["doc", "default", "flatten", "schemars"].iter().any(|name| attribute.path().is_ident(name));
         let (ours, theirs) = std::mem::take(&mut parameter.attrs).into_iter().partition::<Vec<_>, _>(ours);
         parameter.attrs = theirs;
         for attribute in
@@ -55,6 +57,11 @@ impl Parameter {
             problems.at(second, "this parameter already has a default");
         }
         let default = defaults.first().copied();
+
+        let flatten = ours.iter().find(|attribute| attribute.path().is_ident("flatten"));
+        if let (Some(flatten), Some(_)) = (flatten, default) {
+            problems.at(flatten, "the fields of this parameter are the arguments: give them defaults, with `#[serde(default)]`");
+        }
 
         if let Some(passing) = context(&parameter.ty) {
             if let Some(default) = default {
@@ -77,6 +84,7 @@ impl Parameter {
             ty: (*parameter.ty).clone(),
             description: problems.keep(documentation::text(&ours)).flatten(),
             default: default.and_then(|default| problems.keep(default_value(default))),
+            flatten: flatten.is_some(),
             schema: ours.into_iter().filter(|attribute| attribute.path().is_ident("schemars")).collect(),
         })))
     }

@@ -2,7 +2,9 @@
 
 use proc_macro2::{Span, TokenStream};
 use syn::visit::Visit;
-use syn::{FnArg, GenericArgument, GenericParam, Item, ItemFn, PathArguments, ReturnType, Safety, Signature, Type, TypeReference};
+use syn::{
+    Attribute, FnArg, GenericArgument, GenericParam, Item, ItemFn, PathArguments, ReturnType, Safety, Signature, Type, TypeReference,
+};
 
 use crate::documentation;
 use crate::parameter::{Argument, Parameter, Passing, is, owned_instead, peel};
@@ -14,6 +16,8 @@ pub(crate) struct Function {
     pub(crate) item: ItemFn,
     /// Its doc comment, or why that cannot be read.
     pub(crate) documentation: syn::Result<Option<String>>,
+    /// Whether it takes `&self`.
+    pub(crate) has_self: bool,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) returns: Returns,
 }
@@ -21,12 +25,10 @@ pub(crate) struct Function {
 /// What a function gives back.
 pub(crate) enum Returns {
     Nothing,
-    Value(Box<Type>),
-    /// A `Result`, and what it holds where both are written.
-    Result {
+    Type {
         whole: Box<Type>,
-        value: Option<Box<Type>>,
-        error: Option<Box<Type>>,
+        /// What a `Result` holds, as far as it is written. It only says where to point: the compiler knows what is a `Result`.
+        held: Vec<Type>,
     },
 }
 
@@ -36,17 +38,24 @@ impl Function {
     /// # Errors
     /// Where it is none; what is wrong with a function goes to `problems`.
     pub(crate) fn read(tokens: TokenStream, problems: &mut Problems) -> syn::Result<Self> {
-        let Item::Fn(mut item) = syn::parse2(tokens)? else {
+        let Item::Fn(item) = syn::parse2(tokens)? else {
             return Err(syn::Error::new(Span::call_site(), "`#[tool]` makes a tool of a function with a body, and this is none"));
         };
+        if let Some(receiver) = item.sig.receiver() {
+            let message = "a method becomes a tool with `#[tools]` on its `impl` block, beside `#[tool]` on the method";
+            problems.at(receiver, message);
+        }
+        Ok(Self::of(item, problems))
+    }
+
+    /// Reads a function or a method.
+    pub(crate) fn of(mut item: ItemFn, problems: &mut Problems) -> Self {
         check_kind(&item.sig, problems);
         let documentation = documentation::text(&item.attrs);
         let mut parameters = Vec::new();
         for input in &mut item.sig.inputs {
             match input {
-                FnArg::Receiver(receiver) => {
-                    problems.at(receiver, "a tool has no `self`: use a free function, or implement the trait `Tool` for the type");
-                }
+                FnArg::Receiver(_) => {}
                 FnArg::Typed(typed) => {
                     let parameter = Parameter::take(typed, problems);
                     check_beside(&parameters, parameter.as_ref(), typed, problems);
@@ -55,7 +64,23 @@ impl Function {
             }
         }
         let returns = Returns::read(&item.sig.output, problems);
-        Ok(Self { item, documentation, parameters, returns })
+        let has_self = item.sig.receiver().is_some();
+        let function = Self { item, documentation, has_self, parameters, returns };
+        if let (Some(flattened), Some(_)) = (function.flattened(), function.arguments().nth(1)) {
+            problems
+                .at(&flattened.ident, "the fields of this parameter are all arguments: move the others into it, or leave out `#[flatten]`");
+        }
+        function
+    }
+
+    /// The conditions under which it is there.
+    pub(crate) fn conditions(&self) -> Vec<&Attribute> {
+        self.item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect()
+    }
+
+    /// The parameter whose fields are the arguments.
+    pub(crate) fn flattened(&self) -> Option<&Argument> {
+        self.arguments().find(|argument| argument.flatten)
     }
 
     /// The parameters that come from JSON.
@@ -81,11 +106,16 @@ impl Returns {
         ResultTypes(problems).visit_type(ty);
         match peel(ty) {
             Type::Tuple(tuple) if tuple.elems.is_empty() => Self::Nothing,
-            result if is(result, "Result") => {
-                let mut held = type_arguments(result).map(Box::new);
-                Self::Result { whole: ty.clone(), value: held.next(), error: held.next() }
-            }
-            _ => Self::Value(ty.clone()),
+            result if is(result, "Result") => Self::Type { whole: ty.clone(), held: type_arguments(result).collect() },
+            _ => Self::Type { whole: ty.clone(), held: Vec::new() },
+        }
+    }
+
+    /// The type of what the function gives back when it does not fail, as far as that is written.
+    pub(crate) fn value(&self) -> Option<&Type> {
+        match self {
+            Self::Nothing => None,
+            Self::Type { whole, held } => Some(held.first().unwrap_or(whole)),
         }
     }
 }

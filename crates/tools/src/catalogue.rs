@@ -11,7 +11,9 @@ mod toolkits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use helve_core::{BoxFuture, ConversationId, DynTool, IntoTool, ListSource, Scope, SourceId, SourceState, SpecError, ToolSource, suggest};
+use helve_core::{
+    BoxFuture, ConversationId, IntoTool, IntoTools, ListSource, Scope, SourceId, SourceState, SpecError, ToolSource, suggest,
+};
 use tokio::sync::watch;
 
 pub use self::entry::{Entry, Reference};
@@ -102,20 +104,25 @@ impl Catalogue {
         catalogue
     }
 
-    /// Adds one tool of this program: a [`helve_core::Tool`], or what `#[tool]` makes of a function.
+    /// Adds one tool of this program: what `#[tool]` makes of a function, a closure with [`helve_core::tool_fn`], or a type that
+    /// implements [`helve_core::TypedTool`], [`helve_core::Tool`] or [`helve_core::DynTool`].
     ///
     /// # Errors
     /// Where the tool's name, description or schema cannot be used.
-    pub fn register(&self, tool: impl IntoTool) -> Result<(), SpecError> {
+    pub fn register<Kind>(&self, tool: impl IntoTool<Kind>) -> Result<(), SpecError> {
         self.own.add(tool.into_tool()?);
         Ok(())
     }
 
-    /// Adds tools of this program that are already erased, such as [`helve_core::function::linked`] gives.
-    pub fn register_all(&self, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) {
-        for tool in tools {
+    /// Adds several tools of this program: a value whose type has `#[tools]`, or a list, such as [`helve_core::function::linked`] gives.
+    ///
+    /// # Errors
+    /// Where the name, description or schema of a tool cannot be used. Then none is added.
+    pub fn register_all<Kind>(&self, tools: impl IntoTools<Kind>) -> Result<(), SpecError> {
+        for tool in tools.into_tools()? {
             self.own.add(tool);
         }
+        Ok(())
     }
 
     /// Adds a source behind those that are there; where names meet, the earlier source keeps them.

@@ -10,4 +10,12 @@ async fn fail() -> Result<String, Silent> {
     Err(Silent)
 }
 
+type Alias<T> = Result<T, Silent>;
+
+/// Fails.
+#[tool(crate = helve_core)]
+fn alias() -> Alias<String> {
+    Err(Silent)
+}
+
 fn main() {}

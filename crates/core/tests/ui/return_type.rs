@@ -16,4 +16,12 @@ fn result() -> Result<Opaque, std::fmt::Error> {
     Ok(Opaque)
 }
 
+type Alias<T> = Result<T, String>;
+
+/// Hides.
+#[tool(crate = helve_core)]
+async fn alias() -> Alias<Opaque> {
+    Ok(Opaque)
+}
+
 fn main() {}

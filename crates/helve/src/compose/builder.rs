@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_core::{CancellationToken, DynTool, IntoTool, Layer, PermissionRule, Redactor, SpecError, ToolSource};
+use helve_core::{CancellationToken, DynTool, IntoTool, IntoTools, Layer, PermissionRule, Redactor, SpecError, ToolSource};
 use helve_tools::{ExecutorOptions, Record};
 
 use super::Helve;
@@ -26,7 +26,7 @@ use super::Helve;
 #[must_use = "a builder does nothing before `build`"]
 #[derive(Default)]
 pub struct HelveBuilder {
-    tools: Vec<Result<Arc<dyn DynTool>, SpecError>>,
+    tools: Vec<Result<Vec<Arc<dyn DynTool>>, SpecError>>,
     sources: Vec<Arc<dyn ToolSource>>,
     rules: Vec<PermissionRule>,
     options: ExecutorOptions,
@@ -60,8 +60,14 @@ impl Helve {
 
 impl HelveBuilder {
     /// Adds a tool.
-    pub fn tool(mut self, tool: impl IntoTool) -> Self {
-        self.tools.push(tool.into_tool());
+    pub fn tool<Kind>(mut self, tool: impl IntoTool<Kind>) -> Self {
+        self.tools.push(tool.into_tool().map(|tool| vec![tool]));
+        self
+    }
+
+    /// Adds several tools: the methods of a value with `#[tools]`, or a list.
+    pub fn tools<Kind>(mut self, tools: impl IntoTools<Kind>) -> Self {
+        self.tools.push(tools.into_tools());
         self
     }
 
@@ -132,8 +138,8 @@ impl HelveBuilder {
             self.options.policy = self.options.policy.with_rule(rule);
         }
         let mut helve = Helve::with_options(self.options);
-        for tool in self.tools {
-            helve.catalogue.register(tool?)?;
+        for tools in self.tools {
+            helve.catalogue.register_all(tools?)?;
         }
         self.sources.into_iter().for_each(|source| helve.catalogue.add_source(source));
         #[cfg(feature = "store")]

@@ -144,6 +144,10 @@ impl DynTool for HeldTool {
         self.tool.call(call, cx)
     }
 
+    fn validate(&self, call: &ToolCall) -> Result<(), ToolError> {
+        self.tool.validate(call)
+    }
+
     fn held_because(&self) -> Option<&str> {
         Some(&self.because)
     }

@@ -11,6 +11,12 @@ impl Tool<'_> {
     /// The type that a call's JSON is read into, and the defaults of its fields.
     pub(super) fn arguments(&self) -> TokenStream {
         let private = &self.private;
+        if let Some(Argument { ty, .. }) = self.function.flattened() {
+            return quote_spanned! {Span::mixed_site()=>
+                const _: fn() = #private::function::argument::<#ty>;
+                type __Arguments = #ty;
+            };
+        }
         let expecting = format!("an object with the arguments of `{}`", self.name);
         let (serde, schemars) = (path_text(private, "serde"), path_text(private, "schemars"));
         let fields = self.function.arguments().enumerate().map(|(index, argument)| field(index, argument));
@@ -51,7 +57,7 @@ impl Tool<'_> {
 
 /// A field of the type that a call's JSON is read into.
 fn field(index: usize, argument: &Argument) -> TokenStream {
-    let Argument { ident, name, ty, description, default, schema } = argument;
+    let Argument { ident, name, ty, description, default, schema, flatten: _ } = argument;
     let description = description.iter();
     let default = default.iter().map(|_| default_name(index).to_string());
     quote_spanned! {Span::mixed_site()=>

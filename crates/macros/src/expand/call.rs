@@ -16,6 +16,7 @@ impl Tool<'_> {
         let blocks = function.item.sig.asyncness.is_none();
         let clone = quote_spanned!(span=> #private::CallContext::clone(context));
         let given = function.parameters.iter().map(|parameter| match parameter {
+            Parameter::Argument(argument) if argument.flatten => quote_spanned!(span=> arguments),
             Parameter::Argument(argument) => {
                 let ident = &argument.ident;
                 quote_spanned!(span=> arguments.#ident)
@@ -25,11 +26,18 @@ impl Tool<'_> {
             Parameter::Context(_) => quote_spanned!(span=> context),
         });
         let ident = &function.item.sig.ident;
-        let run = quote_spanned!(span=> #ident(#(#given),*));
+        let this = function.has_self.then(|| if blocks { quote_spanned!(span=> &this) } else { quote_spanned!(span=> &self.this) });
+        let given = this.into_iter().chain(given);
+        let path = self.owner.map(|owner| {
+            let ty = &owner.self_ty;
+            quote_spanned!(span=> <#ty>::)
+        });
+        let run = quote_spanned!(span=> #path #ident(#(#given),*));
         let run = if blocks {
             let context = function.context().map(|_| quote_spanned!(span=> let context = #clone;));
+            let this = function.has_self.then(|| quote_spanned!(span=> let this = ::std::sync::Arc::clone(&self.this);));
             let work = self.finish(&run);
-            quote_spanned!(span=> #context #private::function::blocking(move || #work).await)
+            quote_spanned!(span=> #context #this #private::function::blocking(move || #work).await)
         } else {
             self.finish(&quote_spanned!(span=> #run.await))
         };
@@ -57,32 +65,38 @@ impl Tool<'_> {
     /// Turns what the function gives back into what a tool does. Where a type cannot, the compiler shows that type.
     fn finish(&self, run: &TokenStream) -> TokenStream {
         let private = &self.private;
-        let value_at = |span| {
-            let value = Ident::new("value", span);
-            // A promised schema is checked against data, and a result that is text otherwise has none.
-            let into =
-                if self.output.is_some() { quote_spanned!(span=> described) } else { quote_spanned!(span=> IntoOutput::into_output) };
-            let output = quote_spanned!(span=> #private::function::#into(#value));
-            (value, output)
+        let Returns::Type { whole, held } = &self.function.returns else {
+            return quote_spanned!(Span::mixed_site()=> #private::function::IntoOutput::into_output(#run));
         };
-        match &self.function.returns {
-            Returns::Nothing => quote_spanned!(Span::mixed_site()=> #private::function::IntoOutput::into_output(#run)),
-            Returns::Value(ty) => {
-                let (value, output) = value_at(here(ty));
-                quote_spanned!(here(ty)=> { let #value = #run; #output })
+        let whole = here(whole);
+        let span = held.first().map_or(whole, here);
+        // A promised schema is checked against data, and a result that is text otherwise has none.
+        let into = if self.attributes.output.is_some() {
+            quote_spanned!(span=> described)
+        } else {
+            quote_spanned!(span=> IntoOutput::into_output)
+        };
+        let value = Ident::new("value", span);
+        let output = quote_spanned!(span=> #private::function::#into(#value));
+        let span = held.get(1).map_or(whole, here);
+        let error = Ident::new("error", span);
+        let failed = self.failed(&error);
+        quote_spanned! {whole=> {
+            use #private::function::returned::{ProbeResult as _, ProbeValue as _};
+            let returned = #run;
+            match (&&#private::function::returned::Probe::of(&returned)).returned().result(returned) {
+                ::core::result::Result::Ok(#value) => #output,
+                ::core::result::Result::Err(#error) => ::core::result::Result::Err(#failed),
             }
-            Returns::Result { whole, value, error } => {
-                let (value, output) = value_at(here(value.as_ref().unwrap_or(whole)));
-                let span = here(error.as_ref().unwrap_or(whole));
-                let failed = quote_spanned!(span=> #private::function::into_error(error));
-                let error = Ident::new("error", span);
-                quote_spanned! {here(whole)=>
-                    match #run {
-                        ::core::result::Result::Ok(#value) => #output,
-                        ::core::result::Result::Err(#error) => ::core::result::Result::Err(#failed),
-                    }
-                }
-            }
-        }
+        }}
+    }
+
+    /// Turns an error into what a tool fails with.
+    pub(super) fn failed(&self, error: &Ident) -> TokenStream {
+        let private = &self.private;
+        quote_spanned! {error.span()=> {
+            use #private::function::returned::{ProbeConversion as _, ProbeView as _, ProbeWords as _};
+            (&&&#private::function::returned::Probe::of(&#error)).failed().error(#error)
+        }}
     }
 }

@@ -3,29 +3,44 @@
 use std::time::Duration;
 
 use proc_macro2::{Span, TokenStream};
-use quote::quote_spanned;
+use quote::{ToTokens, quote_spanned};
 use syn::ext::IdentExt;
 
 use super::{Tool, here};
+use crate::signature::Returns;
 
 impl Tool<'_> {
     /// What the tool says about itself.
     pub(super) fn spec(&self) -> TokenStream {
         let Self { private, name, description, .. } = self;
-        let place = self.function.item.sig.ident.unraw().to_string();
+        let ident = self.function.item.sig.ident.unraw();
+        let place = match self.owner {
+            Some(owner) => format!("{}::{ident}", owner.self_ty.to_token_stream().to_string().replace(' ', "")),
+            None => ident.to_string(),
+        };
         let title = self.attributes.title.iter();
         let rules = self.rules();
-        let output = self.output.iter().map(|ty| {
-            quote_spanned! {here(ty)=> #private::Schema::of::<#ty>() }
-        });
+        let output = self.output().into_iter();
         quote_spanned! {Span::mixed_site()=>
-            #private::function::spec(#name, #description, #private::Schema::of::<__Arguments>())
+            #private::function::spec(#name, #description, #private::function::input::<__Arguments>())
                 #(.with_title(#title))*
                 #(.with_output(#output))*
                 .with_rules(#rules)
                 .with_origin(#private::ToolKind::Builtin, ::core::concat!(::core::module_path!(), "::", #place))
                 .share()
         }
+    }
+
+    /// The schema that is promised.
+    fn output(&self) -> Option<TokenStream> {
+        let private = &self.private;
+        let Returns::Type { whole, held } = &self.function.returns else { return None };
+        self.attributes.output?;
+        let schema = quote_spanned!(here(held.first().unwrap_or(whole))=> .schema());
+        Some(quote_spanned! {here(whole)=> {
+            use #private::function::returned::{ProbeResult as _, ProbeValue as _};
+            (&&#private::function::returned::Probe::<#whole>::new()).returned()#schema
+        }})
     }
 
     fn rules(&self) -> TokenStream {

@@ -1,5 +1,6 @@
 //! A panic in a tool is a failed call, not a dead process.
 
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
 
@@ -31,10 +32,13 @@ impl Layer for Catch {
         Box::pin(async move {
             // The call is over after a panic and nothing of it is used again, so broken invariants stay inside.
             let work = AssertUnwindSafe(async { next.run(call, cx).await });
-            work.catch_unwind().await.unwrap_or_else(|panic| {
-                let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-                Err(ToolError::failed(format!("{} panicked: {}", self.who, said.unwrap_or("without a message"))))
-            })
+            work.catch_unwind().await.unwrap_or_else(|panic| Err(panicked(self.who, &*panic)))
         })
     }
+}
+
+/// What is told of a panic.
+pub(crate) fn panicked(who: &str, panic: &(dyn Any + Send)) -> ToolError {
+    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    ToolError::failed(format!("{who} panicked: {}", said.unwrap_or("without a message")))
 }

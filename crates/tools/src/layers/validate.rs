@@ -1,12 +1,15 @@
 //! Arguments are read, completed and checked before anything else happens, so that nobody is asked about nonsense.
 
+use std::panic::AssertUnwindSafe;
+
 use helve_core::json::{Limits, measure};
 use helve_core::{Redactor, ToolCall, ToolError};
 use serde_json::json;
 
 use crate::catalogue::Entry;
+use crate::layers::catch::panicked;
 
-/// Makes a call's arguments fit the tool's input schema, or says what is wrong with them.
+/// Makes a call's arguments fit the tool's input schema and lets its author look at them, or says what is wrong with them.
 pub(crate) fn validate(entry: &Entry, call: &mut ToolCall, redactor: &Redactor) -> Result<(), ToolError> {
     let too_much = |error| ToolError::invalid_parameters(format!("the arguments were not accepted: {error}"));
     measure(&call.arguments, Limits::ARGUMENTS).map_err(too_much)?;
@@ -25,5 +28,8 @@ pub(crate) fn validate(entry: &Entry, call: &mut ToolCall, redactor: &Redactor) 
         ToolError::invalid_parameters(listed.join("; ")).with("problems", json!(problems))
     })?;
     // Text that was read as JSON may have become more than arguments may be.
-    measure(&call.arguments, Limits::ARGUMENTS).map_err(too_much)
+    measure(&call.arguments, Limits::ARGUMENTS).map_err(too_much)?;
+    // Nothing of the check is used after a panic, so broken invariants stay inside.
+    let check = AssertUnwindSafe(|| entry.tool().validate(call));
+    std::panic::catch_unwind(check).unwrap_or_else(|panic| Err(panicked("the tool", &*panic)))
 }

@@ -1,0 +1,110 @@
+//! Tools as types: arguments and result are Rust types, and the value holds what calls share.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::into_tool::kind;
+use super::{DynTool, IntoTool};
+use crate::any_error;
+use crate::call::{CallContext, ToolCall};
+use crate::error::ToolError;
+use crate::function::{self, IntoOutput};
+use crate::outcome::Output;
+use crate::spec::{SpecError, ToolSpec};
+
+/// A tool with state, whose arguments and result are Rust types. For several tools that share a value, see `#[tools]`.
+///
+/// ```
+/// use helve_core::{CallContext, Result, Rules, ToolSpec, TypedTool};
+/// use std::path::PathBuf;
+///
+/// struct Notes {
+///     folder: PathBuf,
+/// }
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Note {
+///     /// The name of the note.
+///     name: String,
+/// }
+///
+/// impl TypedTool for Notes {
+///     const NAME: &'static str = "read_note";
+///     const DESCRIPTION: &'static str = "Reads a note.";
+///     type Args = Note;
+///     type Output = String;
+///
+///     async fn call(&self, note: Note, _cx: &CallContext) -> Result<String> {
+///         Ok(std::fs::read_to_string(self.folder.join(note.name))?)
+///     }
+///
+///     fn configure(&self, spec: ToolSpec) -> ToolSpec {
+///         spec.with_rules(Rules { idempotent: true, ..Rules::default() })
+///     }
+/// }
+/// ```
+pub trait TypedTool: Send + Sync + 'static {
+    /// The name the model calls it by.
+    const NAME: &'static str;
+
+    /// What it does, for the model.
+    const DESCRIPTION: &'static str;
+
+    /// The arguments: a struct whose fields and doc comments are what the model is told.
+    type Args: DeserializeOwned + JsonSchema + Send;
+
+    /// The result: anything that can be serialised, or an [`Output`].
+    type Output: IntoOutput;
+
+    /// Does the work of one call. Written as `async fn`; `?` takes any error.
+    fn call(&self, args: Self::Args, cx: &CallContext) -> impl Future<Output = any_error::Result<Self::Output>> + Send;
+
+    /// Refuses arguments that fit the schema and make no sense all the same. It runs before a person is asked for permission, and again
+    /// whenever the call is checked.
+    ///
+    /// # Errors
+    /// Why, for the model. The call ends with `invalid_parameters`, or with the kind of an error that is not `failed`.
+    fn validate(&self, args: &Self::Args) -> Result<(), ToolError> {
+        let _ = args;
+        Ok(())
+    }
+
+    /// Completes what the tool says about itself: title, output schema, rules such as permission and timeout.
+    fn configure(&self, spec: ToolSpec) -> ToolSpec {
+        spec
+    }
+}
+
+impl<T: TypedTool> IntoTool<kind::Typed> for T {
+    fn into_tool(self) -> Result<Arc<dyn DynTool>, SpecError> {
+        let spec = ToolSpec::new(T::NAME, T::DESCRIPTION, function::input::<T::Args>())?;
+        let spec = self.configure(spec).share();
+        Ok(Arc::new(Typed { spec, tool: self }))
+    }
+}
+
+struct Typed<T> {
+    spec: Arc<ToolSpec>,
+    tool: T,
+}
+
+impl<T: TypedTool> DynTool for Typed<T> {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            let args = function::arguments(call)?;
+            self.tool.call(args, cx).await?.into_output()
+        })
+    }
+
+    fn validate(&self, call: &ToolCall) -> Result<(), ToolError> {
+        function::checked(self.tool.validate(&function::arguments(call)?))
+    }
+}

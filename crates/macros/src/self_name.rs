@@ -1,0 +1,44 @@
+//! A type's name in the place of `Self`: generated code that stands outside of an `impl` block cannot say `Self`.
+
+use proc_macro2::{Group, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::Type;
+
+use crate::parameter::Parameter;
+use crate::signature::{Function, Returns};
+
+impl Function {
+    /// Puts the name of its type in the place of `Self`, for code that stands outside of its `impl` block.
+    pub(crate) fn name_self(&mut self, name: &Type) {
+        for parameter in &mut self.parameters {
+            if let Parameter::Argument(argument) = parameter {
+                argument.ty = name_self_in(&argument.ty, name);
+                argument.default = argument.default.take().map(|value| self_named(value, &name.to_token_stream()));
+            }
+        }
+        if let Returns::Type { whole, held } = &mut self.returns {
+            **whole = name_self_in(whole, name);
+            for ty in held {
+                *ty = name_self_in(ty, name);
+            }
+        }
+    }
+}
+
+fn name_self_in(ty: &Type, name: &Type) -> Type {
+    syn::parse2(self_named(ty.to_token_stream(), &name.to_token_stream())).unwrap_or_else(|_| ty.clone())
+}
+
+/// Tokens with a type's name in the place of `Self`.
+pub(crate) fn self_named(tokens: TokenStream, name: &TokenStream) -> TokenStream {
+    let named = |token| match token {
+        TokenTree::Ident(ident) if ident == "Self" => name.clone(),
+        TokenTree::Group(group) => {
+            let mut inner = Group::new(group.delimiter(), self_named(group.stream(), name));
+            inner.set_span(group.span());
+            TokenTree::Group(inner).into()
+        }
+        other => other.into(),
+    };
+    tokens.into_iter().flat_map(named).collect()
+}
