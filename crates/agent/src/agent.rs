@@ -17,7 +17,7 @@ use crate::context::{Context, Contexts, ToolCallContext};
 use crate::conversation::Conversation;
 use crate::driver::Driver;
 use crate::error::{AgentError, Paused};
-use crate::options::AgentOptions;
+use crate::options::{AgentOptions, RunLimits};
 use crate::quotes::Quotes;
 use crate::run::{Answer, Run, RunSettings};
 use crate::strategy::Strategy;
@@ -178,6 +178,34 @@ impl Agent {
         self
     }
 
+    /// The same agent, which is told this before anyone speaks.
+    #[must_use]
+    pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.0.options.system_prompt = Some(prompt.into());
+        self
+    }
+
+    /// The same agent, under this name in events, errors and permission rules.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.0.options.name = Some(name.into());
+        self
+    }
+
+    /// The same agent, whose runs stop at these limits.
+    #[must_use]
+    pub fn limits(mut self, limits: RunLimits) -> Self {
+        self.0.options.limits = limits;
+        self
+    }
+
+    /// The same agent, which only has these tools of its catalogue.
+    #[must_use]
+    pub fn select(mut self, selection: Selection) -> Self {
+        self.0.selection = Some(selection);
+        self
+    }
+
     /// The same agent, which goes on with a conversation.
     #[must_use]
     pub fn with_conversation(mut self, conversation: Conversation) -> Self {
@@ -213,7 +241,25 @@ impl Agent {
         self
     }
 
-    /// Adds a tool, for the next turn on.
+    /// The same agent, with one more tool. Where agents share a catalogue, all of them have it.
+    ///
+    /// # Errors
+    /// Where its name or schema cannot be used.
+    pub fn tool<Kind>(self, tool: impl IntoTool<Kind>) -> Result<Self, AgentError> {
+        self.0.catalogue.register(tool)?;
+        Ok(self)
+    }
+
+    /// The same agent, with more tools: a value whose type has `#[tools]`, or a list.
+    ///
+    /// # Errors
+    /// Where the name or schema of one cannot be used.
+    pub fn tools<Kind>(self, tools: impl IntoTools<Kind>) -> Result<Self, AgentError> {
+        self.0.catalogue.register_all(tools)?;
+        Ok(self)
+    }
+
+    /// Adds a tool, for the next turn on. Where agents share a catalogue, all of them have it.
     ///
     /// # Errors
     /// Where its name or schema cannot be used.

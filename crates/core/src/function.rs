@@ -144,7 +144,8 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ToolEr
 #[must_use]
 pub fn input<T: JsonSchema>() -> Schema {
     let input = Schema::of::<T>();
-    if *input.value() == Value::Bool(true) { Schema::any_object() } else { input }
+    let takes_anything = input.value().as_object().map_or(*input.value() == Value::Bool(true), serde_json::Map::is_empty);
+    if takes_anything { Schema::any_object() } else { input }
 }
 
 /// The spec of a function whose name and description `#[tool]` has checked.

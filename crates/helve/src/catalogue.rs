@@ -12,12 +12,10 @@
 //!     "Monday".to_owned()
 //! }
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let helve = Helve::new();
-//! let calendar = Arc::new(ListSource::new("calendar", [today::tool()?]));
+//! let calendar = Arc::new(ListSource::new("calendar", [today::tool()]));
 //! helve.catalogue().add_source(calendar.clone());
 //! assert!(helve.catalogue().get("today").is_some());
-//! # Ok(()) }
 //! ```
 
 pub use helve_core::{ListSource, Pattern, Scope, SourceId, SourceState, ToolList, ToolSource};

@@ -5,7 +5,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use helve::prelude::*;
 //!
-//! let model = HttpModel::openrouter("some/model", std::env::var("OPENROUTER_API_KEY")?);
+//! let model = HttpModel::open_router(std::env::var("OPENROUTER_API_KEY")?, "some/model")?;
 //! println!("{}", Agent::new(model).run("Hello!").await?);
 //! # Ok(()) }
 //! ```
