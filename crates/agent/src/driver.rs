@@ -118,7 +118,7 @@ impl<'a> Driver<'a> {
     /// they may.
     pub(crate) async fn go_on(mut self, taken: Taken) -> Result<Answer, AgentError> {
         let said = self.parts.conversation.messages.len();
-        self.log = Some(Log::taken(taken.record, &self.run, taken.epoch, said, taken.seq, self.cancel.clone()));
+        self.log = Some(Log::taken(taken.record, taken.hold, taken.epoch, said, taken.seq));
         self.run = self.run.watched(true);
         self.run.number(taken.seq);
         self.around.toolkit = self.parts.toolkit()?;
@@ -351,6 +351,7 @@ impl<'a> Driver<'a> {
 /// A recorded run that this process took.
 pub(crate) struct Taken {
     pub(crate) record: helve_tools::Record,
+    pub(crate) hold: helve_tools::Hold,
     pub(crate) epoch: u64,
     pub(crate) seq: u64,
     pub(crate) questions: Vec<Question>,

@@ -163,10 +163,14 @@ async fn arguments_that_a_person_changed_run_instead() {
 
 /// Drops a run in the middle of a call, as a process does that is killed.
 async fn killed(agent: &mut Agent, store: &MemoryStore) -> RunId {
-    assert!(tokio::time::timeout(Duration::from_millis(200), agent.run("go")).await.is_err());
+    let record = agent.record().expect("a record").clone();
+    let mut run = Box::pin(agent.run("go"));
+    assert!(tokio::time::timeout(Duration::from_millis(200), &mut run).await.is_err());
+    // Without a heartbeat nothing is given back.
+    record.close().await.expect("gone");
+    drop(run);
     let run = only_run(store).await;
     assert_eq!(run.state, RunState::Running);
-    store.leave(run.holder.expect("a holder")).await.expect("gone");
     run.id
 }
 

@@ -226,6 +226,11 @@ impl Store for PostgresStore {
         self.change("take_run", keys, run, move |draft, run| transact::take_run(draft, run, holder))
     }
 
+    fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()> {
+        let keys = Keys { runs: [run].into(), ..Keys::default() };
+        self.change("release_run", keys, run, move |draft, run| transact::release_run(draft, run, holder, epoch))
+    }
+
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
         let keys = Keys {
             runs: [commit.run].into(),

@@ -261,6 +261,10 @@ impl Store for SqliteStore {
         self.change("take_run", move |rows| transact::take_run(rows, run, holder))
     }
 
+    fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()> {
+        self.change("release_run", move |rows| transact::release_run(rows, run, holder, epoch))
+    }
+
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
         self.change("commit_run", move |rows| transact::commit_run(rows, commit.clone()))
     }

@@ -171,6 +171,10 @@ impl Store for MemoryStore {
         self.change(|tables| transact::take_run(tables, run, holder))
     }
 
+    fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()> {
+        self.change(|tables| transact::release_run(tables, run, holder, epoch))
+    }
+
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
         self.change(|tables| transact::commit_run(tables, commit))
     }

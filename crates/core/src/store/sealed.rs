@@ -186,6 +186,10 @@ impl Store for SealedStore {
         read!(self.inner.take_run(run, holder), |taken| TakenRun { snapshot: self.unsealed(taken.snapshot), ..taken })
     }
 
+    fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()> {
+        self.inner.release_run(run, holder, epoch)
+    }
+
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
         self.inner.commit_run(self.sealed_commit(commit))
     }

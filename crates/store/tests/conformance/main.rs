@@ -115,6 +115,7 @@ macro_rules! conformance {
                 a_run_that_another_started_says_so_wherever_it_is_seen
                 events_are_numbered_without_gaps_whoever_adds_them
                 only_one_process_drives_a_run
+                a_run_is_given_back_by_whoever_holds_it
                 a_run_of_a_process_that_is_gone_can_be_taken
                 a_conversation_cannot_be_split
                 results_are_heard_once
