@@ -60,8 +60,8 @@ pub enum StoreError {
     Conflict(String),
 }
 
-/// Which tasks are wanted.
-#[derive(Debug, Clone, Default)]
+/// Which tasks are wanted. By default the newest [`TaskFilter::PAGE`], whatever their state.
+#[derive(Debug, Clone)]
 pub struct TaskFilter {
     /// Only those in this state.
     pub state: Option<TaskState>,
@@ -71,6 +71,17 @@ pub struct TaskFilter {
     pub unheard: bool,
     /// At most so many, newest first.
     pub limit: usize,
+}
+
+impl TaskFilter {
+    /// How many tasks are listed by default.
+    pub const PAGE: usize = 100;
+}
+
+impl Default for TaskFilter {
+    fn default() -> Self {
+        Self { state: None, conversation: None, unheard: false, limit: Self::PAGE }
+    }
 }
 
 /// A worker's request for work.

@@ -81,6 +81,7 @@ macro_rules! conformance {
             $engine:
             tasks {
                 a_task_is_accepted_once_and_told_to_its_run
+                a_list_of_tasks_is_a_page_unless_told_otherwise
                 the_queue_goes_by_priority_and_age
                 a_worker_gets_only_what_it_can_run
                 two_workers_never_get_the_same_task

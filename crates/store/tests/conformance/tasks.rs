@@ -20,6 +20,16 @@ pub async fn a_task_is_accepted_once_and_told_to_its_run(store: &dyn Store) {
     assert!(store.task(CallId::mint()).await.expect("readable").is_none());
 }
 
+pub async fn a_list_of_tasks_is_a_page_unless_told_otherwise(store: &dyn Store) {
+    let mut ids = Vec::new();
+    for _ in 0..=TaskFilter::PAGE {
+        ids.push(accepted(store, task("a")).await);
+    }
+    let listed: Vec<CallId> = store.tasks(TaskFilter::default()).await.expect("a list").into_iter().map(|task| task.id).collect();
+    ids.sort();
+    assert_eq!(listed, ids.into_iter().rev().take(TaskFilter::PAGE).collect::<Vec<_>>(), "the newest");
+}
+
 pub async fn the_queue_goes_by_priority_and_age(store: &dyn Store) {
     let worker = process(store).await;
     let low = accepted(store, NewTask { priority: -3, ..task("a") }).await;
