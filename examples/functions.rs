@@ -66,9 +66,9 @@ async fn clear_shelf(
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let helve = Helve::new();
-    helve.catalogue().register_all(helve::function::linked(module_path!()));
+    helve.catalogue().register_all(helve::function::linked(module_path!()))?;
 
     for (tool, arguments) in [
         ("add", json!({"a": 41})),
@@ -81,4 +81,5 @@ async fn main() {
         let outcome = helve.call(tool, arguments.clone()).await;
         println!("{tool}({arguments})\n  → {}", outcome.text());
     }
+    Ok(())
 }

@@ -212,7 +212,7 @@ impl Agent {
     /// Adds a tool, for the next turn on.
     ///
     /// # Errors
-    /// Where its name or schema cannot be used.
+    /// [`AgentError::InvalidTool`] if its name or schema cannot be used, or a tool of this name was registered before.
     pub fn register_tool(&mut self, tool: impl IntoTool) -> Result<(), AgentError> {
         Ok(self.0.catalogue.register(tool)?)
     }

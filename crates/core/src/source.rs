@@ -1,6 +1,6 @@
 //! Where tools come from, and the small wrappers that shape what a source offers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -117,11 +117,30 @@ impl ListSource {
     }
 
     /// Offers one more tool.
-    pub fn add(&self, tool: Arc<dyn DynTool>) {
-        self.state.send_modify(|state| {
+    ///
+    /// # Errors
+    /// [`SpecError::Duplicate`] if the list has a tool of this name.
+    pub fn add(&self, tool: Arc<dyn DynTool>) -> Result<(), SpecError> {
+        self.add_all([tool])
+    }
+
+    /// Offers more tools: all of them, or none.
+    ///
+    /// # Errors
+    /// [`SpecError::Duplicate`] if two tools would have the same name.
+    pub fn add_all(&self, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Result<(), SpecError> {
+        let new: Vec<_> = tools.into_iter().collect();
+        let mut duplicate = None;
+        self.state.send_if_modified(|state| {
             let old: &[_] = if let SourceState::Ready(list) = state { list.as_slice() } else { &[] };
-            *state = SourceState::Ready(old.iter().cloned().chain([tool]).collect());
+            let mut names: HashSet<&str> = old.iter().map(|tool| &**tool.spec().name()).collect();
+            duplicate = new.iter().map(|tool| tool.spec().name()).find(|name| !names.insert(name)).map(ToString::to_string);
+            if duplicate.is_none() {
+                *state = SourceState::Ready(old.iter().chain(&new).cloned().collect());
+            }
+            duplicate.is_none()
         });
+        duplicate.map_or(Ok(()), |name| Err(SpecError::Duplicate { name }))
     }
 }
 

@@ -102,17 +102,18 @@ impl Catalogue {
     /// Adds one tool of this program: a [`helve_core::Tool`], or what `#[tool]` makes of a function.
     ///
     /// # Errors
-    /// Where the tool's name, description or schema cannot be used.
+    /// Where the tool's name, description or schema cannot be used; [`SpecError::Duplicate`] if the program registered a tool of this
+    /// name before. A tool of another source may have the same name: the program's own tool is used.
     pub fn register(&self, tool: impl IntoTool) -> Result<(), SpecError> {
-        self.own.add(tool.into_tool()?);
-        Ok(())
+        self.own.add(tool.into_tool()?)
     }
 
-    /// Adds tools of this program that are already erased, such as [`helve_core::function::linked`] gives.
-    pub fn register_all(&self, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) {
-        for tool in tools {
-            self.own.add(tool);
-        }
+    /// Adds tools of this program that are already erased, such as [`helve_core::function::linked`] gives: all of them, or none.
+    ///
+    /// # Errors
+    /// [`SpecError::Duplicate`] if two tools of the program would have the same name.
+    pub fn register_all(&self, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Result<(), SpecError> {
+        self.own.add_all(tools)
     }
 
     /// Adds a source behind those that are there; where names meet, the earlier source keeps them.
