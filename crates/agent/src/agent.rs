@@ -23,7 +23,7 @@ use crate::run::{Answer, Run, RunSettings};
 use crate::strategy::Strategy;
 use crate::stream::{Outbox, RunStream};
 
-/// How many background calls of an agent without a record run at once.
+/// How many background calls an agent runs at once that works on its queue itself.
 const AT_ONCE: usize = 8;
 
 /// A model with tools, and what was said so far.
@@ -62,8 +62,10 @@ pub(crate) struct Parts {
     pub(crate) learned: Option<Strategy>,
     /// Where its runs are recorded.
     pub(crate) record: Option<Record>,
-    /// Stops the worker that an agent without a record has for background calls.
-    pub(crate) worker: Option<DropGuard>,
+    /// Whether nobody else was given its executor.
+    owns_executor: bool,
+    /// Stops the worker that the agent and its forks have for background calls.
+    worker: Option<Arc<DropGuard>>,
 }
 
 /// What readers must know of tools, made once for each list.
@@ -100,18 +102,25 @@ impl Parts {
         Ok(toolkit)
     }
 
-    /// Background calls need a queue and someone who works on it. An agent whose runs are not recorded has both in memory.
+    /// Background calls need a queue and someone who works on it. An agent without a record has a queue in memory. An executor that
+    /// came with a record has its own workers.
     pub(crate) fn accept_background_calls(&mut self) {
-        if self.executor.record().is_some() {
+        if self.worker.is_some() || (self.executor.record().is_some() && !self.owns_executor) {
             return;
         }
         // Tools that are not there are the first turn's concern.
         let Ok(toolkit) = self.toolkit() else { return };
-        if toolkit.list().any(|entry| entry.spec().rules().mode == Mode::Background) {
-            let (record, stop) = (Record::in_memory(), CancellationToken::new());
-            self.executor.use_record(record.clone());
-            tokio::spawn(Worker::new(record, self.executor.clone(), self.catalogue.clone(), AT_ONCE).run(stop.clone()));
-            self.worker = Some(stop.drop_guard());
+        if !toolkit.list().any(|entry| entry.spec().rules().mode == Mode::Background) {
+            return;
+        }
+        let record = self.executor.record().cloned().unwrap_or_else(Record::in_memory);
+        // Another agent with this executor may have been faster, and works on the queue then.
+        if self.executor.use_record(record.clone()).is_ok() {
+            let in_memory = record.is_in_memory();
+            let worker = Worker::new(record, self.executor.clone(), self.catalogue.clone(), AT_ONCE);
+            let (worker, stop) = (if in_memory { worker } else { worker.finishing_calls() }, CancellationToken::new());
+            tokio::spawn(worker.run(stop.clone()));
+            self.worker = Some(Arc::new(stop.drop_guard()));
         }
     }
 }
@@ -128,7 +137,9 @@ impl Agent {
     /// An agent without tools.
     #[must_use]
     pub fn new(model: impl LanguageModel) -> Self {
-        Self::with_tools(model, Catalogue::new(), Executor::default(), None)
+        let mut agent = Self::with_tools(model, Catalogue::new(), Executor::default(), None);
+        agent.0.owns_executor = true;
+        agent
     }
 
     /// An agent with the tools of a catalogue: those it selects, or all.
@@ -156,6 +167,7 @@ impl Agent {
             quotes: Quotes::default(),
             learned: None,
             record: None,
+            owns_executor: false,
             worker: None,
         })
     }
@@ -170,6 +182,7 @@ impl Agent {
         (agent.0.view, agent.0.resolved, agent.0.learned) = (parts.view.clone(), parts.resolved.clone(), parts.learned);
         agent.0.approver.clone_from(&parts.approver);
         agent.0.record.clone_from(&parts.record);
+        (agent.0.owns_executor, agent.0.worker) = (parts.owns_executor, parts.worker.clone());
         agent
     }
 
@@ -258,6 +271,12 @@ impl Agent {
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.0.catalogue
+    }
+
+    /// Runs its calls.
+    #[must_use]
+    pub fn executor(&self) -> &Executor {
+        &self.0.executor
     }
 
     /// The tools it may use now.

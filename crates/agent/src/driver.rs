@@ -121,6 +121,7 @@ impl<'a> Driver<'a> {
         self.log = Some(Log::taken(taken.record, taken.hold, taken.epoch, said, taken.seq));
         self.run = self.run.watched(true);
         self.run.number(taken.seq);
+        self.parts.accept_background_calls();
         self.around.toolkit = self.parts.toolkit()?;
         self.open = taken.questions;
         self.handle(Input::Recover);
@@ -131,6 +132,7 @@ impl<'a> Driver<'a> {
 
     /// Goes on with a run that was paused.
     pub(crate) async fn resume(mut self, questions: Vec<Question>, answers: Vec<helve_core::Grant>) -> Result<Answer, AgentError> {
+        self.parts.accept_background_calls();
         self.around.toolkit = self.parts.toolkit()?;
         let mut answers = answers;
         for question in questions {

@@ -15,11 +15,18 @@ use crate::stream::{Outbox, RunStream};
 
 impl Agent {
     /// The same agent, whose runs are recorded: they survive the process, and people can answer days later.
-    #[must_use]
-    pub fn with_record(mut self, record: Record) -> Self {
-        self.parts().executor.use_record(record.clone());
+    ///
+    /// Background calls go into the queue of the record. An agent with an executor of its own ([`Agent::new`]) also works on that queue
+    /// while it lives; an agent that was given an executor leaves that to a [`Worker`](helve_tools::Worker).
+    ///
+    /// # Errors
+    /// [`AgentError::InvalidOptions`] if the agent or its executor has another record: its runs and its background calls would be in
+    /// two places.
+    pub fn with_record(mut self, record: Record) -> Result<Self, AgentError> {
+        let used = self.parts().executor.use_record(record.clone());
+        used.map_err(|conflict| AgentError::InvalidOptions(conflict.to_string()))?;
         self.parts().record = Some(record);
-        self
+        Ok(self)
     }
 
     /// Where its runs are recorded.
@@ -54,7 +61,8 @@ impl Agent {
     /// # Errors
     /// Why there is no answer.
     pub async fn run_on_results(&mut self) -> Result<Option<Answer>, AgentError> {
-        let record = self.parts().record.clone().ok_or_else(no_record)?;
+        // An agent whose runs are not recorded has a queue in memory, from its first background call on.
+        let Some(record) = self.executor().record().cloned() else { return Ok(None) };
         if record.store().inbox(self.conversation().id).await?.is_empty() {
             return Ok(None);
         }

@@ -65,7 +65,7 @@ impl Scene {
     }
 
     fn agent(&self, model: ScriptedModel) -> Agent {
-        let mut agent = Agent::new(model).with_record(self.record.clone());
+        let mut agent = Agent::new(model).with_record(self.record.clone()).expect("the first");
         agent.register_tool(Hang { began: self.began.clone(), may_end: self.may_end.clone() }).expect("a tool");
         agent
     }

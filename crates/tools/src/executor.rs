@@ -26,7 +26,7 @@ use crate::layers::retry::Retry;
 use crate::layers::timeout::Timeout;
 use crate::layers::trace::Trace;
 use crate::layers::{defer, secrets, trace, validate};
-use crate::record::Record;
+use crate::record::{Record, RecordConflict};
 use crate::toolkit::{Member, Toolkit};
 
 /// How often one call may ask; a tool that asks for ever does not end.
@@ -158,7 +158,8 @@ impl Executor {
             chains: RwLock::default(),
         }));
         if let Some(record) = options.record {
-            executor.use_record(record);
+            executor.keep_secrets_out_of(&record);
+            let _ = executor.0.record.set(record);
         }
         executor
     }
@@ -231,11 +232,16 @@ impl Executor {
         self.0.record.get()
     }
 
-    /// Accepts background calls into this record from now on, unless there is one. Gives the one that is used.
-    #[expect(clippy::must_use_candidate, reason = "which one it is matters to few")]
-    pub fn use_record(&self, record: Record) -> &Record {
-        self.keep_secrets_out_of(&record);
-        self.0.record.get_or_init(|| record)
+    /// Accepts background calls into this record from now on.
+    ///
+    /// # Errors
+    /// If the executor has another record: calls and the runs that made them would be in two places.
+    pub fn use_record(&self, record: Record) -> Result<(), RecordConflict> {
+        if self.record().is_none() {
+            self.keep_secrets_out_of(&record);
+        }
+        let is_used = |record: &Record| self.record().is_some_and(|used| used.is_same(record));
+        self.0.record.set(record).or_else(|record| if is_used(&record) { Ok(()) } else { Err(RecordConflict) })
     }
 
     /// Lets a record hold placeholders for the secrets of this executor, which are filled in for its calls.

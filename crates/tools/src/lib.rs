@@ -19,7 +19,7 @@ pub use catalogue::{Catalogue, Entry, Lookalike, Reference, Snapshot, SourceKey,
 pub use executor::{Admission, Attempted, Executor, ExecutorOptions, Prepared};
 pub use layers::cache::CacheKey;
 pub use names::{MAX_MODEL_NAME, model_name};
-pub use record::{Hold, Record};
+pub use record::{Hold, Record, RecordConflict};
 pub use set::ToolSet;
 pub use toolkit::{ModelList, Selection, Toolkit, ToolkitError};
 pub use waited::{Approved, HeldTask, Made};

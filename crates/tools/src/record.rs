@@ -40,6 +40,11 @@ struct Inner {
 /// Someone who is told of questions.
 type Tell = Arc<dyn Fn(&Approval) + Send + Sync>;
 
+/// An executor has another record already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the executor has another record already: an executor, its agents and its workers use the same one")]
+pub struct RecordConflict;
+
 impl Record {
     /// A record in a store.
     #[must_use]
@@ -83,6 +88,12 @@ impl Record {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.0.store
+    }
+
+    /// Returns whether both are the same record, not only records in the same store.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Names this process.

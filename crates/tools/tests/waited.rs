@@ -32,7 +32,7 @@ impl Stage {
         });
         let (catalogue, executor) = (Catalogue::new(), Executor::default());
         catalogue.add_source(Arc::new(ListSource::new("tests", [tool])));
-        executor.use_record(Record::in_memory());
+        executor.use_record(Record::in_memory()).expect("the first");
         let tools = Toolkit::everything(&catalogue.snapshot(&View::default()));
         Self { executor, catalogue, tools }
     }

@@ -38,7 +38,7 @@ async fn a_call_that_takes_ten_times_its_lease_runs_once() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let executor = Executor::default();
     let record = Record::with_lease(store.clone(), LEASE);
-    executor.use_record(record.clone());
+    executor.use_record(record.clone()).expect("the first");
     let tools = Toolkit::everything(&catalogue.snapshot(&View::default()));
     for _ in 0..CALLS {
         executor.execute(&tools, ToolCall::new("slow", json!({})), &CallContext::default()).await;

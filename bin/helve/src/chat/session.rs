@@ -65,7 +65,8 @@ impl Session {
         }
         let record = helve.open_record(setup.global.store.as_deref()).await;
         let record = record.map_err(|error| Failure::new("storage", &error).hint(&error.hint))?;
-        let mut agent = helve.agent(file.as_ref(), chosen.model.clone()).with_record(record);
+        let agent = helve.agent(file.as_ref(), chosen.model.clone()).with_record(record);
+        let mut agent = agent.map_err(|error| Failure::new("storage", error))?;
         if let Some(strategy) = chosen.strategy {
             agent = agent.with_strategy(strategy);
         }
