@@ -21,7 +21,7 @@ use crate::options::AgentOptions;
 use crate::quotes::Quotes;
 use crate::run::{Answer, Run, RunSettings};
 use crate::strategy::Strategy;
-use crate::stream::{Outbox, RunStream};
+use crate::stream::{Outbox, OwnedRunStream, RunStream};
 
 /// How many background calls an agent runs at once that works on its queue itself.
 const AT_ONCE: usize = 8;
@@ -317,7 +317,35 @@ impl Agent {
         let run = self.begin(input.into())?;
         let (outbox, cancel) = (Outbox::default(), CancellationToken::new());
         let driver = Driver::new(&mut self.0, run, Some(outbox.clone()), cancel.clone());
-        Ok(RunStream::new(Box::pin(driver.begin()), outbox, cancel))
+        Ok(RunStream::borrowed(driver.begin(), outbox, cancel))
+    }
+
+    /// Answers one request in a stream that owns the agent: it can be returned from a handler of a web server, or moved into a task.
+    /// Why the run cannot begin is the first item.
+    ///
+    /// ```
+    /// # use helve_agent::{Agent, AgentError, ScriptedModel};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), AgentError> {
+    /// let mut stream = Agent::new(ScriptedModel::new().says("Hello!")).into_stream("Hi");
+    /// while let Some(text) = stream.next_text().await {
+    ///     print!("{}", text?);
+    /// }
+    /// let agent = stream.into_agent().expect("the stream is over");
+    /// assert_eq!(agent.conversation().messages.len(), 2);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn into_stream(mut self, input: impl Into<UserInput>) -> OwnedRunStream {
+        let (outbox, cancel, input) = (Outbox::default(), CancellationToken::new(), input.into());
+        let (events, stop) = (outbox.clone(), cancel.clone());
+        let work = async move {
+            let answer = match self.begin(input) {
+                Ok(run) => Driver::new(&mut self.0, run, Some(events), stop).begin().await,
+                Err(error) => Err(error),
+            };
+            (self, answer)
+        };
+        RunStream::new(Box::pin(work), outbox, cancel)
     }
 
     /// Answers one request with a value of a type. The model is told its schema, and once what is wrong with its answer.
@@ -336,11 +364,27 @@ impl Agent {
     /// # Errors
     /// Why there is no answer; [`AgentError::Waiting`] again where questions are left.
     pub async fn resume(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<Answer, AgentError> {
-        let conversation = &self.0.conversation;
-        if paused.run.conversation() != conversation.id || !paused.run.messages().starts_with(&conversation.messages) {
-            return Err(AgentError::InvalidOptions("the run belongs to another conversation, or this one has gone on without it".into()));
-        }
+        self.check_conversation(&paused)?;
         Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.questions, answers).await
+    }
+
+    /// Goes on with a run that waited for people, and tells what happens as it happens.
+    ///
+    /// # Errors
+    /// If the run belongs to another conversation.
+    pub fn resume_stream(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<RunStream<'_>, AgentError> {
+        self.check_conversation(&paused)?;
+        let (outbox, cancel) = (Outbox::default(), CancellationToken::new());
+        let driver = Driver::new(&mut self.0, paused.run, Some(outbox.clone()), cancel.clone());
+        Ok(RunStream::borrowed(driver.resume(paused.questions, answers), outbox, cancel))
+    }
+
+    fn check_conversation(&self, paused: &Paused) -> Result<(), AgentError> {
+        let conversation = &self.0.conversation;
+        if paused.run.conversation() == conversation.id && paused.run.messages().starts_with(&conversation.messages) {
+            return Ok(());
+        }
+        Err(AgentError::InvalidOptions("the run belongs to another conversation, or this one has gone on without it".into()))
     }
 
     fn begin(&mut self, input: UserInput) -> Result<Run, AgentError> {

@@ -28,4 +28,4 @@ pub use run::{Answer, Effect, Input, Run, RunSettings, ToolFacts};
 pub use scripted::ScriptedModel;
 pub use stored::cancel_run;
 pub use strategy::Strategy;
-pub use stream::RunStream;
+pub use stream::{OwnedRunStream, RunStream};

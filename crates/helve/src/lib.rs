@@ -48,7 +48,7 @@ pub use helve_tools::*;
 
 /// What most programs need.
 pub mod prelude {
-    pub use helve_agent::{Agent, AgentError, AgentOptions, Answer, RunStream, ScriptedModel};
+    pub use helve_agent::{Agent, AgentError, AgentOptions, Answer, OwnedRunStream, RunStream, ScriptedModel};
     pub use helve_core::{
         CallContext, ErrorKind, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Tool, ToolCall, ToolChoice, ToolError,
         ToolResult, tool,

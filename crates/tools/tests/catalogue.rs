@@ -105,7 +105,8 @@ async fn a_change_can_be_waited_for() {
     let catalogue = catalogue(std::slice::from_ref(&live));
     let everyone = View::default();
     let first = catalogue.snapshot(&everyone);
-    let (second, ()) = tokio::join!(catalogue.next(&everyone, &first), async { live.add(echo("y", Rules::default())) });
+    let (second, added) = tokio::join!(catalogue.next(&everyone, &first), async { live.add(echo("y", Rules::default())) });
+    added.expect("a new name");
     assert_eq!(second.len(), 2);
     let (third, ()) = tokio::join!(catalogue.next(&everyone, &second), async { catalogue.add_source(source("late", &["z"])) });
     assert_eq!(third.len(), 3);
