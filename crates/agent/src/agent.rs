@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helve_core::source::ListSource;
 use helve_core::{
-    DynTool, GenerateOptions, Grant, IntoTool, LanguageModel, Message, MessageBody, Mode, ModelTools, Part, RunId, SourceState,
+    DynTool, Extensions, GenerateOptions, Grant, IntoTool, LanguageModel, Message, MessageBody, Mode, ModelTools, Part, RunId, SourceState,
 };
 use helve_dialect::ToolTable;
 use helve_tools::{Catalogue, Executor, Record, Selection, Snapshot, Toolkit, View, Worker};
@@ -60,6 +60,10 @@ pub(crate) struct Parts {
     pub(crate) quotes: Quotes,
     /// The strategy that worked after another did not.
     pub(crate) learned: Option<Strategy>,
+    /// On whose behalf it calls tools.
+    pub(crate) user: Option<Arc<str>>,
+    /// What its tools and layers are given.
+    pub(crate) extensions: Extensions,
     /// Where its runs are recorded.
     pub(crate) record: Option<Record>,
     /// Whether nobody else was given its executor.
@@ -166,6 +170,8 @@ impl Agent {
             output: None,
             quotes: Quotes::default(),
             learned: None,
+            user: None,
+            extensions: Extensions::default(),
             record: None,
             owns_executor: false,
             worker: None,
@@ -181,6 +187,7 @@ impl Agent {
         let mut agent = Self::with_tools(parts.model.clone(), catalogue, executor, selection).with_options(parts.options.clone());
         (agent.0.view, agent.0.resolved, agent.0.learned) = (parts.view.clone(), parts.resolved.clone(), parts.learned);
         agent.0.approver.clone_from(&parts.approver);
+        (agent.0.user, agent.0.extensions) = (parts.user.clone(), parts.extensions.clone());
         agent.0.record.clone_from(&parts.record);
         (agent.0.owns_executor, agent.0.worker) = (parts.owns_executor, parts.worker.clone());
         agent
@@ -219,6 +226,26 @@ impl Agent {
     #[must_use]
     pub fn with_strategy(mut self, strategy: Strategy) -> Self {
         self.0.learned = Some(strategy);
+        self
+    }
+
+    /// The same agent, which speaks with this person: [`Caller::user`](helve_core::Caller::user) says so to tools and layers, and in the
+    /// record.
+    #[must_use]
+    pub fn with_user(mut self, user: impl Into<Arc<str>>) -> Self {
+        self.0.user = Some(user.into());
+        self
+    }
+
+    /// The same agent, with a value for its tools and layers, such as a database pool; [`CallContext::extension`] gives it to them.
+    ///
+    /// Results of calls with extensions of an agent are not cached. A value for the calls of all agents, and for those in the background,
+    /// belongs into [`ExecutorOptions::extensions`](helve_tools::ExecutorOptions::extensions).
+    ///
+    /// [`CallContext::extension`]: helve_core::CallContext::extension
+    #[must_use]
+    pub fn with_extension<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
+        self.0.extensions.insert(value);
         self
     }
 

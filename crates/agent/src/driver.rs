@@ -69,9 +69,9 @@ impl Observer for Ear {
 
 impl<'a> Driver<'a> {
     pub(crate) fn new(parts: &'a mut Parts, run: Run, outbox: Option<Outbox>, cancel: CancellationToken) -> Self {
-        let caller =
-            Caller { agent: parts.options.name.clone(), conversation: Some(run.conversation()), run: Some(run.id()), device: None };
-        let mut cx = CallContext::new(caller);
+        let (agent, user) = (parts.options.name.clone(), parts.user.clone());
+        let caller = Caller { agent, conversation: Some(run.conversation()), run: Some(run.id()), device: None, user };
+        let mut cx = CallContext::new(caller).with_extensions(parts.extensions.clone());
         let mut progress = None;
         if outbox.is_some() {
             let (ear, heard) = mpsc::channel(UNHEARD);

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use helve_core::store::Task;
 use helve_core::{
-    CallContext, DynTool, ErrorKind, EventData, Grant, InputGiven, InputNeeded, Layer, Next, Outcome, Output, Permission, Policy, Question,
-    Redactor, Status, ToolCall, ToolError,
+    CallContext, DynTool, ErrorKind, EventData, Extensions, Grant, InputGiven, InputNeeded, Layer, Next, Outcome, Output, Permission,
+    Policy, Question, Redactor, Status, ToolCall, ToolError,
 };
 
 use crate::catalogue::Entry;
@@ -52,8 +52,10 @@ pub struct ExecutorOptions {
     pub grace: Duration,
     /// Where background calls are accepted; without it they are refused.
     pub record: Option<Record>,
-    /// Concerns of your own, outermost first. They stand around the retries of a call, inside the cache.
+    /// Concerns of your own, outermost first. They stand around the retries of a call, inside the cache: they see only calls that run.
     pub layers: Vec<Arc<dyn Layer>>,
+    /// Values for the tools of all calls, such as a database pool; [`CallContext::extension`] gives them.
+    pub extensions: Extensions,
 }
 
 impl Default for ExecutorOptions {
@@ -68,6 +70,7 @@ impl Default for ExecutorOptions {
             grace: Duration::from_secs(1),
             record: None,
             layers: Vec::new(),
+            extensions: Extensions::default(),
         }
     }
 }
@@ -86,6 +89,7 @@ struct Inner {
     record: OnceLock<Record>,
     store_secrets: bool,
     layers: Vec<Arc<dyn Layer>>,
+    extensions: Extensions,
     chains: RwLock<Chains>,
 }
 
@@ -155,6 +159,7 @@ impl Executor {
             record: OnceLock::new(),
             store_secrets: options.store_secrets,
             layers: options.layers,
+            extensions: options.extensions,
             chains: RwLock::default(),
         }));
         if let Some(record) = options.record {
@@ -287,7 +292,7 @@ impl Executor {
     }
 
     async fn work(&self, call: &ToolCall, entry: &Arc<Entry>, given: Option<InputGiven>, cx: &CallContext) -> Result<Output, ToolError> {
-        let cx = cx.clone().for_call(call.id, self.redactor()).with_given(given);
+        let cx = cx.clone().for_call(call.id, self.redactor()).with_given(given).with_shared_extensions(self.0.extensions.clone());
         cx.emit(|| EventData::ToolStart { call_id: call.id, tool: entry.name().clone() });
         let chain = self.chain(entry);
         trace::watch(call, entry, run(&chain, &**entry.tool(), call, &cx)).await

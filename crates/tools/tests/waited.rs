@@ -26,7 +26,7 @@ impl Stage {
         let rules = Rules { permission: Permission::Confirm, mode, ..Rules::default() };
         let tool = fake(spec("wipe").with_rules(rules), |call, cx| {
             Box::pin(async move {
-                let brought = cx.brought::<&'static str>().copied().unwrap_or("nothing");
+                let brought = cx.extension::<&'static str>().copied().unwrap_or("nothing");
                 Ok(Output::text(format!("{} with {brought}", call.arguments)))
             })
         });
@@ -91,7 +91,7 @@ impl Stage {
 }
 
 fn caller() -> CallContext {
-    CallContext::default().with_brought(Arc::new("a way back"))
+    CallContext::default().with_extension("a way back")
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ impl DynTool for McpTool {
             if !self.upstream.is_approved(&self.name, self.definition) {
                 return Err(self.failure(Trouble::Unpinned));
             }
-            match cx.brought::<Passage>() {
+            match cx.extension::<Passage>() {
                 Some(passage) => self.pass(call, cx, passage).await,
                 None => self.ask(call, cx).await,
             }
