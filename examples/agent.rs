@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use helve::LanguageModel;
+use helve::DynModel;
 use helve::prelude::*;
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ impl Tool for CalculatorTool {
     }
 }
 
-fn model() -> Result<Arc<dyn LanguageModel>, Box<dyn std::error::Error>> {
+fn model() -> Result<Arc<dyn DynModel>, Box<dyn std::error::Error>> {
     if std::env::args().any(|argument| argument == "--openrouter") {
         let key = std::env::var("OPEN_ROUTER_API_KEY")?;
         return Ok(Arc::new(HttpModel::open_router(key, "google/gemini-2.5-flash-lite-preview-09-2025")?));

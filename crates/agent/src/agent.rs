@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helve_core::source::ListSource;
 use helve_core::{
-    DynTool, Extensions, GenerateOptions, Grant, IntoTool, LanguageModel, Message, MessageBody, Mode, ModelTools, Part, RunId, SourceState,
+    DynModel, DynTool, Extensions, GenerateOptions, Grant, IntoTool, Message, MessageBody, Mode, ModelTools, Part, RunId, SourceState,
 };
 use helve_dialect::ToolTable;
 use helve_tools::{Catalogue, Executor, Record, Selection, Snapshot, Toolkit, View, Worker};
@@ -40,7 +40,7 @@ pub struct Agent(Parts);
 
 /// What a run is driven with.
 pub(crate) struct Parts {
-    pub(crate) model: Arc<dyn LanguageModel>,
+    pub(crate) model: Arc<dyn DynModel>,
     pub(crate) options: AgentOptions,
     pub(crate) generate: Arc<GenerateOptions>,
     pub(crate) executor: Executor,
@@ -140,7 +140,7 @@ impl Agent {
 
     /// An agent without tools.
     #[must_use]
-    pub fn new(model: impl LanguageModel) -> Self {
+    pub fn new(model: impl DynModel) -> Self {
         let mut agent = Self::with_tools(model, Catalogue::new(), Executor::default(), None);
         agent.0.owns_executor = true;
         agent
@@ -148,7 +148,7 @@ impl Agent {
 
     /// An agent with the tools of a catalogue: those it selects, or all.
     #[must_use]
-    pub fn with_tools(model: impl LanguageModel, catalogue: Catalogue, executor: Executor, selection: Option<Selection>) -> Self {
+    pub fn with_tools(model: impl DynModel, catalogue: Catalogue, executor: Executor, selection: Option<Selection>) -> Self {
         let tool_calls = ToolCallContext::default();
         let mut contexts = Contexts::default();
         contexts.push(Box::new(tool_calls.clone()));
@@ -284,12 +284,12 @@ impl Agent {
 
     /// The model.
     #[must_use]
-    pub fn model(&self) -> &Arc<dyn LanguageModel> {
+    pub fn model(&self) -> &Arc<dyn DynModel> {
         &self.0.model
     }
 
     /// Puts another model in its place; the conversation goes on.
-    pub fn set_model(&mut self, model: impl LanguageModel) {
+    pub fn set_model(&mut self, model: impl DynModel) {
         self.0.model = Arc::new(model);
         self.0.learned = None;
     }

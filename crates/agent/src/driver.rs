@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use helve_core::store::RunState;
-use helve_core::{BoxFuture, CallContext, Caller, Deltas, EndOfRun, Event, EventData, LanguageModel, Observer, Question, ToolCall};
+use helve_core::{BoxFuture, CallContext, Caller, Deltas, DynModel, EndOfRun, Event, EventData, Observer, Question, ToolCall};
 use helve_tools::Toolkit;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -151,7 +151,7 @@ impl<'a> Driver<'a> {
     }
 
     async fn drive(mut self) -> Result<Answer, AgentError> {
-        let model: Arc<dyn LanguageModel> = self.parts.model.clone();
+        let model: Arc<dyn DynModel> = self.parts.model.clone();
         let mut deadline = self.parts.options.limits.timeout.map(|limit| Instant::now() + limit);
         let (mut work, mut deltas) = (Work::Idle, Deltas::default());
         loop {

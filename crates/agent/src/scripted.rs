@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use helve_core::{BoxFuture, Deltas, EndReason, LanguageModel, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, Usage};
+use helve_core::{Deltas, EndReason, LanguageModel, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, Usage};
 use serde_json::Value;
 
 /// A model that gives prepared answers, one for each time it is asked, and remembers what it was asked.
@@ -107,12 +107,10 @@ impl LanguageModel for ScriptedModel {
         &self.info
     }
 
-    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
-        let answer = {
-            let mut state = self.state();
-            state.asked.push(request);
-            state.answers.pop_front().unwrap_or_else(|| Err(ModelError::Refused("the script has no more answers".into())))
-        };
-        Box::pin(std::future::ready(answer.map(ModelStream::whole)))
+    async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let mut state = self.state();
+        state.asked.push(request);
+        let answer = state.answers.pop_front().unwrap_or_else(|| Err(ModelError::Refused("the script has no more answers".into())));
+        answer.map(ModelStream::whole)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use helve_agent::{Agent, ScriptedModel};
 use helve_core::store::TaskFilter;
-use helve_core::{BoxFuture, CallContext, Extensions, Layer, Next, Output, ToolCall, ToolError, tool};
+use helve_core::{CallContext, Extensions, Layer, Next, Output, ToolCall, ToolError, tool};
 use helve_tools::{Catalogue, Executor, ExecutorOptions};
 use serde_json::json;
 
@@ -33,9 +33,9 @@ async fn greet_later(cx: &CallContext) -> String {
 struct Users(Arc<Mutex<Vec<String>>>);
 
 impl Layer for Users {
-    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
+    async fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> Result<Output, ToolError> {
         self.0.lock().expect("a list").push(cx.caller().user.as_deref().unwrap_or("nobody").to_owned());
-        next.run(call, cx)
+        next.run(call, cx).await
     }
 }
 

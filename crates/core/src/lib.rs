@@ -44,11 +44,11 @@ pub use helve_macros::tool;
 pub use ids::{ApprovalId, CallId, ConversationId, HolderId, IdError, RunId};
 pub use input::{InputGiven, InputNeeded, InputRequest};
 pub use jiff::Timestamp;
-pub use layer::{Layer, Next};
+pub use layer::{DynLayer, Layer, Next};
 pub use message::{Kept, Message, MessageBody, Part, SaidCall, Written, wire_id};
 pub use model::{
-    Deltas, EndReason, Feature, GenerateOptions, LanguageModel, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, ModelTool,
-    ModelTools, PollDeltas, ToolChoice, Usage,
+    Deltas, DynModel, EndReason, Feature, GenerateOptions, LanguageModel, ModelDelta, ModelError, ModelFn, ModelInfo, ModelRequest,
+    ModelStream, ModelTool, ModelTools, PollDeltas, ToolChoice, Usage, model_fn,
 };
 pub use outcome::{Outcome, Output, Status};
 pub use pattern::Pattern;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use helve_core::store::Task;
 use helve_core::{
-    CallContext, DynTool, ErrorKind, EventData, Extensions, Grant, InputGiven, InputNeeded, Layer, Next, Outcome, Output, Permission,
+    CallContext, DynLayer, DynTool, ErrorKind, EventData, Extensions, Grant, InputGiven, InputNeeded, Next, Outcome, Output, Permission,
     Policy, Question, Redactor, Status, ToolCall, ToolError,
 };
 
@@ -53,7 +53,7 @@ pub struct ExecutorOptions {
     /// Where background calls are accepted; without it they are refused.
     pub record: Option<Record>,
     /// Concerns of your own, outermost first. They stand around the retries of a call, inside the cache: they see only calls that run.
-    pub layers: Vec<Arc<dyn Layer>>,
+    pub layers: Vec<Arc<dyn DynLayer>>,
     /// Values for the tools of all calls, such as a database pool; [`CallContext::extension`] gives them.
     pub extensions: Extensions,
 }
@@ -88,7 +88,7 @@ struct Inner {
     grace: Duration,
     record: OnceLock<Record>,
     store_secrets: bool,
-    layers: Vec<Arc<dyn Layer>>,
+    layers: Vec<Arc<dyn DynLayer>>,
     extensions: Extensions,
     chains: RwLock<Chains>,
 }
@@ -100,7 +100,7 @@ struct Chains {
     sweep_at: usize,
 }
 
-type Chain = Arc<[Arc<dyn Layer>]>;
+type Chain = Arc<[Arc<dyn DynLayer>]>;
 
 /// What became of a call that asked to run.
 pub enum Admission {
@@ -305,7 +305,7 @@ impl Executor {
     }
 
     /// The layers of a tool, outermost first. Layers that do not apply are left out.
-    fn layers(&self, entry: &Entry) -> Vec<Arc<dyn Layer>> {
+    fn layers(&self, entry: &Entry) -> Vec<Arc<dyn DynLayer>> {
         let rules = entry.spec().rules();
         let mut layers = vec![Catch::layers()];
         layers.extend(Cache::layer(&self.0.cache, entry));

@@ -198,16 +198,9 @@ async fn an_exclusive_tool_runs_alone_and_in_its_turn() {
 async fn a_broken_layer_costs_only_its_own_call() {
     struct Broken;
     impl helve_core::Layer for Broken {
-        fn call<'a>(
-            &'a self,
-            call: &'a ToolCall,
-            cx: &'a CallContext,
-            next: helve_core::Next<'a>,
-        ) -> futures_util::future::BoxFuture<'a, Result<Output, ToolError>> {
-            Box::pin(async move {
-                assert!(call.arguments["number"] != 1, "the layer is broken");
-                next.run(call, cx).await
-            })
+        async fn call(&self, call: &ToolCall, cx: &CallContext, next: helve_core::Next<'_>) -> Result<Output, ToolError> {
+            assert!(call.arguments["number"] != 1, "the layer is broken");
+            next.run(call, cx).await
         }
     }
     let alive = Arc::default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, ErrorKind, Layer, Next, Output, Rules, ToolCall, ToolError};
+use helve_core::{CallContext, DynLayer, ErrorKind, Next, Output, Rules, ToolCall, ToolError};
 use serde_json::json;
 
 /// Ends work on time and on cancellation: signal, grace, drop.
@@ -15,12 +15,12 @@ pub(crate) struct Timeout {
 }
 
 impl Timeout {
-    pub(crate) fn layer(rules: &Rules, grace: Duration) -> Arc<dyn Layer> {
+    pub(crate) fn layer(rules: &Rules, grace: Duration) -> Arc<dyn DynLayer> {
         Arc::new(Self { after: rules.timeout(), grace })
     }
 }
 
-impl Layer for Timeout {
+impl DynLayer for Timeout {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             let stop = cx.cancelled().child_token();
