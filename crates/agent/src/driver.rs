@@ -244,7 +244,7 @@ impl<'a> Driver<'a> {
                 match effect {
                     Effect::AskModel => self.ask = true,
                     Effect::StartCall(call) => self.start(call, Ticket::Plain),
-                    Effect::CancelCalls => self.around.cx.cancelled().cancel(),
+                    Effect::CancelCalls => self.around.cx.cancellation().cancel(),
                     Effect::AskPerson(question) => self.ask_person(*question),
                     Effect::Emit(event) => self.emit(event),
                     Effect::Persist => self.persist(),

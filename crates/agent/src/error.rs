@@ -48,7 +48,7 @@ pub enum AgentError {
 }
 
 /// A run that waits for people. It can be stored, and resumed by another process.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Paused {
     /// The run.
     pub run: Run,

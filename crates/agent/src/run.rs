@@ -55,7 +55,7 @@ pub struct RunSettings {
 }
 
 /// One agent answering one request.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "what happened once, each by itself")]
 pub struct Run {
     id: RunId,

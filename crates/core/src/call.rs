@@ -184,9 +184,20 @@ impl CallContext {
         self.call
     }
 
-    /// Fires when the work should stop; a tool has a second from then on.
+    /// Whether the work should stop.
     #[must_use]
-    pub fn cancelled(&self) -> &CancellationToken {
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Waits until the work should stop; a tool has a second from then on.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send {
+        self.cancel.cancelled()
+    }
+
+    /// The token that stops the work, for what has a life of its own.
+    #[must_use]
+    pub fn cancellation(&self) -> &CancellationToken {
         &self.cancel
     }
 

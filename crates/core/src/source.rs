@@ -144,6 +144,21 @@ impl ListSource {
     }
 }
 
+impl ListSource {
+    /// Stops offering the tool of this name. Returns whether there was one.
+    pub fn remove(&self, name: &str) -> bool {
+        self.state.send_if_modified(|state| {
+            let SourceState::Ready(list) = state else { return false };
+            let rest: ToolList = list.into_iter().filter(|tool| &**tool.spec().name() != name).cloned().collect();
+            let removed = rest.as_slice().len() < list.as_slice().len();
+            if removed {
+                *list = rest;
+            }
+            removed
+        })
+    }
+}
+
 impl ToolSource for ListSource {
     fn id(&self) -> &SourceId {
         &self.id
@@ -220,6 +235,15 @@ impl ToolList {
     }
 }
 
+impl<'a> IntoIterator for &'a ToolList {
+    type Item = &'a Arc<dyn DynTool>;
+    type IntoIter = std::slice::Iter<'a, Arc<dyn DynTool>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
 impl FromIterator<Arc<dyn DynTool>> for ToolList {
     fn from_iter<I: IntoIterator<Item = Arc<dyn DynTool>>>(tools: I) -> Self {
         Self(tools.into_iter().collect())
@@ -279,7 +303,7 @@ mod tests {
     }
 
     fn names(list: &ToolList) -> Vec<&str> {
-        list.as_slice().iter().map(|tool| &**tool.spec().name()).collect()
+        list.into_iter().map(|tool| &**tool.spec().name()).collect()
     }
 
     #[tokio::test]
@@ -290,6 +314,25 @@ mod tests {
         let call = ToolCall::new("files_read", serde_json::json!({}));
         let output = list.as_slice()[0].call(&call, &CallContext::default()).await.expect("an output");
         assert_eq!(output.text, "read");
+    }
+
+    #[test]
+    fn a_list_changes_by_name() {
+        let source = ListSource::new("own", list().as_slice().to_vec());
+        let now = |source: &ListSource| match &*source.tools().borrow() {
+            SourceState::Ready(list) => names(list).join(" "),
+            _ => String::new(),
+        };
+        let mut seen = source.tools();
+        assert!(!source.remove("nothing") && !seen.has_changed().expect("a source"));
+        assert!(source.remove("read") && seen.has_changed().expect("a source"));
+        assert_eq!(now(&source), "write");
+        seen.mark_unchanged();
+        let again = list().as_slice()[1].clone();
+        assert_eq!(source.add(again), Err(SpecError::Duplicate { name: "write".to_owned() }));
+        assert!(!seen.has_changed().expect("a source"));
+        source.add_all(list().into_iter().take(1).cloned()).expect("a new name");
+        assert_eq!(now(&source), "write read");
     }
 
     #[test]

@@ -334,7 +334,7 @@ impl Executor {
 }
 
 async fn run(chain: &Chain, tool: &dyn DynTool, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
-    if cx.cancelled().is_cancelled() {
+    if cx.is_cancelled() {
         if let Some(given) = cx.given() {
             tool.forget(call, &given.state);
         }

@@ -126,7 +126,7 @@ impl Executor {
         record.asked(&approval);
         let answered = tokio::select! {
             answered = record.answer_to(id) => answered.map_err(stored)?,
-            () = cx.cancelled().cancelled() => {
+            () = cx.cancelled() => {
                 withdraw(record, id, call, waiting.by.clone()).await;
                 waiting.over = true;
                 return Err(over(ToolError::cancelled()));
@@ -153,7 +153,7 @@ impl Executor {
             return Made { attempted: Attempted::Over(self.queued(queued, cx).await), held: None };
         }
         // It is brought to its end also where nobody waits for that.
-        let cancel = cx.cancelled().child_token();
+        let cancel = cx.cancellation().child_token();
         let gone = cancel.clone().drop_guard();
         let cx = cx.clone().with_cancel(cancel.clone());
         let (executor, toolkit) = (self.clone(), toolkit.clone());
@@ -201,7 +201,7 @@ impl Executor {
         let failed = |error| Outcome::failed(call, tool.clone(), error);
         tokio::select! {
             ended = record.end_of(&accepted) => ended.unwrap_or_else(|error| failed(ToolError::new(ErrorKind::Storage, error.to_string()))),
-            () = cx.cancelled().cancelled() => {
+            () = cx.cancelled() => {
                 if let Err(error) = record.store().cancel_task(call).await {
                     tracing::warn!(%error, %call, "a call that nobody waits for any more could not be cancelled");
                 }

@@ -43,7 +43,7 @@ fn moody(name: &str, rules: Rules, alive: &Arc<AtomicUsize>) -> Arc<dyn DynTool>
                 Some("hang") => std::future::pending().await,
                 Some("leave") => {
                     // Cancels the whole turn's context from within, as a caller who goes away would.
-                    cx.cancelled().cancelled().await;
+                    cx.cancelled().await;
                     Ok(Output::default())
                 }
                 _ => Ok(Output::data(json!(number))),
@@ -207,6 +207,6 @@ async fn a_broken_layer_costs_only_its_own_call() {
     let executor = Executor::new(ExecutorOptions { layers: vec![Arc::new(Broken)], ..ExecutorOptions::default() });
     let calls = (0..3).map(|number| ToolCall::new("moody", json!({"number": number}))).collect();
     let settled = executor.batch(&toolkit([moody("moody", Rules::default(), &alive)]), calls, &CallContext::default()).await;
-    assert_eq!(settled.iter().map(|settled| settled.outcome.success()).collect::<Vec<_>>(), [true, false, true]);
+    assert_eq!(settled.iter().map(|settled| settled.outcome.is_success()).collect::<Vec<_>>(), [true, false, true]);
     assert_eq!(settled[1].outcome.text(), "failed: a layer panicked: the layer is broken");
 }

@@ -97,7 +97,7 @@ async fn a_slow_tool_is_told_to_stop_given_a_second_and_dropped() {
         let (guard, told) = (Dropped(seen_dropped.clone()), seen_told.clone());
         Box::pin(async move {
             let _guard = guard;
-            cx.cancelled().cancelled().await;
+            cx.cancelled().await;
             told.fetch_add(1, Ordering::SeqCst);
             std::future::pending().await
         })
@@ -121,7 +121,7 @@ async fn the_default_timeout_is_thirty_seconds() {
 async fn a_cancelled_call_ends_at_once_if_the_tool_listens() {
     let polite = fake(spec("polite"), |_, cx| {
         Box::pin(async move {
-            cx.cancelled().cancelled().await;
+            cx.cancelled().await;
             Ok(Output::text("tidied up"))
         })
     });

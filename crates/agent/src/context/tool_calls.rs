@@ -125,7 +125,7 @@ impl Context for ToolCallContext {
         let text = outcome.text();
         let text = text[..text.floor_char_boundary(KEPT)].into();
         let pending = matches!(outcome.status, Status::Accepted);
-        let record = ToolCallRecord { call_id: outcome.call_id, tool: outcome.tool.clone(), pending, success: outcome.success(), text };
+        let record = ToolCallRecord { call_id: outcome.call_id, tool: outcome.tool.clone(), pending, success: outcome.is_success(), text };
         match state.calls.iter_mut().rev().find(|call| call.pending && call.call_id == outcome.call_id) {
             Some(known) => *known = record,
             None => state.calls.push_back(record),

@@ -86,7 +86,7 @@ pub async fn a_result_counts_once_and_only_from_who_has_the_task(store: &dyn Sto
     assert_eq!(finish(store, &held, TaskEnd::Over(bad(&held, ErrorKind::Failed))).await, Finished::Late);
     let task = find(store, id).await;
     assert_eq!((task.state, task.late, task.holder), (TaskState::Done, 2, None));
-    assert!(task.outcome.is_some_and(|outcome| outcome.success()));
+    assert!(task.outcome.is_some_and(|outcome| outcome.is_success()));
     let events = store.events(run.run, 2, 10).await.expect("events");
     assert!(matches!(&events[..], [event] if matches!(&event.data, EventData::TaskFinished { call_id, .. } if *call_id == id)));
 }

@@ -166,7 +166,7 @@ impl DynLayer for Fill {
                     Err(mut result) => {
                         let told = tokio::select! {
                             told = result.wait_for(Option::is_some) => told.ok().and_then(|told| told.clone()),
-                            () = cx.cancelled().cancelled() => return Err(ToolError::cancelled()),
+                            () = cx.cancelled() => return Err(ToolError::cancelled()),
                         };
                         if let Some(result) = told {
                             return result.map(|output| output.with_metadata("cached", json!(true)));

@@ -59,7 +59,7 @@ impl Line {
         let _waiting = Waiting::join(self)?;
         tokio::select! {
             place = self.places.acquire() => place.map_err(|_| ToolError::cancelled()),
-            () = cx.cancelled().cancelled() => Err(ToolError::cancelled()),
+            () = cx.cancelled() => Err(ToolError::cancelled()),
         }
     }
 }

@@ -43,7 +43,7 @@ impl DynLayer for Retry {
                 tracing::debug!(call = %call.id, tool = %call.tool, error = error.kind().name(), ?delay, "trying again");
                 tokio::select! {
                     () = tokio::time::sleep(delay) => attempt += 1,
-                    () = cx.cancelled().cancelled() => return Err(ToolError::cancelled()),
+                    () = cx.cancelled() => return Err(ToolError::cancelled()),
                 }
             }
         })

@@ -177,7 +177,7 @@ async fn attempt(prepared: Prepared, cx: &CallContext, helve: &Helve) -> Attempt
                 shown = true;
                 terminal::progress(&format!("{name} … {:.0} s (Ctrl-C cancels)", begun.elapsed().as_secs_f64()));
             }
-            _ = tokio::signal::ctrl_c() => cx.cancelled().cancel(),
+            _ = tokio::signal::ctrl_c() => cx.cancellation().cancel(),
         }
     }
 }
