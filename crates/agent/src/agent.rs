@@ -72,6 +72,17 @@ pub(crate) struct Parts {
     worker: Option<Arc<DropGuard>>,
 }
 
+/// Leaves out what was said and what it is told.
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = &self.0;
+        let mut shown = f.debug_struct("Agent");
+        shown.field("name", &parts.options.name).field("model", &parts.model.info().name).field("user", &parts.user);
+        shown.field("conversation", &parts.conversation.id).field("tools", &parts.catalogue).field("record", &parts.record);
+        shown.finish_non_exhaustive()
+    }
+}
+
 /// What readers must know of tools, made once for each list.
 #[derive(Default)]
 pub(crate) struct Tables(Option<(Arc<ModelTools>, Arc<ToolTable>)>);

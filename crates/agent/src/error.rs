@@ -48,12 +48,20 @@ pub enum AgentError {
 }
 
 /// A run that waits for people. It can be stored, and resumed by another process.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Paused {
     /// The run.
     pub run: Run,
     /// What must be answered.
     pub questions: Vec<Question>,
+}
+
+/// Leaves out the arguments of the calls that wait: they may be secret.
+impl std::fmt::Debug for Paused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let questions: Vec<_> = self.questions.iter().map(|question| (question.id, &question.tool)).collect();
+        f.debug_struct("Paused").field("run", &self.run).field("questions", &questions).finish()
+    }
 }
 
 fn stopped(reason: EndOfRun) -> &'static str {

@@ -20,6 +20,16 @@ struct State {
     calls: usize,
 }
 
+impl std::fmt::Debug for ScriptedModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.state();
+        f.debug_struct("ScriptedModel")
+            .field("asked", &state.asked.len())
+            .field("answers_left", &state.answers.len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// One answer of the script, made when it is asked for.
 type Scripted = Box<dyn FnOnce(&ModelRequest) -> Result<ModelStream, ModelError> + Send>;
 

@@ -60,6 +60,12 @@ impl Outbox {
     }
 }
 
+impl<A> std::fmt::Debug for RunStream<'_, A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunStream").field("is_over", &self.work.is_none()).finish_non_exhaustive()
+    }
+}
+
 impl<'a> RunStream<'a> {
     pub(crate) fn borrowed(
         work: impl Future<Output = Result<Answer, AgentError>> + Send + 'a,

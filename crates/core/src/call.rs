@@ -1,6 +1,7 @@
 //! One request to a tool, and what surrounds it: who calls, how to stop it, where progress goes.
 
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,15 @@ pub struct CallContext {
     shared: Extensions,
     given: Option<Arc<InputGiven>>,
     asks: bool,
+}
+
+/// Leaves out what a person answered: it may be secret.
+impl fmt::Debug for CallContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("CallContext");
+        shown.field("caller", &self.caller).field("call", &self.call).field("extensions", &self.extensions);
+        shown.field("cancelled", &self.is_cancelled()).field("can_ask", &self.asks).finish_non_exhaustive()
+    }
 }
 
 impl CallContext {

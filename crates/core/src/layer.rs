@@ -1,5 +1,6 @@
 //! One concern around a call, and the way to whatever comes after it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -50,6 +51,12 @@ impl<L: Layer> DynLayer for L {
 pub struct Next<'a> {
     layers: &'a [Arc<dyn DynLayer>],
     tool: &'a dyn DynTool,
+}
+
+impl fmt::Debug for Next<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Next").field("layers", &self.layers.len()).field("tool", &self.tool).finish()
+    }
 }
 
 impl<'a> Next<'a> {

@@ -55,7 +55,7 @@ pub enum Scope {
 }
 
 /// What a source has to offer now.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub enum SourceState {
     /// Not known yet.
     Connecting,
@@ -94,6 +94,12 @@ pub struct ListSource {
     id: SourceId,
     scope: Scope,
     state: watch::Sender<SourceState>,
+}
+
+impl fmt::Debug for ListSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListSource").field("id", &self.id).field("scope", &self.scope).field("state", &*self.state.borrow()).finish()
+    }
 }
 
 impl ListSource {
@@ -146,10 +152,11 @@ impl ListSource {
 
 impl ListSource {
     /// Stops offering the tool of this name. Returns whether there was one.
+    #[expect(clippy::must_use_candidate, reason = "whether it was there matters to few")]
     pub fn remove(&self, name: &str) -> bool {
         self.state.send_if_modified(|state| {
             let SourceState::Ready(list) = state else { return false };
-            let rest: ToolList = list.into_iter().filter(|tool| &**tool.spec().name() != name).cloned().collect();
+            let rest: ToolList = list.iter().filter(|tool| &**tool.spec().name() != name).cloned().collect();
             let removed = rest.as_slice().len() < list.as_slice().len();
             if removed {
                 *list = rest;
@@ -174,7 +181,7 @@ impl ToolSource for ListSource {
 }
 
 /// The tools of one source. The methods shape what is offered; how a call runs is the business of layers.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ToolList(Arc<[Arc<dyn DynTool>]>);
 
 impl ToolList {
@@ -182,6 +189,11 @@ impl ToolList {
     #[must_use]
     pub fn as_slice(&self) -> &[Arc<dyn DynTool>] {
         &self.0
+    }
+
+    /// The tools in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Arc<dyn DynTool>> {
+        self.0.iter()
     }
 
     /// Only tools that some `include` pattern names (none means all) and no `exclude` pattern does.
@@ -235,12 +247,19 @@ impl ToolList {
     }
 }
 
+/// Shows the name.
+impl fmt::Debug for dyn DynTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tool").field(self.spec().name()).finish()
+    }
+}
+
 impl<'a> IntoIterator for &'a ToolList {
     type Item = &'a Arc<dyn DynTool>;
     type IntoIter = std::slice::Iter<'a, Arc<dyn DynTool>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.iter()
     }
 }
 
@@ -303,7 +322,7 @@ mod tests {
     }
 
     fn names(list: &ToolList) -> Vec<&str> {
-        list.into_iter().map(|tool| &**tool.spec().name()).collect()
+        list.iter().map(|tool| &**tool.spec().name()).collect()
     }
 
     #[tokio::test]
@@ -331,7 +350,7 @@ mod tests {
         let again = list().as_slice()[1].clone();
         assert_eq!(source.add(again), Err(SpecError::Duplicate { name: "write".to_owned() }));
         assert!(!seen.has_changed().expect("a source"));
-        source.add_all(list().into_iter().take(1).cloned()).expect("a new name");
+        source.add_all(list().iter().take(1).cloned()).expect("a new name");
         assert_eq!(now(&source), "write read");
     }
 

@@ -4,6 +4,7 @@
 mod agents;
 #[cfg(feature = "project")]
 mod capability;
+mod debug;
 #[cfg(feature = "project")]
 mod document;
 #[cfg(feature = "project")]

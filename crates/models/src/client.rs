@@ -80,6 +80,12 @@ impl Price {
     }
 }
 
+impl std::fmt::Debug for HttpModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpModel").field("name", &self.0.info.name).field("provider", &self.0.info.provider).finish_non_exhaustive()
+    }
+}
+
 /// A model behind HTTP. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub struct HttpModel(Arc<Inner>);

@@ -110,6 +110,12 @@ pub struct Replay {
     exchanges: Mutex<Vec<Exchange>>,
 }
 
+impl std::fmt::Debug for Replay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replay").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 impl Replay {
     /// Opens a recording.
     ///
@@ -205,6 +211,7 @@ impl PollDeltas for Playing {
 }
 
 /// A model whose answers are recorded.
+#[derive(Debug)]
 pub struct Record<M> {
     model: M,
     path: PathBuf,

@@ -56,6 +56,12 @@ struct Inner {
     finish: Lane<Vec<Finish>, Vec<Finished>>,
 }
 
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore").finish_non_exhaustive()
+    }
+}
+
 impl PostgresStore {
     /// Opens a database by its address, as in `postgres://user@host/name`. Tables are made in the first schema of its search
     /// path.

@@ -66,6 +66,12 @@ struct Inner {
     claimer: Mutex<Option<Claimer>>,
 }
 
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("lock", &self.0.lock).finish_non_exhaustive()
+    }
+}
+
 /// The lock, and who works under it. When the last of them leaves, another process may have it.
 struct Claimer {
     _file: File,

@@ -5,6 +5,7 @@
 
 mod batch;
 mod catalogue;
+mod debug;
 mod executor;
 mod layers;
 mod names;

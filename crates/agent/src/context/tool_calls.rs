@@ -31,10 +31,10 @@ pub struct ToolCallRecord {
 
 /// Tells the model how background tools are used and which calls are still running. What a native model knows
 /// already, the definitions and the results in its history, is kept for programs and not said twice.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ToolCallContext(Arc<Mutex<State>>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     language: Language,
     background: Vec<Arc<str>>,

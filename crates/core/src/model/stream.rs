@@ -1,5 +1,6 @@
 //! An answer under way.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
@@ -19,6 +20,12 @@ pub trait PollDeltas: Send {
 
 /// An answer under way. Dropping it stops the model.
 pub struct ModelStream(Box<dyn PollDeltas>);
+
+impl fmt::Debug for ModelStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelStream").finish_non_exhaustive()
+    }
+}
 
 impl ModelStream {
     /// An answer that comes from there.

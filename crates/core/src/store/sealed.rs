@@ -34,6 +34,12 @@ struct Secrets {
     are_kept: bool,
 }
 
+impl std::fmt::Debug for SealedStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SealedStore").finish_non_exhaustive()
+    }
+}
+
 impl SealedStore {
     /// A store that knows no secrets yet.
     #[must_use]
