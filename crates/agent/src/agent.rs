@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helve_core::source::ListSource;
 use helve_core::{
-    DynModel, DynTool, Extensions, GenerateOptions, Grant, IntoTool, Message, MessageBody, Mode, ModelTools, Part, RunId, SourceState,
+    DynModel, DynTool, Extensions, GenerateOptions, Grant, IntoTool, Message, MessageBody, Mode, ModelTools, RunId, SourceState,
 };
 use helve_dialect::ToolTable;
 use helve_tools::{Catalogue, Executor, Record, Selection, Snapshot, Toolkit, View, Worker};
@@ -21,7 +21,8 @@ use crate::options::AgentOptions;
 use crate::quotes::Quotes;
 use crate::run::{Answer, Run, RunSettings};
 use crate::strategy::Strategy;
-use crate::stream::{Outbox, OwnedRunStream, RunStream};
+use crate::stream::{Outbox, RunStream};
+use crate::user_input::UserInput;
 
 /// How many background calls an agent runs at once that works on its queue itself.
 const AT_ONCE: usize = 8;
@@ -358,34 +359,6 @@ impl Agent {
         Ok(RunStream::borrowed(driver.begin(), outbox, cancel))
     }
 
-    /// Answers one request in a stream that owns the agent: it can be returned from a handler of a web server, or moved into a task.
-    /// Why the run cannot begin is the first item.
-    ///
-    /// ```
-    /// # use helve_agent::{Agent, AgentError, ScriptedModel};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), AgentError> {
-    /// let mut stream = Agent::new(ScriptedModel::new().says("Hello!")).into_stream("Hi");
-    /// while let Some(text) = stream.next_text().await {
-    ///     print!("{}", text?);
-    /// }
-    /// let agent = stream.into_agent().expect("the stream is over");
-    /// assert_eq!(agent.conversation().messages.len(), 2);
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub fn into_stream(mut self, input: impl Into<UserInput>) -> OwnedRunStream {
-        let (outbox, cancel, input) = (Outbox::default(), CancellationToken::new(), input.into());
-        let (events, stop) = (outbox.clone(), cancel.clone());
-        let work = async move {
-            let answer = match self.begin(input) {
-                Ok(run) => Driver::new(&mut self.0, run, Some(events), stop).begin().await,
-                Err(error) => Err(error),
-            };
-            (self, answer)
-        };
-        RunStream::new(Box::pin(work), outbox, cancel)
-    }
-
     /// Answers one request with a value of a type. The model is told its schema, and once what is wrong with its answer.
     ///
     /// # Errors
@@ -425,7 +398,7 @@ impl Agent {
         Err(AgentError::InvalidOptions("the run belongs to another conversation, or this one has gone on without it".into()))
     }
 
-    fn begin(&mut self, input: UserInput) -> Result<Run, AgentError> {
+    pub(crate) fn begin(&mut self, input: UserInput) -> Result<Run, AgentError> {
         let (options, info) = (&self.0.options, self.0.model.info());
         let strategy = Strategy::first(options.output_strategy, info, self.0.learned)?;
         let settings = RunSettings {
@@ -440,45 +413,9 @@ impl Agent {
             language: options.language,
         };
         let mut messages = self.0.conversation.messages.clone();
-        if !input.0.is_empty() {
-            messages.push(Arc::new(Message::new(MessageBody::User { parts: input.0 })));
+        if !input.is_empty() {
+            messages.push(Arc::new(Message::new(MessageBody::User { parts: input.into_parts() })));
         }
         Ok(Run::new(RunId::mint(), self.0.conversation.id, messages, settings))
-    }
-}
-
-/// What a user says: words, pictures, or both.
-#[derive(Debug, Clone)]
-pub struct UserInput(Vec<Part>);
-
-impl UserInput {
-    /// The same, with a paragraph behind it.
-    pub(crate) fn with_text(mut self, text: &str) -> Self {
-        self.0.push(Part::Text { text: text.into() });
-        self
-    }
-}
-
-impl From<&str> for UserInput {
-    fn from(text: &str) -> Self {
-        Self(vec![Part::Text { text: text.into() }])
-    }
-}
-
-impl From<String> for UserInput {
-    fn from(text: String) -> Self {
-        Self(vec![Part::Text { text: text.into() }])
-    }
-}
-
-impl From<&String> for UserInput {
-    fn from(text: &String) -> Self {
-        text.as_str().into()
-    }
-}
-
-impl From<Vec<Part>> for UserInput {
-    fn from(parts: Vec<Part>) -> Self {
-        Self(parts)
     }
 }

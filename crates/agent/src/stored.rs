@@ -11,7 +11,7 @@ use crate::conversation::Conversation;
 use crate::driver::{Driver, Taken};
 use crate::error::AgentError;
 use crate::run::{Answer, Effect, Input, Run};
-use crate::stream::{Outbox, OwnedRunStream, RunStream};
+use crate::stream::{Outbox, RunStream};
 
 impl Agent {
     /// The same agent, whose runs are recorded: they survive the process, and people can answer days later.
@@ -56,21 +56,6 @@ impl Agent {
         Ok(RunStream::borrowed(driver.go_on(taken), outbox, cancel))
     }
 
-    /// Goes on with a recorded run that nothing drives, in a stream that owns the agent. Why it cannot be taken is the first item.
-    #[must_use]
-    pub fn resume_run_into_stream(mut self, run: RunId) -> OwnedRunStream {
-        let (outbox, cancel) = (Outbox::default(), CancellationToken::new());
-        let (events, stop) = (outbox.clone(), cancel.clone());
-        let work = async move {
-            let answer = match self.take(run, &stop).await {
-                Ok((run, taken)) => Driver::new(self.parts(), run, Some(events), stop).go_on(taken).await,
-                Err(error) => Err(error),
-            };
-            (self, answer)
-        };
-        RunStream::new(Box::pin(work), outbox, cancel)
-    }
-
     /// Answers to results of background calls that came since, as if someone had asked what came of them. Nothing where there are none.
     ///
     /// # Errors
@@ -97,7 +82,7 @@ impl Agent {
         Ok(())
     }
 
-    async fn take(&mut self, id: RunId, cancel: &CancellationToken) -> Result<(Run, Taken), AgentError> {
+    pub(crate) async fn take(&mut self, id: RunId, cancel: &CancellationToken) -> Result<(Run, Taken), AgentError> {
         let record = self.parts().record.clone().ok_or_else(no_record)?;
         let (TakenRun { record: stored, snapshot }, hold) = record.take_run(id, cancel.clone()).await?;
         self.open_conversation(stored.conversation_id).await?;
