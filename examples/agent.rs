@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use helve::model::LanguageModel;
+use helve::model::DynModel;
 use helve::prelude::*;
 use serde_json::json;
 
@@ -29,7 +29,7 @@ async fn divide(a: f64, b: f64) -> helve::Result<f64> {
     if b == 0.0 { Err("division by zero".into()) } else { Ok(a / b) }
 }
 
-fn model() -> helve::Result<Arc<dyn LanguageModel>> {
+fn model() -> helve::Result<Arc<dyn DynModel>> {
     if std::env::args().any(|argument| argument == "--openrouter") {
         let key = std::env::var("OPENROUTER_API_KEY")?;
         return Ok(Arc::new(HttpModel::open_router(key, "google/gemini-2.5-flash-lite-preview-09-2025")?));

@@ -52,7 +52,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         helve.catalogue().register(tool)?;
     }
     // Calls in the background, and questions to people, are written down; here only for as long as the process lives.
-    let record = helve.executor().use_record(Record::in_memory()).clone();
+    let record = Record::in_memory();
+    helve.executor().use_record(record.clone())?;
     let worker = Worker::new(record, helve.executor().clone(), helve.catalogue().clone(), 4);
     let server = Server::new(helve.mcp_service(McpServing::default())?, Options::default());
     let listener = TcpListener::bind("127.0.0.1:0").await?;

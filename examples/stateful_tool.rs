@@ -32,7 +32,7 @@ impl Index {
         cx: &CallContext,
     ) -> helve::Result<Indexed> {
         for path in &paths {
-            if cx.cancelled().is_cancelled() {
+            if cx.is_cancelled() {
                 return Err(ToolError::cancelled().into());
             }
             cx.progress(None, format!("reading {path}"));

@@ -109,7 +109,7 @@ impl Side {
             }
             Self::Layers(helve, toolkit) => {
                 let outcome = helve.executor().execute(toolkit, call(), &CallContext::default()).await;
-                assert!(outcome.success(), "{outcome:?}");
+                assert!(outcome.is_success(), "{outcome:?}");
             }
         }
     }

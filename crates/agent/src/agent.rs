@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use helve_core::source::ListSource;
 use helve_core::{
-    Approver, DynApprover, DynTool, GenerateOptions, Grant, IntoTool, IntoTools, LanguageModel, Message, MessageBody, Mode, ModelTools,
-    Part, RunId, SourceState,
+    Approver, DynApprover, DynModel, DynTool, Extensions, GenerateOptions, Grant, IntoTool, IntoTools, Message, MessageBody, Mode,
+    ModelTools, RunId, SourceState,
 };
 use helve_dialect::ToolTable;
 use helve_tools::{Catalogue, Executor, Record, Selection, Toolkit, View, Worker};
@@ -22,8 +22,9 @@ use crate::quotes::Quotes;
 use crate::run::{Answer, Run, RunSettings};
 use crate::strategy::Strategy;
 use crate::stream::{Outbox, RunStream};
+use crate::user_input::UserInput;
 
-/// How many background calls of an agent without a record run at once.
+/// How many background calls an agent runs at once that works on its queue itself.
 const AT_ONCE: usize = 8;
 
 /// A model with tools, and what was said so far.
@@ -40,7 +41,7 @@ pub struct Agent(Parts);
 
 /// What a run is driven with.
 pub(crate) struct Parts {
-    pub(crate) model: Arc<dyn LanguageModel>,
+    pub(crate) model: Arc<dyn DynModel>,
     pub(crate) options: AgentOptions,
     pub(crate) generate: Arc<GenerateOptions>,
     pub(crate) executor: Executor,
@@ -61,10 +62,27 @@ pub(crate) struct Parts {
     pub(crate) learned: Option<Strategy>,
     /// Is told of it.
     pub(crate) on_strategy: Option<OnStrategy>,
+    /// On whose behalf it calls tools.
+    pub(crate) user: Option<Arc<str>>,
+    /// What its tools and layers are given.
+    pub(crate) extensions: Extensions,
     /// Where its runs are recorded.
     pub(crate) record: Option<Record>,
-    /// Stops the worker that an agent without a record has for background calls.
-    pub(crate) worker: Option<DropGuard>,
+    /// Whether nobody else was given its executor.
+    owns_executor: bool,
+    /// Stops the worker that the agent and its forks have for background calls.
+    worker: Option<Arc<DropGuard>>,
+}
+
+/// Leaves out what was said and what it is told.
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = &self.0;
+        let mut shown = f.debug_struct("Agent");
+        shown.field("name", &parts.options.name).field("model", &parts.model.info().name).field("user", &parts.user);
+        shown.field("conversation", &parts.conversation.id).field("tools", &parts.catalogue).field("record", &parts.record);
+        shown.finish_non_exhaustive()
+    }
 }
 
 /// Is told when a run finds that another strategy works.
@@ -96,18 +114,25 @@ impl Parts {
         }
     }
 
-    /// Background calls need a queue and someone who works on it. An agent whose runs are not recorded has both in memory.
+    /// Background calls need a queue and someone who works on it. An agent without a record has a queue in memory. An executor that
+    /// came with a record has its own workers.
     pub(crate) fn accept_background_calls(&mut self) {
-        if self.executor.record().is_some() {
+        if self.worker.is_some() || (self.executor.record().is_some() && !self.owns_executor) {
             return;
         }
         // Tools that are not there are the first turn's concern.
         let Ok(toolkit) = self.toolkit() else { return };
-        if toolkit.list().any(|entry| entry.spec().rules().mode == Mode::Background) {
-            let (record, stop) = (Record::in_memory(), CancellationToken::new());
-            self.executor.use_record(record.clone());
-            tokio::spawn(Worker::new(record, self.executor.clone(), self.catalogue.clone(), AT_ONCE).run(stop.clone()));
-            self.worker = Some(stop.drop_guard());
+        if !toolkit.list().any(|entry| entry.spec().rules().mode == Mode::Background) {
+            return;
+        }
+        let record = self.executor.record().cloned().unwrap_or_else(Record::in_memory);
+        // Another agent with this executor may have been faster, and works on the queue then.
+        if self.executor.use_record(record.clone()).is_ok() {
+            let in_memory = record.is_in_memory();
+            let worker = Worker::new(record, self.executor.clone(), self.catalogue.clone(), AT_ONCE);
+            let (worker, stop) = (if in_memory { worker } else { worker.finishing_calls() }, CancellationToken::new());
+            tokio::spawn(worker.run(stop.clone()));
+            self.worker = Some(Arc::new(stop.drop_guard()));
         }
     }
 }
@@ -123,13 +148,15 @@ impl Agent {
 
     /// An agent without tools.
     #[must_use]
-    pub fn new(model: impl LanguageModel) -> Self {
-        Self::with_tools(model, Catalogue::new(), Executor::default(), None)
+    pub fn new(model: impl DynModel) -> Self {
+        let mut agent = Self::with_tools(model, Catalogue::new(), Executor::default(), None);
+        agent.0.owns_executor = true;
+        agent
     }
 
     /// An agent with the tools of a catalogue: those it selects, or all.
     #[must_use]
-    pub fn with_tools(model: impl LanguageModel, catalogue: Catalogue, executor: Executor, selection: Option<Selection>) -> Self {
+    pub fn with_tools(model: impl DynModel, catalogue: Catalogue, executor: Executor, selection: Option<Selection>) -> Self {
         let tool_calls = ToolCallContext::default();
         let mut contexts = Contexts::default();
         contexts.push(Box::new(tool_calls.clone()));
@@ -151,7 +178,10 @@ impl Agent {
             quotes: Quotes::default(),
             learned: None,
             on_strategy: None,
+            user: None,
+            extensions: Extensions::default(),
             record: None,
+            owns_executor: false,
             worker: None,
         })
     }
@@ -165,8 +195,10 @@ impl Agent {
         let mut agent = Self::with_tools(parts.model.clone(), catalogue, executor, selection).with_options(parts.options.clone());
         (agent.0.view, agent.0.learned) = (parts.view.clone(), parts.learned);
         agent.0.approver.clone_from(&parts.approver);
+        (agent.0.user, agent.0.extensions) = (parts.user.clone(), parts.extensions.clone());
         agent.0.record.clone_from(&parts.record);
         agent.0.on_strategy.clone_from(&parts.on_strategy);
+        (agent.0.owns_executor, agent.0.worker) = (parts.owns_executor, parts.worker.clone());
         agent
     }
 
@@ -259,10 +291,30 @@ impl Agent {
         Ok(self)
     }
 
+    /// The same agent, which speaks with this person: [`Caller::user`](helve_core::Caller::user) says so to tools and layers, and in the
+    /// record.
+    #[must_use]
+    pub fn with_user(mut self, user: impl Into<Arc<str>>) -> Self {
+        self.0.user = Some(user.into());
+        self
+    }
+
+    /// The same agent, with a value for its tools and layers, such as a database pool; [`CallContext::extension`] gives it to them.
+    ///
+    /// Results of calls with extensions of an agent are not cached. A value for the calls of all agents, and for those in the background,
+    /// belongs into [`ExecutorOptions::extensions`](helve_tools::ExecutorOptions::extensions).
+    ///
+    /// [`CallContext::extension`]: helve_core::CallContext::extension
+    #[must_use]
+    pub fn with_extension<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
+        self.0.extensions.insert(value);
+        self
+    }
+
     /// Adds a tool, for the next turn on. Where agents share a catalogue, all of them have it.
     ///
     /// # Errors
-    /// Where its name or schema cannot be used.
+    /// [`AgentError::InvalidTool`] if its name or schema cannot be used, or a tool of this name was registered before.
     pub fn register_tool<Kind>(&mut self, tool: impl IntoTool<Kind>) -> Result<(), AgentError> {
         Ok(self.0.catalogue.register(tool)?)
     }
@@ -302,12 +354,12 @@ impl Agent {
 
     /// The model.
     #[must_use]
-    pub fn model(&self) -> &Arc<dyn LanguageModel> {
+    pub fn model(&self) -> &Arc<dyn DynModel> {
         &self.0.model
     }
 
     /// Puts another model in its place; the conversation goes on.
-    pub fn set_model(&mut self, model: impl LanguageModel) {
+    pub fn set_model(&mut self, model: impl DynModel) {
         self.0.model = Arc::new(model);
         (self.0.learned, self.0.on_strategy) = (None, None);
     }
@@ -316,6 +368,12 @@ impl Agent {
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.0.catalogue
+    }
+
+    /// Runs its calls.
+    #[must_use]
+    pub fn executor(&self) -> &Executor {
+        &self.0.executor
     }
 
     /// The tools it may use now.
@@ -356,7 +414,7 @@ impl Agent {
         let run = self.begin(input.into())?;
         let (outbox, cancel) = (Outbox::new(self.0.executor.redactor()), CancellationToken::new());
         let driver = Driver::new(&mut self.0, run, Some(outbox.clone()), cancel.clone());
-        Ok(RunStream::new(Box::pin(driver.begin()), outbox, cancel))
+        Ok(RunStream::borrowed(driver.begin(), outbox, cancel))
     }
 
     /// Answers one request with a value of a type. The model is told its schema, and once what is wrong with its answer.
@@ -375,14 +433,30 @@ impl Agent {
     /// # Errors
     /// Why there is no answer; [`AgentError::Waiting`] again where questions are left.
     pub async fn resume(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<Answer, AgentError> {
-        let conversation = &self.0.conversation;
-        if paused.run.conversation() != conversation.id || !paused.run.messages().starts_with(&conversation.messages) {
-            return Err(AgentError::OtherConversation);
-        }
+        self.check_conversation(&paused)?;
         Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.questions, answers).await
     }
 
-    fn begin(&mut self, input: UserInput) -> Result<Run, AgentError> {
+    /// Goes on with a run that waited for people, and tells what happens as it happens.
+    ///
+    /// # Errors
+    /// If the run belongs to another conversation.
+    pub fn resume_stream(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<RunStream<'_>, AgentError> {
+        self.check_conversation(&paused)?;
+        let (outbox, cancel) = (Outbox::new(self.0.executor.redactor()), CancellationToken::new());
+        let driver = Driver::new(&mut self.0, paused.run, Some(outbox.clone()), cancel.clone());
+        Ok(RunStream::borrowed(driver.resume(paused.questions, answers), outbox, cancel))
+    }
+
+    fn check_conversation(&self, paused: &Paused) -> Result<(), AgentError> {
+        let conversation = &self.0.conversation;
+        if paused.run.conversation() == conversation.id && paused.run.messages().starts_with(&conversation.messages) {
+            return Ok(());
+        }
+        Err(AgentError::OtherConversation)
+    }
+
+    pub(crate) fn begin(&mut self, input: UserInput) -> Result<Run, AgentError> {
         let (options, info) = (&self.0.options, self.0.model.info());
         let strategy = Strategy::first(options.output_strategy, info, self.0.learned)?;
         let settings = RunSettings {
@@ -397,45 +471,9 @@ impl Agent {
             language: options.language,
         };
         let mut messages = self.0.conversation.messages.clone();
-        if !input.0.is_empty() {
-            messages.push(Arc::new(Message::new(MessageBody::User { parts: input.0 })));
+        if !input.is_empty() {
+            messages.push(Arc::new(Message::new(MessageBody::User { parts: input.into_parts() })));
         }
         Ok(Run::new(RunId::mint(), self.0.conversation.id, messages, settings))
-    }
-}
-
-/// What a user says: words, pictures, or both.
-#[derive(Debug, Clone)]
-pub struct UserInput(Vec<Part>);
-
-impl UserInput {
-    /// The same, with a paragraph behind it.
-    pub(crate) fn with_text(mut self, text: &str) -> Self {
-        self.0.push(Part::Text { text: text.into() });
-        self
-    }
-}
-
-impl From<&str> for UserInput {
-    fn from(text: &str) -> Self {
-        Self(vec![Part::Text { text: text.into() }])
-    }
-}
-
-impl From<String> for UserInput {
-    fn from(text: String) -> Self {
-        Self(vec![Part::Text { text: text.into() }])
-    }
-}
-
-impl From<&String> for UserInput {
-    fn from(text: &String) -> Self {
-        text.as_str().into()
-    }
-}
-
-impl From<Vec<Part>> for UserInput {
-    fn from(parts: Vec<Part>) -> Self {
-        Self(parts)
     }
 }

@@ -15,7 +15,7 @@ pub use self::tool_calls::{ToolCallContext, ToolCallRecord};
 pub type ContextError = Box<dyn Error + Send + Sync>;
 
 /// A part of the prompt. What it says may change from turn to turn.
-pub trait Context: Send + 'static {
+pub trait Context: Send + Sync + 'static {
     /// Its name, for logs.
     fn id(&self) -> &str;
 

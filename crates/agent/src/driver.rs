@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use helve_core::store::RunState;
 use helve_core::{
-    Answered, BoxFuture, CallContext, Caller, Deltas, EndOfRun, Event, EventData, Grant, LanguageModel, Observer, Question, ToolCall,
+    Answered, BoxFuture, CallContext, Caller, Deltas, DynModel, EndOfRun, Event, EventData, Grant, Observer, Question, ToolCall,
 };
 use helve_tools::Toolkit;
 use jiff::Timestamp;
@@ -70,9 +70,9 @@ impl Observer for Ear {
 
 impl<'a> Driver<'a> {
     pub(crate) fn new(parts: &'a mut Parts, run: Run, outbox: Option<Outbox>, cancel: CancellationToken) -> Self {
-        let caller =
-            Caller { agent: parts.options.name.clone(), conversation: Some(run.conversation()), run: Some(run.id()), device: None };
-        let mut cx = CallContext::new(caller);
+        let (agent, user) = (parts.options.name.clone(), parts.user.clone());
+        let caller = Caller { agent, conversation: Some(run.conversation()), run: Some(run.id()), device: None, user };
+        let mut cx = CallContext::new(caller).with_extensions(parts.extensions.clone());
         let mut progress = None;
         if outbox.is_some() {
             let (ear, heard) = mpsc::channel(UNHEARD);
@@ -119,9 +119,10 @@ impl<'a> Driver<'a> {
     /// they may.
     pub(crate) async fn go_on(mut self, taken: Taken) -> Result<Answer, AgentError> {
         let said = self.parts.conversation.messages.len();
-        self.log = Some(Log::taken(taken.record, &self.run, taken.epoch, said, taken.seq, self.cancel.clone()));
+        self.log = Some(Log::taken(taken.record, taken.hold, taken.epoch, said, taken.seq));
         self.run = self.run.watched(true);
         self.run.number(taken.seq);
+        self.parts.accept_background_calls();
         self.around.toolkit = self.parts.toolkit()?;
         self.open = taken.questions;
         self.handle(Input::Recover);
@@ -132,6 +133,7 @@ impl<'a> Driver<'a> {
 
     /// Goes on with a run that was paused.
     pub(crate) async fn resume(mut self, questions: Vec<Question>, answers: Vec<Grant>) -> Result<Answer, AgentError> {
+        self.parts.accept_background_calls();
         self.around.toolkit = self.parts.toolkit()?;
         let mut answers = answers;
         for question in questions {
@@ -146,7 +148,7 @@ impl<'a> Driver<'a> {
     }
 
     async fn drive(mut self) -> Result<Answer, AgentError> {
-        let model: Arc<dyn LanguageModel> = self.parts.model.clone();
+        let model: Arc<dyn DynModel> = self.parts.model.clone();
         let mut deadline = self.parts.options.limits.timeout.map(|limit| Instant::now() + limit);
         let (mut work, mut deltas) = (Work::Idle, Deltas::default());
         loop {
@@ -239,7 +241,7 @@ impl<'a> Driver<'a> {
                 match effect {
                     Effect::AskModel => self.ask = true,
                     Effect::StartCall(call) => self.start(call, None),
-                    Effect::CancelCalls => self.around.cx.cancelled().cancel(),
+                    Effect::CancelCalls => self.around.cx.cancellation().cancel(),
                     Effect::AskPerson(question) => self.ask_person(*question),
                     Effect::Emit(event) => self.emit(event),
                     Effect::Persist => self.persist(),
@@ -338,6 +340,7 @@ impl<'a> Driver<'a> {
 /// A recorded run that this process took.
 pub(crate) struct Taken {
     pub(crate) record: helve_tools::Record,
+    pub(crate) hold: helve_tools::Hold,
     pub(crate) epoch: u64,
     pub(crate) seq: u64,
     pub(crate) questions: Vec<Question>,

@@ -40,6 +40,9 @@ pub enum AgentError {
     /// The agent has no store for its runs.
     #[error("this agent has no store: give it one with `Agent::with_record`, or take it from a `Helve` that has one")]
     NoStore,
+    /// The tools that the agent shares have another store: background calls would go there, and its runs elsewhere.
+    #[error("the agent's tools have another store already: its runs and their background calls must be in one")]
+    OtherStore,
     /// A stored run cannot be read or written.
     #[error("{0}")]
     Snapshot(String),
@@ -60,12 +63,20 @@ pub enum AgentError {
 }
 
 /// A run that waits for people. It can be stored, and resumed by another process.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Paused {
     /// The run.
     pub run: Run,
     /// What must be answered.
     pub questions: Vec<Question>,
+}
+
+/// Leaves out the arguments of the calls that wait: they may be secret.
+impl std::fmt::Debug for Paused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let questions: Vec<_> = self.questions.iter().map(|question| (question.id, &question.tool)).collect();
+        f.debug_struct("Paused").field("run", &self.run).field("questions", &questions).finish()
+    }
 }
 
 fn stopped(reason: EndOfRun) -> &'static str {
@@ -89,7 +100,9 @@ impl AgentError {
         match self {
             Self::Provider(error) => error.kind(),
             Self::Tools(_) => "unknown_tool",
-            Self::InvalidTool(_) | Self::NoStrategy | Self::OtherConversation | Self::Over | Self::NoStore => "bad_request",
+            Self::InvalidTool(_) | Self::NoStrategy | Self::OtherConversation | Self::Over | Self::NoStore | Self::OtherStore => {
+                "bad_request"
+            }
             Self::Unreadable(_) | Self::NoCall | Self::Snapshot(_) => "parse_error",
             Self::WrongType(_) => "invalid_parameters",
             Self::Stopped { reason, .. } => reason.name(),

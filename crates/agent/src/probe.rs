@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helve_core::{
-    Deltas, GenerateOptions, LanguageModel, Message, ModelDelta, ModelError, ModelRequest, ModelTool, ModelTools, Schema, ToolChoice,
+    Deltas, DynModel, GenerateOptions, Message, ModelDelta, ModelError, ModelRequest, ModelTool, ModelTools, Schema, ToolChoice,
 };
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ impl Probed {
 ///
 /// # Errors
 /// Where it cannot be asked at all.
-pub async fn probe(model: &dyn LanguageModel) -> Result<Probed, ModelError> {
+pub async fn probe(model: &dyn DynModel) -> Result<Probed, ModelError> {
     let native = attempt(model, &call_request()).await?.is_some_and(|said| said.called == "get_weather");
     let structured = model.info().constrains_output
         && attempt(model, &schema_request())
@@ -53,14 +53,14 @@ struct SaidSoFar {
 }
 
 /// What the model says to a request; nothing where it cannot do what the request wants.
-async fn attempt(model: &dyn LanguageModel, request: &ModelRequest) -> Result<Option<SaidSoFar>, ModelError> {
+async fn attempt(model: &dyn DynModel, request: &ModelRequest) -> Result<Option<SaidSoFar>, ModelError> {
     let mut stream = match model.ask(request.clone()).await {
         Ok(stream) => stream,
         Err(ModelError::Unsupported { .. } | ModelError::Refused(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
     let (mut said, mut deltas) = (SaidSoFar::default(), Deltas::default());
-    while stream.next(&mut deltas).await? {
+    while stream.read(&mut deltas).await? {
         for delta in deltas.iter() {
             match delta {
                 ModelDelta::Text(text) => said.text.push_str(text),

@@ -55,7 +55,7 @@ pub struct RunSettings {
 }
 
 /// One agent answering one request.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "what happened once, each by itself")]
 pub struct Run {
     id: RunId,
@@ -90,6 +90,16 @@ pub struct Run {
     /// Whether anyone is told what happens.
     #[serde(skip)]
     watched: bool,
+}
+
+/// Leaves out what was said, and what tools are called with: it may be secret.
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let calls: Vec<_> = self.turn.slots.iter().map(|slot| (slot.said.id, &slot.said.tool)).collect();
+        let mut shown = f.debug_struct("Run");
+        shown.field("id", &self.id).field("conversation", &self.conversation).field("phase", &self.phase).field("turns", &self.turns);
+        shown.field("messages", &self.messages.len()).field("calls", &calls).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

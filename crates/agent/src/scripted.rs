@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use helve_core::{BoxFuture, Deltas, EndReason, LanguageModel, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, Usage};
+use helve_core::{Deltas, EndReason, LanguageModel, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, Usage};
 use serde_json::Value;
 
 /// A model that gives prepared answers, one for each time it is asked, and remembers what it was asked.
@@ -15,20 +15,29 @@ pub struct ScriptedModel {
 
 #[derive(Default)]
 struct State {
-    answers: VecDeque<Result<Deltas, ModelError>>,
+    answers: VecDeque<Scripted>,
     asked: Vec<ModelRequest>,
     calls: usize,
 }
+
+impl std::fmt::Debug for ScriptedModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.state();
+        f.debug_struct("ScriptedModel")
+            .field("asked", &state.asked.len())
+            .field("answers_left", &state.answers.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One answer of the script, made when it is asked for.
+type Scripted = Box<dyn FnOnce(&ModelRequest) -> Result<ModelStream, ModelError> + Send>;
 
 impl ScriptedModel {
     /// A model without answers, which calls tools natively.
     #[must_use]
     pub fn new() -> Self {
-        let mut info = ModelInfo::default();
-        info.name = "scripted".into();
-        info.provider = "scripted".into();
-        info.calls_natively = Some(true);
-        Self { info, state: Arc::default() }
+        Self { info: ModelInfo::new("scripted"), state: Arc::default() }
     }
 
     /// The same model, of which other things are known.
@@ -45,7 +54,7 @@ impl ScriptedModel {
         for piece in text.split_inclusive(' ') {
             deltas.push(ModelDelta::Text(piece));
         }
-        self.answers(deltas, EndReason::Stop)
+        self.ends(deltas, EndReason::Stop)
     }
 
     /// Then it calls these tools, natively.
@@ -62,21 +71,34 @@ impl ScriptedModel {
             let index = u32::try_from(index).ok();
             deltas.push(ModelDelta::Call { index, id: Some(&id), name: Some(name), arguments: &arguments.to_string() });
         }
-        self.answers(deltas, EndReason::Calls)
+        self.ends(deltas, EndReason::Calls)
     }
 
     /// Then it gives these pieces.
     #[must_use]
     pub fn gives(self, deltas: Deltas) -> Self {
-        self.state().answers.push_back(Ok(deltas));
-        self
+        self.then(|_| Ok(deltas.into()))
+    }
+
+    /// Then it answers what it is asked: with a text, or with [`Deltas`].
+    ///
+    /// ```
+    /// # use helve_agent::{Agent, AgentError, ScriptedModel};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), AgentError> {
+    /// let model = ScriptedModel::new().answers(|request| format!("You said {:?}.", request.last_user_text().unwrap_or_default()));
+    /// assert_eq!(Agent::new(model.clone()).run("hi").await?.text, "You said \"hi\".");
+    /// assert_eq!(model.answers_left(), 0);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn answers<A: Into<ModelStream>>(self, answer: impl FnOnce(&ModelRequest) -> A + Send + 'static) -> Self {
+        self.then(|request| Ok(answer(request).into()))
     }
 
     /// Then it fails.
     #[must_use]
     pub fn fails(self, error: ModelError) -> Self {
-        self.state().answers.push_back(Err(error));
-        self
+        self.then(|_| Err(error))
     }
 
     /// What it was asked so far.
@@ -85,7 +107,18 @@ impl ScriptedModel {
         self.state().asked.clone()
     }
 
-    fn answers(self, mut deltas: Deltas, end: EndReason) -> Self {
+    /// How many answers of the script were not asked for. A test that is over expects none.
+    #[must_use]
+    pub fn answers_left(&self) -> usize {
+        self.state().answers.len()
+    }
+
+    fn then(self, answer: impl FnOnce(&ModelRequest) -> Result<ModelStream, ModelError> + Send + 'static) -> Self {
+        self.state().answers.push_back(Box::new(answer));
+        self
+    }
+
+    fn ends(self, mut deltas: Deltas, end: EndReason) -> Self {
         deltas.push(ModelDelta::Usage(Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() }));
         deltas.push(ModelDelta::End(end));
         self.gives(deltas)
@@ -107,12 +140,10 @@ impl LanguageModel for ScriptedModel {
         &self.info
     }
 
-    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
-        let answer = {
-            let mut state = self.state();
-            state.asked.push(request);
-            state.answers.pop_front().unwrap_or_else(|| Err(ModelError::Refused("the script has no more answers".into())))
-        };
-        Box::pin(std::future::ready(answer.map(ModelStream::whole)))
+    async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let next = self.state().answers.pop_front();
+        let answer = next.map_or_else(|| Err(ModelError::Refused("the script has no more answers".into())), |answer| answer(&request));
+        self.state().asked.push(request);
+        answer
     }
 }

@@ -15,11 +15,18 @@ use crate::stream::{Outbox, RunStream};
 
 impl Agent {
     /// The same agent, whose runs are recorded: they survive the process, and people can answer days later.
-    #[must_use]
-    pub fn with_record(mut self, record: Record) -> Self {
-        self.parts().executor.use_record(record.clone());
+    ///
+    /// Background calls go into the queue of the record. An agent with an executor of its own ([`Agent::new`]) also works on that queue
+    /// while it lives; an agent that was given an executor leaves that to a [`Worker`](helve_tools::Worker).
+    ///
+    /// # Errors
+    /// [`AgentError::OtherStore`] if the agent or its executor has another record: its runs and its background calls would be in
+    /// two places.
+    pub fn with_record(mut self, record: Record) -> Result<Self, AgentError> {
+        let used = self.parts().executor.use_record(record.clone());
+        used.map_err(|_| AgentError::OtherStore)?;
         self.parts().record = Some(record);
-        self
+        Ok(self)
     }
 
     /// Where its runs are recorded.
@@ -28,13 +35,13 @@ impl Agent {
         self.own_record()
     }
 
-    /// Goes on with a recorded run that nobody drives: one that waited for people, or whose process ended.
+    /// Goes on with a recorded run that nothing drives: one that waited for people, was dropped, or whose process ended.
     ///
     /// # Errors
     /// Where it cannot be taken, or why there is no answer.
     pub async fn resume_run(&mut self, run: RunId) -> Result<Answer, AgentError> {
         let cancel = CancellationToken::new();
-        let (run, taken) = self.take(run).await?;
+        let (run, taken) = self.take(run, &cancel).await?;
         Driver::new(self.parts(), run, None, cancel).go_on(taken).await
     }
 
@@ -43,10 +50,10 @@ impl Agent {
     /// # Errors
     /// Where it cannot be taken.
     pub async fn resume_run_stream(&mut self, run: RunId) -> Result<RunStream<'_>, AgentError> {
-        let (run, taken) = self.take(run).await?;
         let (outbox, cancel) = (Outbox::new(self.parts().executor.redactor()), CancellationToken::new());
+        let (run, taken) = self.take(run, &cancel).await?;
         let driver = Driver::new(self.parts(), run, Some(outbox.clone()), cancel.clone());
-        Ok(RunStream::new(Box::pin(driver.go_on(taken)), outbox, cancel))
+        Ok(RunStream::borrowed(driver.go_on(taken), outbox, cancel))
     }
 
     /// Answers to results of background calls that came since, as if someone had asked what came of them. Nothing where there are none.
@@ -54,7 +61,8 @@ impl Agent {
     /// # Errors
     /// Why there is no answer.
     pub async fn run_on_results(&mut self) -> Result<Option<Answer>, AgentError> {
-        let record = self.parts().record.clone().ok_or(AgentError::NoStore)?;
+        // An agent whose runs are not recorded has a queue in memory, from its first background call on.
+        let Some(record) = self.executor().record().cloned() else { return Ok(None) };
         if record.store().inbox(self.conversation().id).await?.is_empty() {
             return Ok(None);
         }
@@ -74,10 +82,9 @@ impl Agent {
         Ok(())
     }
 
-    async fn take(&mut self, id: RunId) -> Result<(Run, Taken), AgentError> {
+    pub(crate) async fn take(&mut self, id: RunId, cancel: &CancellationToken) -> Result<(Run, Taken), AgentError> {
         let record = self.parts().record.clone().ok_or(AgentError::NoStore)?;
-        record.begin().await?;
-        let TakenRun { record: stored, snapshot } = record.store().take_run(id, record.holder()).await?;
+        let (TakenRun { record: stored, snapshot }, hold) = record.take_run(id, cancel.clone()).await?;
         self.open_conversation(stored.conversation_id).await?;
         let snapshot = snapshot.ok_or_else(|| StoreError::Damaged(format!("nothing says how run {id} goes on")))?;
         let run = Run::restore(snapshot, self.conversation().messages.clone())?;
@@ -86,7 +93,7 @@ impl Agent {
         let asked = record.store().approvals(Some(id), false, usize::MAX).await?;
         let questions =
             asked.into_iter().map(|Approval { question, .. }| question).filter(|question| run.is_waiting(question.id)).collect();
-        Ok((run, Taken { record, epoch: stored.epoch, seq: stored.seq, questions }))
+        Ok((run, Taken { record, hold, epoch: stored.epoch, seq: stored.seq, questions }))
     }
 }
 
@@ -101,10 +108,12 @@ pub async fn cancel_run(record: &Record, id: RunId) -> Result<RunState, StoreErr
     if stored.state.is_over() {
         return Ok(stored.state);
     }
-    record.begin().await?;
-    let taken = match store.take_run(id, record.holder()).await {
+    let (taken, mut hold) = match record.take_run(id, CancellationToken::new()).await {
         Ok(taken) => taken,
-        Err(StoreError::Conflict(_)) => return Ok(RunState::Running),
+        Err(StoreError::Conflict(_)) => {
+            record.stop_run(id);
+            return Ok(RunState::Running);
+        }
         Err(error) => return Err(error),
     };
     let conversation = store.conversation(stored.conversation_id).await?;
@@ -128,5 +137,6 @@ pub async fn cancel_run(record: &Record, id: RunId) -> Result<RunState, StoreErr
         ..RunCommit::new(id, taken.record.epoch, RunState::Cancelled)
     };
     store.commit_run(commit).await?;
+    hold.disarm();
     Ok(RunState::Cancelled)
 }

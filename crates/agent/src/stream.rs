@@ -9,18 +9,27 @@ use futures_util::{Stream, StreamExt};
 use helve_core::{BoxFuture, Event, EventData, RedactedPieces, Redactor};
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::run::Answer;
 
 /// What happens in a run, as it happens. The last item is the event that ends it, or the error.
 ///
-/// The run goes on only while someone listens; dropping the stream stops it.
-pub struct RunStream<'a> {
-    work: Option<BoxFuture<'a, Result<Answer, AgentError>>>,
+/// The run goes on only while someone listens; dropping the stream stops it. A recorded run can then be resumed.
+pub struct RunStream<'a, A = ()> {
+    work: Option<BoxFuture<'a, (A, Result<Answer, AgentError>)>>,
     outbox: Outbox,
     cancel: CancellationToken,
     answer: Option<Answer>,
+    /// Told after all that happened before.
+    error: Option<AgentError>,
+    /// Whose run it was, once it is over.
+    agent: Option<A>,
 }
+
+/// A [`RunStream`] that owns its agent, so that it can be returned from a handler or moved into a task. The agent comes back at the
+/// end, with [`into_agent`](RunStream::into_agent).
+pub type OwnedRunStream = RunStream<'static, Agent>;
 
 /// Events on their way from the run to its listener.
 #[derive(Clone)]
@@ -92,9 +101,34 @@ fn is_empty(data: &EventData) -> bool {
     matches!(data, EventData::TextDelta { text } | EventData::ReasoningDelta { text } if text.is_empty())
 }
 
+impl<A> std::fmt::Debug for RunStream<'_, A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunStream").field("is_over", &self.work.is_none()).finish_non_exhaustive()
+    }
+}
+
 impl<'a> RunStream<'a> {
-    pub(crate) fn new(work: BoxFuture<'a, Result<Answer, AgentError>>, outbox: Outbox, cancel: CancellationToken) -> Self {
-        Self { work: Some(work), outbox, cancel, answer: None }
+    pub(crate) fn borrowed(
+        work: impl Future<Output = Result<Answer, AgentError>> + Send + 'a,
+        outbox: Outbox,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self::new(Box::pin(async move { ((), work.await) }), outbox, cancel)
+    }
+}
+
+impl OwnedRunStream {
+    /// The agent, once the stream is over; `None` before. To stop early and keep the agent, cancel the run with
+    /// [`canceller`](RunStream::canceller) and read to the end.
+    #[must_use]
+    pub fn into_agent(self) -> Option<Agent> {
+        self.agent
+    }
+}
+
+impl<'a, A> RunStream<'a, A> {
+    pub(crate) fn new(work: BoxFuture<'a, (A, Result<Answer, AgentError>)>, outbox: Outbox, cancel: CancellationToken) -> Self {
+        Self { work: Some(work), outbox, cancel, answer: None, error: None, agent: None }
     }
 
     /// Cancels the run when it is triggered, from anywhere. The run then ends in good order.
@@ -104,7 +138,10 @@ impl<'a> RunStream<'a> {
     }
 
     /// The next piece of the answer's text. Everything else is left out.
-    pub async fn next_text(&mut self) -> Option<Result<String, AgentError>> {
+    pub async fn next_text(&mut self) -> Option<Result<String, AgentError>>
+    where
+        A: Unpin,
+    {
         loop {
             match self.next().await? {
                 Ok(Event { data: EventData::TextDelta { text }, .. }) => return Some(Ok(text)),
@@ -118,7 +155,10 @@ impl<'a> RunStream<'a> {
     ///
     /// # Errors
     /// Why there is no answer.
-    pub async fn finish(mut self) -> Result<Answer, AgentError> {
+    pub async fn finish(mut self) -> Result<Answer, AgentError>
+    where
+        A: Unpin,
+    {
         while let Some(event) = self.next().await {
             event?;
         }
@@ -132,7 +172,7 @@ impl<'a> RunStream<'a> {
     }
 }
 
-impl Stream for RunStream<'_> {
+impl<A: Unpin> Stream for RunStream<'_, A> {
     type Item = Result<Event, AgentError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -140,15 +180,13 @@ impl Stream for RunStream<'_> {
             if let Some(event) = self.outbox.lock().pop_front() {
                 return Poll::Ready(Some(Ok(event)));
             }
-            let Some(work) = &mut self.work else { return Poll::Ready(None) };
+            let Some(work) = &mut self.work else { return Poll::Ready(self.error.take().map(Err)) };
             match work.as_mut().poll(cx) {
-                Poll::Ready(ended) => {
-                    self.work = None;
+                Poll::Ready((agent, ended)) => {
+                    (self.work, self.agent) = (None, Some(agent));
                     match ended {
                         Ok(answer) => self.answer = Some(answer),
-                        // What happened before the error is told before it.
-                        Err(error) if self.outbox.lock().is_empty() => return Poll::Ready(Some(Err(error))),
-                        Err(error) => self.work = Some(Box::pin(std::future::ready(Err(error)))),
+                        Err(error) => self.error = Some(error),
                     }
                 }
                 Poll::Pending if self.outbox.lock().is_empty() => return Poll::Pending,

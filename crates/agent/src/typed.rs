@@ -4,8 +4,9 @@ use helve_core::Schema;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::agent::{Agent, UserInput};
+use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::user_input::UserInput;
 
 /// Asks for an answer that fits a type; a wrong one is answered with what is wrong, once.
 pub(crate) async fn run_as<T: DeserializeOwned + JsonSchema>(agent: &mut Agent, input: UserInput) -> Result<T, AgentError> {

@@ -217,3 +217,17 @@ async fn a_run_waits_for_what_a_tool_asks_and_is_answered_later() {
     assert_eq!(agent.resume(paused, vec![grant]).await.expect("an answer").text, "done");
     assert_eq!(results(&model), ["hello Ada"]);
 }
+
+#[tokio::test]
+async fn what_is_shown_of_a_paused_run_has_ids_and_names_but_no_contents() {
+    let mut agent = Agent::new(ScriptedModel::new().calls([("delete", json!({"path": "/etc/hunter2"}))]));
+    agent.register_tool(delete::tool()).expect("a tool");
+    let error = agent.run("delete what I said: hunter2").await.expect_err("it waits");
+    let AgentError::Waiting(paused) = &error else { panic!("{error}") };
+    let again = paused.clone();
+    for shown in [format!("{again:?}"), format!("{error:?}"), format!("{agent:?}")] {
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains("delete") && shown.contains(&paused.run.conversation().to_string()), "{shown}");
+    }
+    assert!(format!("{again:?}").contains(&again.questions[0].id.to_string()));
+}

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use helve_agent::{Agent, AgentError, Context, ContextError, ScriptedModel};
-use helve_core::store::{Answering, ApprovalState, MemoryStore, Reply, RunState, TaskState};
+use helve_core::store::{Answering, ApprovalState, MemoryStore, Reply, RunState, TaskFilter, TaskState};
 use helve_core::{Decision, ErrorKind, EventData, MessageBody, Outcome, RunId, Store, tool};
-use helve_tools::{Record, Worker};
+use helve_tools::{Catalogue, Executor, Record, Worker};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// Deletes a file.
@@ -52,12 +53,25 @@ async fn report(topic: String) -> String {
     format!("all about {topic}")
 }
 
+static GATES: [Notify; 2] = [const { Notify::const_new() }; 2];
+
+/// Makes a report when its gate opens.
+#[tool(crate = helve_core, background)]
+async fn gated_report(gate: usize) -> String {
+    GATES[gate].notified().await;
+    "all about gates".to_owned()
+}
+
 fn agent(model: ScriptedModel, store: &MemoryStore) -> Agent {
-    let mut agent = Agent::new(model).with_record(Record::new(Arc::new(store.clone())));
-    for tool in [delete::tool(), add::tool(), charge::tool(), look::tool(), report::tool()] {
+    let mut agent = Agent::new(model).with_record(Record::new(Arc::new(store.clone()))).expect("the first");
+    register(&mut agent);
+    agent
+}
+
+fn register(agent: &mut Agent) {
+    for tool in [delete::tool(), add::tool(), charge::tool(), look::tool(), report::tool(), gated_report::tool()] {
         agent.register_tool(tool).expect("a tool");
     }
-    agent
 }
 
 async fn only_run(store: &MemoryStore) -> helve_core::store::RunRecord {
@@ -163,10 +177,14 @@ async fn arguments_that_a_person_changed_run_instead() {
 
 /// Drops a run in the middle of a call, as a process does that is killed.
 async fn killed(agent: &mut Agent, store: &MemoryStore) -> RunId {
-    assert!(tokio::time::timeout(Duration::from_millis(200), agent.run("go")).await.is_err());
+    let record = agent.record().expect("a record").clone();
+    let mut run = Box::pin(agent.run("go"));
+    assert!(tokio::time::timeout(Duration::from_millis(200), &mut run).await.is_err());
+    // Without a heartbeat nothing is given back.
+    record.close().await.expect("gone");
+    drop(run);
     let run = only_run(store).await;
     assert_eq!(run.state, RunState::Running);
-    store.leave(run.holder.expect("a holder")).await.expect("gone");
     run.id
 }
 
@@ -218,18 +236,23 @@ async fn a_run_that_lost_its_lease_cannot_write_any_more() {
 async fn a_background_call_is_accepted_and_its_result_told_once() {
     let store = MemoryStore::default();
     let model = ScriptedModel::new().calls([("report", json!({"topic": "bees"}))]).says("I ordered it").says("bees!").says("again");
-    let mut agent = agent(model.clone(), &store).with_context(Counter(0));
+    // Whoever brings an executor brings a worker.
+    let agent = Agent::with_tools(model.clone(), Catalogue::new(), Executor::default(), None).with_context(Counter(0));
+    let mut agent = agent.with_record(Record::new(Arc::new(store.clone()))).expect("the first");
+    register(&mut agent);
     assert_eq!(agent.run("report on bees").await.expect("an answer").text, "I ordered it");
     assert!(told(&model).contains("accepted"));
-    let task = store.tasks(helve_core::store::TaskFilter { limit: 10, ..Default::default() }).await.expect("a list").pop().expect("a task");
+    let task = store.tasks(TaskFilter::default()).await.expect("a list").pop().expect("a task");
     assert_eq!(task.state, TaskState::Queued);
     let record = Record::new(Arc::new(store.clone()));
-    let executor = helve_tools::Executor::default();
-    let count = Worker::new(record, executor, agent.catalogue().clone(), 4).run_until_empty(CancellationToken::new()).await.expect("work");
+    let count = Worker::new(record, Executor::default(), agent.catalogue().clone(), 4)
+        .run_until_empty(CancellationToken::new())
+        .await
+        .expect("work");
     assert_eq!(count, 1);
     let run = task.caller.run.expect("a run");
     let finished = events(&store, run).await;
-    assert!(matches!(finished.last(), Some(EventData::TaskFinished { outcome, .. }) if outcome.success()), "{finished:?}");
+    assert!(matches!(finished.last(), Some(EventData::TaskFinished { outcome, .. }) if outcome.is_success()), "{finished:?}");
     agent.run("and?").await.expect("an answer");
     assert!(told(&model).contains("all about bees"));
     agent.run("and now?").await.expect("an answer");
@@ -293,4 +316,57 @@ async fn without_a_record_background_calls_run_in_memory() {
         agent.run("and?").await.expect("an answer");
     }
     assert!(agent.tool_calls().pending().is_empty());
+}
+
+/// Waits until the agent has something to say to results.
+async fn result(agent: &mut Agent, store: &dyn Store) -> String {
+    let mut changes = store.changes();
+    loop {
+        if let Some(answer) = agent.run_on_results().await.expect("no trouble") {
+            return answer.text;
+        }
+        changes.changed().await.expect("a store");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_with_an_executor_of_its_own_works_on_its_queue() {
+    let store = MemoryStore::default();
+    let model = ScriptedModel::new().calls([("gated_report", json!({"gate": 0}))]).says("I ordered it").says("here it is");
+    let mut agent = agent(model.clone(), &store);
+    assert_eq!(agent.run_on_results().await.expect("no trouble"), None, "nothing was ordered");
+    assert_eq!(agent.run("report").await.expect("an answer").text, "I ordered it");
+    GATES[0].notify_one();
+    assert_eq!(result(&mut agent, &store).await, "here it is");
+    assert!(told(&model).contains("all about gates"));
+}
+
+#[tokio::test]
+async fn results_of_a_queue_in_memory_are_answered_too() {
+    let model = ScriptedModel::new().calls([("gated_report", json!({"gate": 1}))]).says("I ordered it").says("here it is");
+    let mut agent = Agent::new(model.clone());
+    register(&mut agent);
+    assert_eq!(agent.run_on_results().await.expect("no trouble"), None, "there is no queue yet");
+    assert_eq!(agent.run("report").await.expect("an answer").text, "I ordered it");
+    // A fork goes on with the queue when the first agent is gone.
+    let mut fork = agent.fork();
+    fork.set_conversation(agent.conversation().clone());
+    drop(agent);
+    GATES[1].notify_one();
+    let store = fork.executor().record().expect("a queue").store().clone();
+    assert_eq!(result(&mut fork, &*store).await, "here it is");
+}
+
+#[tokio::test]
+async fn an_agent_and_its_executor_have_one_record() {
+    let (first, second) = (Record::in_memory(), Record::in_memory());
+    let executor = Executor::default();
+    executor.use_record(first.clone()).expect("the first");
+    executor.use_record(first.clone()).expect("the same");
+    assert!(executor.use_record(second.clone()).is_err());
+    let agent = || Agent::with_tools(ScriptedModel::new(), Catalogue::new(), executor.clone(), None);
+    let agent = agent().with_record(second.clone()).err().map(|error| (error, agent().with_record(first)));
+    let Some((error, Ok(agent))) = agent else { panic!("only the executor's own record fits") };
+    assert!(matches!(&error, AgentError::OtherStore), "{error}");
+    assert!(agent.with_record(second).is_err());
 }

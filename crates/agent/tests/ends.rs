@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use helve_agent::{Agent, AgentError, AgentOptions, RunLimits, ScriptedModel};
 use helve_core::{
-    BoxFuture, Deltas, EndOfRun, EndReason, EventData, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelStream, Output,
-    PollDeltas, Scope, tool,
+    Deltas, EndOfRun, EndReason, EventData, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelStream, Output, PollDeltas,
+    Scope, tool,
 };
 use helve_testkit::{fake, spec_of};
 use helve_tools::{Catalogue, Executor, Selection};
@@ -190,13 +190,10 @@ impl LanguageModel for BreaksOff {
         &self.0
     }
 
-    fn ask(&self, _: helve_core::ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
-        let mut deltas = Deltas::default();
-        for (index, arguments) in [(0, "{\"a\": 1, \"b\": 1}"), (1, "{\"a\"")] {
-            deltas.push(ModelDelta::Call { index: Some(index), id: None, name: Some("add"), arguments });
-        }
-        let stream = ModelStream::new(Breaks(Some(deltas), self.1.clone()));
-        Box::pin(async move { Ok(stream) })
+    async fn ask(&self, _: helve_core::ModelRequest) -> Result<ModelStream, ModelError> {
+        let call = |(index, arguments)| ModelDelta::Call { index: Some(index), id: None, name: Some("add"), arguments };
+        let deltas = [(0, "{\"a\": 1, \"b\": 1}"), (1, "{\"a\"")].map(call).into_iter().collect();
+        Ok(ModelStream::new(Breaks(Some(deltas), self.1.clone())))
     }
 }
 

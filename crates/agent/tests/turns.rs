@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use helve_agent::{Agent, AgentOptions, RunLimits, ScriptedModel};
 use helve_core::{
-    Answered, BoxFuture, CallContext, DynTool, Layer, Message, MessageBody, Next, Output, Permission, Question, Rules, ToolCall, ToolError,
+    Answered, CallContext, DynTool, Layer, Message, MessageBody, Next, Output, Permission, Question, Rules, ToolCall, ToolError,
 };
 use helve_testkit::{fake, spec};
 use helve_tools::{Catalogue, Executor, ExecutorOptions};
@@ -44,7 +44,7 @@ fn moody(name: &str, rules: Rules, alive: &Arc<AtomicUsize>) -> Arc<dyn DynTool>
                 Some("panic") => panic!("[{number}]"),
                 Some("hang") => std::future::pending().await,
                 Some("leave") => {
-                    cx.cancelled().cancelled().await;
+                    cx.cancelled().await;
                     Ok(Output::default())
                 }
                 _ => Ok(Output::text(format!("[{number}]"))),
@@ -192,11 +192,9 @@ async fn an_exclusive_tool_runs_alone_and_in_its_turn() {
 async fn a_broken_layer_costs_only_its_own_call() {
     struct Broken;
     impl Layer for Broken {
-        fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
-            Box::pin(async move {
-                assert!(call.arguments["number"] != 1, "the layer is broken");
-                next.run(call, cx).await
-            })
+        async fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> Result<Output, ToolError> {
+            assert!(call.arguments["number"] != 1, "the layer is broken");
+            next.run(call, cx).await
         }
     }
     let calls: Vec<_> = (0..3).map(|number| ("moody", json!({"number": number}))).collect();

@@ -152,7 +152,7 @@ struct Stop<'a> {
 
 impl Interrupt for Stop<'_> {
     fn should_interrupt(&self) -> bool {
-        self.cx.cancelled().is_cancelled() || Instant::now() >= self.end
+        self.cx.is_cancelled() || Instant::now() >= self.end
     }
 }
 

@@ -41,7 +41,7 @@ impl From<crate::spec::SpecError> for FieldError {
     fn from(error: crate::spec::SpecError) -> Self {
         use crate::spec::SpecError;
         let path = match &error {
-            SpecError::Name { .. } => "/name",
+            SpecError::Name { .. } | SpecError::Duplicate { .. } => "/name",
             SpecError::Description { .. } => "/description",
             SpecError::Schema { part: "output", .. } => "/output",
             SpecError::Schema { .. } | SpecError::NotAnObject { .. } => "/parameters",

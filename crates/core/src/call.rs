@@ -1,6 +1,7 @@
 //! One request to a tool, and what surrounds it: who calls, how to stop it, where progress goes.
 
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ToolError;
 use crate::event::{EventData, Observer};
+use crate::extensions::Extensions;
 use crate::ids::{CallId, ConversationId, RunId};
 use crate::input::InputGiven;
 use crate::json::{self, Limits};
@@ -61,6 +63,9 @@ pub struct Caller {
     pub run: Option<RunId>,
     /// The device that spoke.
     pub device: Option<Arc<str>>,
+    /// The person, as the program knows them: an account, an e-mail address. Rows that were stored before have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<Arc<str>>,
 }
 
 /// What a tool and the layers around it may know and do besides the arguments. Cheap to clone.
@@ -71,10 +76,21 @@ pub struct CallContext {
     call: Option<CallId>,
     redactor: Redactor,
     cancel: CancellationToken,
-    brought: Option<Arc<dyn Any + Send + Sync>>,
+    extensions: Extensions,
+    /// What the executor has for all of its calls.
+    shared: Extensions,
     given: Option<Arc<InputGiven>>,
     asks: bool,
     silent: bool,
+}
+
+/// Leaves out what a person answered: it may be secret.
+impl fmt::Debug for CallContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("CallContext");
+        shown.field("caller", &self.caller).field("call", &self.call).field("extensions", &self.extensions);
+        shown.field("cancelled", &self.is_cancelled()).field("can_ask", &self.asks).finish_non_exhaustive()
+    }
 }
 
 impl CallContext {
@@ -98,17 +114,33 @@ impl CallContext {
         self
     }
 
-    /// The same context, with something that the caller brings along for tools that know what it is.
+    /// The same context, with a value for tools and layers that know its type. It takes the place of one of the same type.
+    ///
+    /// What such a call gives is not cached: it may depend on the value.
     #[must_use]
-    pub fn with_brought(mut self, brought: Arc<dyn Any + Send + Sync>) -> Self {
-        self.brought = Some(brought);
+    pub fn with_extension<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.extensions.insert(value);
+        self
+    }
+
+    /// The same context, with these extensions instead of those it had.
+    #[must_use]
+    pub fn with_extensions(mut self, extensions: Extensions) -> Self {
+        self.extensions = extensions;
+        self
+    }
+
+    /// The same context, with extensions that all calls of an executor share.
+    #[must_use]
+    pub fn with_shared_extensions(mut self, shared: Extensions) -> Self {
+        self.shared = shared;
         self
     }
 
     /// Whether what comes of the call depends on more than its arguments: on what the caller brought along, or on what a person answered.
     #[must_use]
     pub fn is_particular(&self) -> bool {
-        self.brought.is_some() || self.given.is_some()
+        !self.extensions.is_empty() || self.given.is_some()
     }
 
     /// The same context for a call whose tool can ask a person. The executor sets it, unless the context is [silent](Self::silent).
@@ -137,10 +169,10 @@ impl CallContext {
         self.asks
     }
 
-    /// What the caller brought along, if it is of this type.
+    /// The value of a type: of this call, else of its executor.
     #[must_use]
-    pub fn brought<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.brought.as_ref()?.downcast_ref()
+    pub fn extension<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.extensions.get().or_else(|| self.shared.get())
     }
 
     /// The same context for a call that asked for something, with what a person answered.
@@ -176,9 +208,20 @@ impl CallContext {
         self.call
     }
 
-    /// Fires when the work should stop; a tool has a second from then on.
+    /// Whether the work should stop.
     #[must_use]
-    pub fn cancelled(&self) -> &CancellationToken {
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Waits until the work should stop; a tool has a second from then on.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send {
+        self.cancel.cancelled()
+    }
+
+    /// The token that stops the work, for what has a life of its own.
+    #[must_use]
+    pub fn cancellation(&self) -> &CancellationToken {
         &self.cancel
     }
 
@@ -196,5 +239,33 @@ impl CallContext {
         if let Some(observer) = &self.observer {
             observer.observe(event());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn callers_of_older_rows_have_no_user() {
+        let old = json!({"agent": "ada", "conversation": null, "run": null, "device": null});
+        let mut caller: Caller = serde_json::from_value(old.clone()).expect("an older row");
+        assert_eq!((caller.user.as_deref(), json!(caller)), (None, old));
+        caller.user = Some("ada@example.org".into());
+        assert_eq!(serde_json::from_value::<Caller>(json!(caller)).expect("a row"), caller);
+    }
+
+    #[test]
+    fn a_call_has_its_own_extensions_and_those_of_its_executor() {
+        let mut shared = Extensions::default();
+        shared.insert("of all");
+        shared.insert(1_u8);
+        let cx = CallContext::default().with_shared_extensions(shared);
+        assert!(!cx.is_particular(), "what all calls have does not tell them apart");
+        let cx = cx.with_extension("of this call");
+        assert_eq!((cx.extension::<&str>(), cx.extension::<u8>()), (Some(&"of this call"), Some(&1)));
+        assert!(cx.is_particular());
     }
 }

@@ -31,7 +31,7 @@ impl Digest {
 }
 
 /// Hashes what is written to it, in whatever pieces.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Digester(Sha256);
 
 impl Digester {

@@ -204,6 +204,33 @@ pub enum EventData {
 }
 
 impl EventData {
+    /// The name of what happened, as in the JSON.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::RunStarted { .. } => "run_started",
+            Self::ModelRequested { .. } => "model_requested",
+            Self::TextDelta { .. } => "text_delta",
+            Self::ReasoningDelta { .. } => "reasoning_delta",
+            Self::CallDelta { .. } => "call_delta",
+            Self::ModelResponded { .. } => "model_responded",
+            Self::ToolsChanged { .. } => "tools_changed",
+            Self::StrategyChanged { .. } => "strategy_changed",
+            Self::TaskAccepted { .. } => "task_accepted",
+            Self::TaskFinished { .. } => "task_finished",
+            Self::Notification { .. } => "notification",
+            Self::RunWaiting { .. } => "run_waiting",
+            Self::RunFinished { .. } => "run_finished",
+            Self::RunFailed { .. } => "run_failed",
+            Self::ToolRequested { .. } => "tool_requested",
+            Self::ToolStart { .. } => "tool_start",
+            Self::ToolProgress { .. } => "tool_progress",
+            Self::ToolComplete { .. } => "tool_complete",
+            Self::PermissionRequest { .. } => "permission_request",
+            Self::PermissionResult { .. } => "permission_result",
+        }
+    }
+
     /// Whether it is a piece of an answer, which nobody records.
     #[must_use]
     pub fn is_piece(&self) -> bool {
@@ -296,5 +323,19 @@ mod tests {
                    "type": "tool_requested", "data": {"call_id": call_id, "tool": "add", "arguments": {"a": 1}}})
         );
         assert_eq!(json!(serde_json::from_value::<Event>(wire.clone()).expect("readable")), wire);
+    }
+
+    #[test]
+    fn names_are_those_of_the_wire() {
+        let call_id = CallId::mint();
+        for data in [
+            EventData::TextDelta { text: "x".into() },
+            EventData::Notification { message: "x".into() },
+            EventData::ToolStart { call_id, tool: "add".into() },
+            EventData::TaskAccepted { call_id, tool: "add".into() },
+            EventData::PermissionResult { approval_id: ApprovalId::mint(), decision: Decision::Deny, by: "ada".into() },
+        ] {
+            assert_eq!(json!(data)["type"], data.name());
+        }
     }
 }

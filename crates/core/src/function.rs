@@ -21,6 +21,7 @@ use crate::spec::ToolSpec;
 use crate::tool::DynTool;
 
 /// A function that announced itself at link time.
+#[derive(Debug)]
 pub struct Linked {
     /// Makes the tool.
     pub tool: fn() -> Arc<dyn DynTool>,

@@ -1,5 +1,6 @@
 //! One concern around a call, and the way to whatever comes after it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -10,22 +11,58 @@ use crate::outcome::Output;
 use crate::tool::DynTool;
 
 /// One concern around the attempt of a call: it may act before, after, instead of, or several times around the rest.
+///
+/// ```
+/// use helve_core::{CallContext, Layer, Next, Output, ToolCall, ToolError};
+///
+/// struct Log;
+///
+/// impl Layer for Log {
+///     async fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> Result<Output, ToolError> {
+///         let result = next.run(call, cx).await;
+///         println!("{}: {}", call.tool, if result.is_ok() { "fine" } else { "failed" });
+///         result
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a layer",
+    note = "implement `Layer` with `async fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> Result<Output, ToolError>`"
+)]
 pub trait Layer: Send + Sync + 'static {
     /// Runs the call, usually by [`Next::run`].
+    fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> impl Future<Output = Result<Output, ToolError>> + Send;
+}
+
+/// A [`Layer`] behind a pointer; every layer is one.
+pub trait DynLayer: Send + Sync + 'static {
+    /// Runs the call.
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>>;
+}
+
+impl<L: Layer> DynLayer for L {
+    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
+        Box::pin(Layer::call(self, call, cx, next))
+    }
 }
 
 /// The layers that are left, and the tool behind them.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
-    layers: &'a [Arc<dyn Layer>],
+    layers: &'a [Arc<dyn DynLayer>],
     tool: &'a dyn DynTool,
+}
+
+impl fmt::Debug for Next<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Next").field("layers", &self.layers.len()).field("tool", &self.tool).finish()
+    }
 }
 
 impl<'a> Next<'a> {
     /// All layers of a chain, outermost first.
     #[must_use]
-    pub fn new(layers: &'a [Arc<dyn Layer>], tool: &'a dyn DynTool) -> Self {
+    pub fn new(layers: &'a [Arc<dyn DynLayer>], tool: &'a dyn DynTool) -> Self {
         Self { layers, tool }
     }
 

@@ -11,6 +11,7 @@ mod digest;
 pub mod environment;
 mod error;
 mod event;
+mod extensions;
 pub mod function;
 mod ids;
 mod input;
@@ -41,16 +42,17 @@ pub use call::{CallContext, Caller, ToolCall};
 pub use digest::{Digest, DigestError, Digester};
 pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};
 pub use event::{EndOfRun, Event, EventData, Observer, RunError};
+pub use extensions::Extensions;
 pub use futures_util::future::BoxFuture;
 pub use helve_macros::{tool, tools};
 pub use ids::{ApprovalId, CallId, ConversationId, HolderId, IdError, RunId};
 pub use input::{InputGiven, InputNeeded, InputRequest};
 pub use jiff::Timestamp;
-pub use layer::{Layer, Next};
+pub use layer::{DynLayer, Layer, Next};
 pub use message::{Kept, Message, MessageBody, Part, SaidCall, Written, wire_id};
 pub use model::{
-    Deltas, EndReason, Feature, GenerateOptions, LanguageModel, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, ModelTool,
-    ModelTools, PollDeltas, ToolChoice, Usage,
+    Deltas, DynModel, EndReason, Feature, GenerateOptions, LanguageModel, ModelDelta, ModelError, ModelFn, ModelInfo, ModelRequest,
+    ModelStream, ModelTool, ModelTools, PollDeltas, ToolChoice, Usage, model_fn,
 };
 pub use outcome::{Outcome, Output, Status};
 pub use pattern::Pattern;

@@ -5,11 +5,13 @@
 use aho_corasick::{AhoCorasick, MatchKind};
 
 /// Finds old names in text and puts the new ones there. Only whole words count.
+#[derive(Debug)]
 pub struct Mentions {
     finder: Option<AhoCorasick>,
     new: Vec<NewName>,
 }
 
+#[derive(Debug)]
 struct NewName {
     name: String,
     only_quoted: bool,

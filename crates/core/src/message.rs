@@ -179,7 +179,7 @@ pub enum Part {
 const SMALL: usize = 192;
 
 /// Something that never changes, in the form of a wire: written for the first wire that asks, and kept.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Written(OnceLock<(&'static str, Vec<u8>)>);
 
 impl Written {

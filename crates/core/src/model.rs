@@ -1,30 +1,56 @@
 //! A language model, seen from inside: one question, a stream of pieces, typed errors. What a model can do is data.
 
 mod delta;
+mod erased;
 mod error;
+mod function;
 mod stream;
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::message::{Message, Written};
+use crate::message::{Message, MessageBody, Part, Written};
 use crate::schema::Schema;
 
 pub use self::delta::{Deltas, EndReason, ModelDelta, Usage};
+pub use self::erased::DynModel;
 pub use self::error::{Feature, ModelError};
+pub use self::function::{ModelFn, model_fn};
 pub use self::stream::{ModelStream, PollDeltas};
 
 /// Something that answers messages.
+///
+/// ```
+/// use helve_core::{LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream};
+///
+/// struct Echo(ModelInfo);
+///
+/// impl LanguageModel for Echo {
+///     fn info(&self) -> &ModelInfo {
+///         &self.0
+///     }
+///
+///     async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+///         Ok(request.last_user_text().unwrap_or_default().into())
+///     }
+/// }
+///
+/// let model = Echo(ModelInfo::new("echo"));
+/// # let _ = model;
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a language model",
+    note = "implement `LanguageModel`, or use `model_fn`; a model of any type is an `Arc<dyn DynModel>`"
+)]
 pub trait LanguageModel: Send + Sync + 'static {
     /// What it is and what it can do.
     fn info(&self) -> &ModelInfo;
 
     /// Asks once. Dropping the stream stops the model.
-    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>>;
+    fn ask(&self, request: ModelRequest) -> impl Future<Output = Result<ModelStream, ModelError>> + Send;
 }
 
 /// What a model is and what it can do.
@@ -45,6 +71,15 @@ pub struct ModelInfo {
     pub context_tokens: Option<u32>,
 }
 
+impl ModelInfo {
+    /// What is known of a model that calls tools natively; nothing else is. The fields can be set.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        let name = name.into();
+        Self { provider: name.clone(), name, calls_natively: Some(true), ..Self::default() }
+    }
+}
+
 /// One question to a model.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -61,6 +96,19 @@ pub struct ModelRequest {
     pub options: Arc<GenerateOptions>,
     /// Whether the answer should come in pieces, as it is made.
     pub stream: bool,
+}
+
+impl ModelRequest {
+    /// What the user said last, without pictures; `None` if the user said nothing yet.
+    #[must_use]
+    pub fn last_user_text(&self) -> Option<String> {
+        let said = self.messages.iter().rev().find_map(|message| match message.body() {
+            MessageBody::User { parts } => Some(parts),
+            _ => None,
+        })?;
+        let texts = said.iter().filter_map(|part| if let Part::Text { text } = part { Some(&**text) } else { None });
+        Some(texts.collect::<Vec<_>>().join("\n"))
+    }
 }
 
 /// The tools that a model is told about. They never change, so they are written once for its wire.
@@ -140,16 +188,6 @@ pub struct GenerateOptions {
     pub extra: Map<String, Value>,
 }
 
-impl<M: LanguageModel + ?Sized> LanguageModel for Arc<M> {
-    fn info(&self) -> &ModelInfo {
-        (**self).info()
-    }
-
-    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
-        (**self).ask(request)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,27 +199,38 @@ mod tests {
             &self.0
         }
 
-        fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
-            Box::pin(async move {
-                let Some(last) = request.messages.last() else { return Err(ModelError::Protocol("nothing was said".into())) };
-                let mut said = Deltas::default();
-                said.push(ModelDelta::Text(&format!("{last:?}")));
-                said.push(ModelDelta::End(EndReason::Stop));
-                Ok(ModelStream::whole(said))
-            })
+        async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+            let last = request.last_user_text().ok_or_else(|| ModelError::Protocol("nothing was said".into()))?;
+            let said = [ModelDelta::Text(&last), ModelDelta::End(EndReason::Stop)];
+            Ok(said.into_iter().collect::<Deltas>().into())
         }
     }
 
     #[tokio::test]
     async fn a_model_behind_the_trait_is_asked_and_streams() {
-        let model: Arc<dyn LanguageModel> = Arc::new(Parrot(ModelInfo { name: "parrot".into(), ..ModelInfo::default() }));
+        let model: Arc<dyn DynModel> = Arc::new(Parrot(ModelInfo::new("parrot")));
         let request = ModelRequest { messages: vec![Arc::new(Message::user("hello"))], ..ModelRequest::default() };
         let (mut stream, mut said) = (model.ask(request).await.expect("a stream"), Deltas::default());
-        assert!(stream.next(&mut said).await.expect("pieces"));
+        assert!(stream.read(&mut said).await.expect("pieces"));
         let told: Vec<_> = said.iter().collect();
         assert!(matches!(&told[..], [ModelDelta::Text(text), ModelDelta::End(EndReason::Stop)] if text.contains("hello")));
-        assert!(!stream.next(&mut said).await.expect("the end"));
+        assert!(!stream.read(&mut said).await.expect("the end"));
         let error = model.ask(ModelRequest::default()).await.map(|_| ()).expect_err("nothing to say");
         assert!(!error.is_retryable());
+    }
+
+    #[tokio::test]
+    async fn a_function_is_a_model_and_its_answer_a_stream() {
+        use futures_util::TryStreamExt;
+
+        let model = model_fn("echo", |request| async move { request.last_user_text().ok_or(ModelError::Protocol("nothing".into())) });
+        let parts = vec![Part::Text { text: "hello".into() }, Part::Text { text: "there".into() }];
+        let said = [Message::user("before"), Message::new(MessageBody::User { parts }), Message::assistant("hm")];
+        let request = ModelRequest { messages: said.map(Arc::new).into(), ..ModelRequest::default() };
+        let stream = LanguageModel::ask(&model, request).await.expect("a stream");
+        let groups: Vec<Deltas> = stream.try_collect().await.expect("an answer");
+        let said: Vec<_> = groups.iter().flat_map(Deltas::iter).collect();
+        assert_eq!(said, [ModelDelta::Text("hello\nthere"), ModelDelta::End(EndReason::Stop)]);
+        assert_eq!(&*DynModel::info(&Arc::new(model)).name, "echo");
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::de::Error as _;
+use serde::de::{DeserializeOwned, Error as _, IntoDeserializer};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::error::ToolError;
+use crate::error::{ErrorKind, ToolError};
 use crate::ids::{ApprovalId, CallId};
 
 /// What a tool gives back: text for the model, data for programs.
@@ -105,7 +105,7 @@ impl Outcome {
 
     /// Whether the call ended well.
     #[must_use]
-    pub fn success(&self) -> bool {
+    pub fn is_success(&self) -> bool {
         matches!(self.status, Status::Done(Ok(_)))
     }
 
@@ -134,6 +134,33 @@ impl Outcome {
 }
 
 impl Outcome {
+    /// The tool's output, or why there is none: a call that waits, or runs in the background, has no output yet.
+    ///
+    /// # Errors
+    /// The error of the call; `failed` if it is not over.
+    pub fn into_result(self) -> Result<Output, ToolError> {
+        match self.status {
+            Status::Done(result) => result,
+            Status::Accepted | Status::Waiting(_) => Err(ToolError::failed(self.text())),
+        }
+    }
+
+    /// The result as a value of a type. A result that is only text is a string.
+    ///
+    /// # Errors
+    /// The error of the call; `failed` if it is not over, `invalid_output` if the result is not such a value.
+    pub fn data<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
+        let Some(output) = self.output() else {
+            return Err(self.error().cloned().unwrap_or_else(|| ToolError::failed(self.text())));
+        };
+        let data = match &output.data {
+            Value::Null if !output.text.is_empty() => T::deserialize(output.text.as_str().into_deserializer()),
+            data => T::deserialize(data),
+        };
+        let unfit = |error: serde_json::Error| ToolError::new(ErrorKind::InvalidOutput, format!("the result is another type: {error}"));
+        data.map_err(unfit)
+    }
+
     /// What the model reads, without the rest.
     #[must_use]
     pub fn into_text(self) -> String {
@@ -262,6 +289,23 @@ mod tests {
             assert_eq!(again["status"], wire["status"]);
             assert_eq!(again["error"], wire["error"]);
             assert_eq!(again["metadata"], wire["metadata"]);
+        }
+    }
+
+    #[test]
+    fn an_outcome_becomes_a_result_or_a_value() {
+        let done = outcome(Status::Done(Ok(Output::data(json!({"sum": 3})))));
+        assert_eq!(done.data::<std::collections::BTreeMap<String, i64>>().expect("a map")["sum"], 3);
+        assert_eq!(done.data::<u8>().expect_err("no number").kind(), ErrorKind::InvalidOutput);
+        assert_eq!(outcome(Status::Done(Ok(Output::text("hi")))).data::<String>().expect("a text"), "hi");
+        assert_eq!(outcome(Status::Done(Ok(Output::data(json!(5))))).data::<u8>().expect("a number"), 5);
+        outcome(Status::Done(Ok(Output::default()))).data::<()>().expect("nothing");
+        assert!(done.is_success() && done.into_result().is_ok());
+        let failed = outcome(Status::Done(Err(ToolError::cancelled())));
+        assert_eq!(failed.data::<u8>().expect_err("it failed").kind(), ErrorKind::Cancelled);
+        assert_eq!(failed.into_result().expect_err("it failed").kind(), ErrorKind::Cancelled);
+        for open in [Status::Accepted, Status::Waiting(ApprovalId::mint())] {
+            assert!(outcome(open.clone()).data::<u8>().is_err() && outcome(open).into_result().is_err());
         }
     }
 

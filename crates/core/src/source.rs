@@ -1,6 +1,6 @@
 //! Where tools come from, and the small wrappers that shape what a source offers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub enum Scope {
 }
 
 /// What a source has to offer now.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub enum SourceState {
     /// Not known yet.
     Connecting,
@@ -96,6 +96,12 @@ pub struct ListSource {
     state: watch::Sender<SourceState>,
 }
 
+impl fmt::Debug for ListSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListSource").field("id", &self.id).field("scope", &self.scope).field("state", &*self.state.borrow()).finish()
+    }
+}
+
 impl ListSource {
     /// A source that offers these tools.
     #[must_use]
@@ -117,11 +123,46 @@ impl ListSource {
     }
 
     /// Offers one more tool.
-    pub fn add(&self, tool: Arc<dyn DynTool>) {
-        self.state.send_modify(|state| {
+    ///
+    /// # Errors
+    /// [`SpecError::Duplicate`] if the list has a tool of this name.
+    pub fn add(&self, tool: Arc<dyn DynTool>) -> Result<(), SpecError> {
+        self.add_all([tool])
+    }
+
+    /// Offers more tools: all of them, or none.
+    ///
+    /// # Errors
+    /// [`SpecError::Duplicate`] if two tools would have the same name.
+    pub fn add_all(&self, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Result<(), SpecError> {
+        let new: Vec<_> = tools.into_iter().collect();
+        let mut duplicate = None;
+        self.state.send_if_modified(|state| {
             let old: &[_] = if let SourceState::Ready(list) = state { list.as_slice() } else { &[] };
-            *state = SourceState::Ready(old.iter().cloned().chain([tool]).collect());
+            let mut names: HashSet<&str> = old.iter().map(|tool| &**tool.spec().name()).collect();
+            duplicate = new.iter().map(|tool| tool.spec().name()).find(|name| !names.insert(name)).map(ToString::to_string);
+            if duplicate.is_none() {
+                *state = SourceState::Ready(old.iter().chain(&new).cloned().collect());
+            }
+            duplicate.is_none()
         });
+        duplicate.map_or(Ok(()), |name| Err(SpecError::Duplicate { name }))
+    }
+}
+
+impl ListSource {
+    /// Stops offering the tool of this name. Returns whether there was one.
+    #[expect(clippy::must_use_candidate, reason = "whether it was there matters to few")]
+    pub fn remove(&self, name: &str) -> bool {
+        self.state.send_if_modified(|state| {
+            let SourceState::Ready(list) = state else { return false };
+            let rest: ToolList = list.iter().filter(|tool| &**tool.spec().name() != name).cloned().collect();
+            let removed = rest.as_slice().len() < list.as_slice().len();
+            if removed {
+                *list = rest;
+            }
+            removed
+        })
     }
 }
 
@@ -140,7 +181,7 @@ impl ToolSource for ListSource {
 }
 
 /// The tools of one source. The methods shape what is offered; how a call runs is the business of layers.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ToolList(Arc<[Arc<dyn DynTool>]>);
 
 impl ToolList {
@@ -148,6 +189,11 @@ impl ToolList {
     #[must_use]
     pub fn as_slice(&self) -> &[Arc<dyn DynTool>] {
         &self.0
+    }
+
+    /// The tools in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Arc<dyn DynTool>> {
+        self.0.iter()
     }
 
     /// Only tools that some `include` pattern names (none means all) and no `exclude` pattern does.
@@ -198,6 +244,22 @@ impl ToolList {
             Ok(Arc::new(Respecified { spec: spec.share(), tool: tool.clone() }) as Arc<dyn DynTool>)
         });
         respecified.collect::<Result<_, SpecError>>()
+    }
+}
+
+/// Shows the name.
+impl fmt::Debug for dyn DynTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tool").field(self.spec().name()).finish()
+    }
+}
+
+impl<'a> IntoIterator for &'a ToolList {
+    type Item = &'a Arc<dyn DynTool>;
+    type IntoIter = std::slice::Iter<'a, Arc<dyn DynTool>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 
@@ -268,7 +330,7 @@ mod tests {
     }
 
     fn names(list: &ToolList) -> Vec<&str> {
-        list.as_slice().iter().map(|tool| &**tool.spec().name()).collect()
+        list.iter().map(|tool| &**tool.spec().name()).collect()
     }
 
     #[tokio::test]
@@ -279,6 +341,25 @@ mod tests {
         let call = ToolCall::new("files_read", serde_json::json!({}));
         let output = list.as_slice()[0].call(&call, &CallContext::default()).await.expect("an output");
         assert_eq!(output.text, "read");
+    }
+
+    #[test]
+    fn a_list_changes_by_name() {
+        let source = ListSource::new("own", list().as_slice().to_vec());
+        let now = |source: &ListSource| match &*source.tools().borrow() {
+            SourceState::Ready(list) => names(list).join(" "),
+            _ => String::new(),
+        };
+        let mut seen = source.tools();
+        assert!(!source.remove("nothing") && !seen.has_changed().expect("a source"));
+        assert!(source.remove("read") && seen.has_changed().expect("a source"));
+        assert_eq!(now(&source), "write");
+        seen.mark_unchanged();
+        let again = list().as_slice()[1].clone();
+        assert_eq!(source.add(again), Err(SpecError::Duplicate { name: "write".to_owned() }));
+        assert!(!seen.has_changed().expect("a source"));
+        source.add_all(list().iter().take(1).cloned()).expect("a new name");
+        assert_eq!(now(&source), "write read");
     }
 
     #[test]

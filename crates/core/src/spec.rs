@@ -100,6 +100,12 @@ pub enum SpecError {
         /// The tool.
         name: String,
     },
+    /// The list has a tool of this name.
+    #[error("a tool named `{name}` is registered already: give one of them another name")]
+    Duplicate {
+        /// The tool.
+        name: String,
+    },
 }
 
 impl ToolSpec {

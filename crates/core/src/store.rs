@@ -60,8 +60,8 @@ pub enum StoreError {
     Conflict(String),
 }
 
-/// Which tasks are wanted.
-#[derive(Debug, Clone, Default)]
+/// Which tasks are wanted. By default the newest [`TaskFilter::PAGE`], whatever their state.
+#[derive(Debug, Clone)]
 pub struct TaskFilter {
     /// Only those in this state.
     pub state: Option<TaskState>,
@@ -71,6 +71,17 @@ pub struct TaskFilter {
     pub unheard: bool,
     /// At most so many, newest first.
     pub limit: usize,
+}
+
+impl TaskFilter {
+    /// How many tasks are listed by default.
+    pub const PAGE: usize = 100;
+}
+
+impl Default for TaskFilter {
+    fn default() -> Self {
+        Self { state: None, conversation: None, unheard: false, limit: Self::PAGE }
+    }
 }
 
 /// A worker's request for work.
@@ -142,8 +153,11 @@ pub trait Store: Send + Sync + 'static {
     /// Questions, newest first: those of a run, those that are open, or all.
     fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>>;
 
-    /// Takes a run that nobody drives, to go on with it.
+    /// Takes a run that no other process drives, to go on with it. A process knows itself what it drives.
     fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun>;
+    /// Gives back a run that the process took under this epoch and does not drive any more, so that it can be resumed. Changes nothing
+    /// if the run is over, or somebody else drives it by now.
+    fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()>;
     /// Records a step of a run: its state, what was said, what happened, what people are asked. Gives the number of the last
     /// event before these.
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64>;

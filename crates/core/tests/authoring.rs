@@ -28,7 +28,7 @@ impl TypedTool for Stock {
     type Output = Value;
 
     async fn call(&self, args: Amount, cx: &CallContext) -> Result<Value> {
-        if cx.cancelled().is_cancelled() {
+        if cx.is_cancelled() {
             Err(ToolError::cancelled())?;
         }
         let left = self.0.load(Ordering::Relaxed).checked_sub(args.count).ok_or("sold out")?;

@@ -27,6 +27,13 @@ pub struct FetchOptions {
     pub lookup: Arc<dyn Lookup>,
 }
 
+impl fmt::Debug for FetchOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("FetchOptions");
+        shown.field("connect_timeout", &self.connect_timeout).field("user_agent", &self.user_agent).finish_non_exhaustive()
+    }
+}
+
 impl Default for FetchOptions {
     fn default() -> Self {
         Self {

@@ -51,6 +51,12 @@ struct Inner {
     idle: Mutex<Vec<(Instant, Line)>>,
 }
 
+impl std::fmt::Debug for Lines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lines").finish_non_exhaustive()
+    }
+}
+
 /// How long is waited for what, and how much is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
@@ -318,6 +324,12 @@ pub struct Answer {
     room: u64,
     limit: u64,
     total: Duration,
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+    }
 }
 
 /// Says when nothing came for too long. Its timer is set again only when it goes off, not for every piece.

@@ -20,6 +20,6 @@
 #[cfg(all(feature = "project", feature = "models", feature = "store"))]
 pub use crate::compose::{AgentChoice, OpenAgent, OpenAgentError, ProjectWorker, Worked};
 pub use helve_agent::{
-    Agent, AgentError, AgentOptions, Answer, Context, ContextError, Conversation, OutputStrategy, Paused, Probed, RunLimits, RunStream,
-    Strategy, ToolCallContext, ToolCallRecord, UserInput, cancel_run, probe,
+    Agent, AgentError, AgentOptions, Answer, Context, ContextError, Conversation, OutputStrategy, OwnedRunStream, Paused, Probed,
+    RunLimits, RunStream, Strategy, ToolCallContext, ToolCallRecord, UserInput, cancel_run, probe,
 };

@@ -7,6 +7,7 @@ mod approvals;
 mod builder;
 #[cfg(feature = "project")]
 mod capability;
+mod debug;
 #[cfg(feature = "project")]
 mod document;
 #[cfg(feature = "project")]
@@ -45,7 +46,7 @@ mod worker;
 use std::sync::Arc;
 
 use helve_agent::Agent;
-use helve_core::{CallContext, LanguageModel, Outcome, Question, Redactor, ToolCall, ToolError};
+use helve_core::{CallContext, DynModel, Outcome, Question, Redactor, ToolCall, ToolError};
 use helve_tools::{Catalogue, Executor, ExecutorOptions, Record, Toolkit, View, Worker};
 use serde_json::Value;
 
@@ -157,11 +158,14 @@ impl Helve {
 
     /// An agent with all tools, and the store if there is one.
     #[must_use]
-    pub fn agent(&self, model: impl LanguageModel) -> Agent {
+    pub fn agent(&self, model: impl DynModel) -> Agent {
         let agent = Agent::with_tools(model, self.catalogue.clone(), self.executor.clone(), None);
         match self.executor.record() {
-            Some(record) => agent.with_record(record.clone()),
             None => agent,
+            Some(record) => match agent.with_record(record.clone()) {
+                Ok(agent) => agent,
+                Err(error) => unreachable!("the store is that of the executor: {error}"),
+            },
         }
     }
 

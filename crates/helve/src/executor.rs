@@ -14,5 +14,5 @@
 //! # }
 //! ```
 
-pub use helve_core::{Layer, Next};
+pub use helve_core::{DynLayer, Extensions, Layer, Next};
 pub use helve_tools::{ApprovedCall, CacheKey, CallState, Executor, ExecutorOptions, HeldTask};

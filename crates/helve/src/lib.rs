@@ -80,7 +80,7 @@ pub mod prelude {
     pub use serde_json::json;
 
     pub use crate::Helve;
-    pub use crate::agent::{Agent, AgentError, AgentOptions, Answer, RunStream};
+    pub use crate::agent::{Agent, AgentError, AgentOptions, Answer, OwnedRunStream, RunStream};
     pub use crate::catalogue::{Catalogue, Selection, ToolSet, Toolkit, View};
     pub use crate::executor::{CallState, Executor, ExecutorOptions};
     #[cfg(feature = "models")]

@@ -15,8 +15,8 @@ pub use crate::compose::models::*;
 #[cfg(all(feature = "project", feature = "models"))]
 pub use crate::compose::{ChosenModel, ModelChoice, NoModel};
 pub use helve_core::{
-    Deltas, EndReason, Feature, GenerateOptions, Kept, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo,
-    ModelRequest, ModelStream, ModelTool, ModelTools, Part, PollDeltas, SaidCall, ToolChoice, Usage, Written,
+    Deltas, DynModel, EndReason, Feature, GenerateOptions, Kept, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo,
+    ModelRequest, ModelStream, ModelTool, ModelTools, Part, PollDeltas, SaidCall, ToolChoice, Usage, Written, model_fn,
 };
 #[cfg(feature = "models")]
 pub use helve_fetch::Fetch;

@@ -10,4 +10,4 @@ pub use helve_core::{Store, StoreError};
 pub use helve_store::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use helve_store::{Durability, SqliteStore};
-pub use helve_tools::{Hold, Record, Worker};
+pub use helve_tools::{Hold, Record, RecordConflict, Worker};

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use helve_core::{Deltas, LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream, PollDeltas, Usage};
 use helve_fetch::{Answer, Bytes, EventError, Events, HeaderMap, Lines, Patience, Reach, Target, Url, header};
 use secrecy::SecretString;
@@ -81,6 +80,12 @@ impl Price {
     }
 }
 
+impl std::fmt::Debug for HttpModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpModel").field("name", &self.0.info.name).field("provider", &self.0.info.provider).finish_non_exhaustive()
+    }
+}
+
 /// A model behind HTTP. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub struct HttpModel(Arc<Inner>);
@@ -141,10 +146,10 @@ impl LanguageModel for HttpModel {
         &self.0.info
     }
 
-    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
+    fn ask(&self, request: ModelRequest) -> impl Future<Output = Result<ModelStream, ModelError>> + Send {
         // Written before anyone waits, so that the future is small.
         let body = Bytes::from(self.0.wire.to_wire(&self.0.info.name, &request));
-        Box::pin(self.0.ask(body, request.stream))
+        self.0.ask(body, request.stream)
     }
 }
 

@@ -145,7 +145,7 @@ impl Provider {
 }
 
 /// Where a model is, and how it is reached. What is not given is the provider's own.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Place {
     /// The address.
     pub base_url: Option<String>,

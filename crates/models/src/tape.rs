@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use helve_core::{
-    BoxFuture, Deltas, EndReason, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, Part,
+    Deltas, DynModel, EndReason, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, Part,
     PollDeltas, Usage, printable,
 };
 use serde::{Deserialize, Serialize};
@@ -110,6 +110,12 @@ pub struct Replay {
     exchanges: Mutex<Vec<Exchange>>,
 }
 
+impl std::fmt::Debug for Replay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replay").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 impl Replay {
     /// Opens a recording.
     ///
@@ -174,10 +180,10 @@ impl LanguageModel for Replay {
         &self.info
     }
 
-    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
+    async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let asked = content(&request.messages);
-        let answer = self.take(&asked).ok_or_else(|| self.off_tape(&asked));
-        Box::pin(std::future::ready(answer.map(|pieces| ModelStream::new(Playing { pieces: pieces.into(), pace: self.pace, pause: None }))))
+        let pieces = self.take(&asked).ok_or_else(|| self.off_tape(&asked))?;
+        Ok(ModelStream::new(Playing { pieces: pieces.into(), pace: self.pace, pause: None }))
     }
 }
 
@@ -205,12 +211,13 @@ impl PollDeltas for Playing {
 }
 
 /// A model whose answers are recorded.
+#[derive(Debug)]
 pub struct Record<M> {
     model: M,
     path: PathBuf,
 }
 
-impl<M: LanguageModel> Record<M> {
+impl<M: DynModel> Record<M> {
     /// Records what a model says at the end of a file.
     ///
     /// # Errors
@@ -222,17 +229,15 @@ impl<M: LanguageModel> Record<M> {
     }
 }
 
-impl<M: LanguageModel> LanguageModel for Record<M> {
+impl<M: DynModel> LanguageModel for Record<M> {
     fn info(&self) -> &ModelInfo {
         self.model.info()
     }
 
-    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
-        Box::pin(async move {
-            let exchange = Exchange { model: self.info().name.to_string(), asked: content(&request.messages), said: Vec::new() };
-            let stream = self.model.ask(request).await?;
-            Ok(ModelStream::new(Recording { stream, exchange, path: self.path.clone() }))
-        })
+    async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let exchange = Exchange { model: self.model.info().name.to_string(), asked: content(&request.messages), said: Vec::new() };
+        let stream = self.model.ask(request).await?;
+        Ok(ModelStream::new(Recording { stream, exchange, path: self.path.clone() }))
     }
 }
 
@@ -272,7 +277,7 @@ impl Recording {
 
 impl PollDeltas for Recording {
     fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
-        let polled = self.stream.poll_next(cx, into);
+        let polled = self.stream.poll_deltas(cx, into);
         if let Poll::Ready(Ok(true)) = polled {
             let had_end = |piece: &Piece| matches!(piece, Piece::End(_));
             self.exchange.said.extend(into.iter().filter_map(Piece::of));

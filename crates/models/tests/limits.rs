@@ -26,7 +26,7 @@ async fn ask(model: &HttpModel, stream: bool) -> Result<(String, Usage), ModelEr
     request.messages.push(Message::user("Hello?").into());
     request.stream = stream;
     let (mut answer, mut deltas, mut said, mut cost) = (model.ask(request).await?, Deltas::default(), String::new(), Usage::default());
-    while answer.next(&mut deltas).await? {
+    while answer.read(&mut deltas).await? {
         for delta in deltas.iter() {
             match delta {
                 ModelDelta::Text(text) => said.push_str(text),

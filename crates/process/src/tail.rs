@@ -25,6 +25,12 @@ pub struct Tail {
     begun: Vec<u8>,
 }
 
+impl std::fmt::Debug for Tail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tail").finish_non_exhaustive()
+    }
+}
+
 impl Tail {
     /// Nothing yet.
     #[must_use]

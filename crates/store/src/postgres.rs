@@ -56,6 +56,12 @@ struct Inner {
     finish: Lane<Vec<Finish>, Vec<Finished>>,
 }
 
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore").finish_non_exhaustive()
+    }
+}
+
 impl PostgresStore {
     /// Opens a database by its address, as in `postgres://user@host/name`. Tables are made in the first schema of its search
     /// path.
@@ -224,6 +230,11 @@ impl Store for PostgresStore {
     fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
         let keys = Keys { runs: [run].into(), snapshots: [run].into(), ..Keys::default() };
         self.change("take_run", keys, run, move |draft, run| transact::take_run(draft, run, holder))
+    }
+
+    fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()> {
+        let keys = Keys { runs: [run].into(), ..Keys::default() };
+        self.change("release_run", keys, run, move |draft, run| transact::release_run(draft, run, holder, epoch))
     }
 
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {

@@ -66,6 +66,12 @@ struct Inner {
     claimer: Mutex<Option<Claimer>>,
 }
 
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("lock", &self.0.lock).finish_non_exhaustive()
+    }
+}
+
 /// The lock, and who works under it. When the last of them leaves, another process may have it.
 struct Claimer {
     _file: File,
@@ -259,6 +265,10 @@ impl Store for SqliteStore {
 
     fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
         self.change("take_run", move |rows| transact::take_run(rows, run, holder))
+    }
+
+    fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()> {
+        self.change("release_run", move |rows| transact::release_run(rows, run, holder, epoch))
     }
 
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {

@@ -25,7 +25,7 @@ fn write(file: &Path, sql: &str) {
 }
 
 async fn tasks(store: &SqliteStore) -> Vec<Task> {
-    let mut tasks = store.tasks(TaskFilter { limit: 100, ..TaskFilter::default() }).await.expect("tasks");
+    let mut tasks = store.tasks(TaskFilter::default()).await.expect("tasks");
     tasks.sort_by_key(|task| task.id);
     tasks
 }

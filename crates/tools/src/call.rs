@@ -11,7 +11,6 @@ use crate::executor::{Admission, Executor};
 use crate::toolkit::Toolkit;
 
 /// How far a call has come.
-#[derive(Debug)]
 pub enum CallState {
     /// It has its outcome; one in the background is accepted.
     Over(Outcome),

@@ -108,21 +108,20 @@ impl Catalogue {
     /// implements [`helve_core::TypedTool`], [`helve_core::Tool`] or [`helve_core::DynTool`].
     ///
     /// # Errors
-    /// Where the tool's name, description or schema cannot be used.
+    /// Where the tool's name, description or schema cannot be used; [`SpecError::Duplicate`] if the program registered a tool of this
+    /// name before. A tool of another source may have the same name: the program's own tool is used.
     pub fn register<Kind>(&self, tool: impl IntoTool<Kind>) -> Result<(), SpecError> {
-        self.own.add(tool.into_tool()?);
-        Ok(())
+        self.own.add(tool.into_tool()?)
     }
 
-    /// Adds several tools of this program: a value whose type has `#[tools]`, or a list, such as [`helve_core::function::linked`] gives.
+    /// Adds several tools of this program, all or none: a value whose type has `#[tools]`, or a list, such as
+    /// [`helve_core::function::linked`] gives.
     ///
     /// # Errors
-    /// Where the name, description or schema of a tool cannot be used. Then none is added.
+    /// Where the name, description or schema of a tool cannot be used; [`SpecError::Duplicate`] if two tools of the program would have
+    /// the same name.
     pub fn register_all<Kind>(&self, tools: impl IntoTools<Kind>) -> Result<(), SpecError> {
-        for tool in tools.into_tools()? {
-            self.own.add(tool);
-        }
-        Ok(())
+        self.own.add_all(tools.into_tools()?)
     }
 
     /// Adds a source behind those that are there; where names meet, the earlier source keeps them.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use helve_core::store::Task;
 use helve_core::{
-    CallContext, DynTool, ErrorKind, EventData, Grant, InputGiven, InputNeeded, Layer, Next, Outcome, Output, Permission, Policy, Redactor,
-    Status, ToolCall, ToolError, call_digest,
+    CallContext, DynLayer, DynTool, ErrorKind, EventData, Extensions, Grant, InputGiven, InputNeeded, Next, Outcome, Output, Permission,
+    Policy, Redactor, Status, ToolCall, ToolError, call_digest,
 };
 
 use crate::call::CallState;
@@ -25,7 +25,7 @@ use crate::layers::retry::Retry;
 use crate::layers::timeout::Timeout;
 use crate::layers::trace::Trace;
 use crate::layers::{defer, secrets, trace, validate};
-use crate::record::Record;
+use crate::record::{Record, RecordConflict};
 use crate::toolkit::{Member, Toolkit};
 
 /// How often one call may ask; a tool that asks for ever does not end.
@@ -51,8 +51,10 @@ pub struct ExecutorOptions {
     pub grace: Duration,
     /// Where background calls are accepted; without it they are refused.
     pub record: Option<Record>,
-    /// Concerns of your own, outermost first. They stand around the retries of a call, inside the cache.
-    pub layers: Vec<Arc<dyn Layer>>,
+    /// Concerns of your own, outermost first. They stand around the retries of a call, inside the cache: they see only calls that run.
+    pub layers: Vec<Arc<dyn DynLayer>>,
+    /// Values for the tools of all calls, such as a database pool; [`CallContext::extension`] gives them.
+    pub extensions: Extensions,
 }
 
 impl Default for ExecutorOptions {
@@ -67,6 +69,7 @@ impl Default for ExecutorOptions {
             grace: Duration::from_secs(1),
             record: None,
             layers: Vec::new(),
+            extensions: Extensions::default(),
         }
     }
 }
@@ -84,7 +87,8 @@ struct Inner {
     grace: Duration,
     record: OnceLock<Record>,
     store_secrets: bool,
-    layers: Vec<Arc<dyn Layer>>,
+    layers: Vec<Arc<dyn DynLayer>>,
+    extensions: Extensions,
     chains: RwLock<Chains>,
 }
 
@@ -95,7 +99,7 @@ struct Chains {
     sweep_at: usize,
 }
 
-type Chain = Arc<[Arc<dyn Layer>]>;
+type Chain = Arc<[Arc<dyn DynLayer>]>;
 
 /// What is decided about a call that asks to run.
 #[expect(clippy::large_enum_variant, reason = "almost every call may run")]
@@ -129,10 +133,12 @@ impl Executor {
             record: OnceLock::new(),
             store_secrets: options.store_secrets,
             layers: options.layers,
+            extensions: options.extensions,
             chains: RwLock::default(),
         }));
         if let Some(record) = options.record {
-            executor.use_record(record);
+            executor.keep_secrets_out_of(&record);
+            let _ = executor.0.record.set(record);
         }
         executor
     }
@@ -219,11 +225,16 @@ impl Executor {
         self.0.record.get()
     }
 
-    /// Accepts background calls into this record from now on, unless there is one. Gives the one that is used.
-    #[expect(clippy::must_use_candidate, reason = "which one it is matters to few")]
-    pub fn use_record(&self, record: Record) -> &Record {
-        self.keep_secrets_out_of(&record);
-        self.0.record.get_or_init(|| record)
+    /// Accepts background calls into this record from now on.
+    ///
+    /// # Errors
+    /// If the executor has another record: calls and the runs that made them would be in two places.
+    pub fn use_record(&self, record: Record) -> Result<(), RecordConflict> {
+        if self.record().is_none() {
+            self.keep_secrets_out_of(&record);
+        }
+        let is_used = |record: &Record| self.record().is_some_and(|used| used.is_same(record));
+        self.0.record.set(record).or_else(|record| if is_used(&record) { Ok(()) } else { Err(RecordConflict) })
     }
 
     /// Lets a record hold placeholders for the secrets of this executor, which are filled in for its calls.
@@ -268,7 +279,7 @@ impl Executor {
         cx: &CallContext,
         may_ask: bool,
     ) -> Result<Output, ToolError> {
-        let cx = cx.clone().for_call(call.id, self.redactor()).with_given(given);
+        let cx = cx.clone().for_call(call.id, self.redactor()).with_given(given).with_shared_extensions(self.0.extensions.clone());
         let cx = if may_ask { cx.asking() } else { cx };
         cx.emit(|| EventData::ToolStart { call_id: call.id, tool: entry.name().clone() });
         let chain = self.chain(entry);
@@ -276,7 +287,7 @@ impl Executor {
     }
 
     /// The layers of a tool, outermost first. Layers that do not apply are left out.
-    fn layers(&self, entry: &Entry) -> Vec<Arc<dyn Layer>> {
+    fn layers(&self, entry: &Entry) -> Vec<Arc<dyn DynLayer>> {
         let rules = entry.spec().rules();
         let mut layers = vec![Catch::layers()];
         layers.extend(Cache::layer(&self.0.cache, entry));
@@ -305,7 +316,7 @@ impl Executor {
 }
 
 async fn run(chain: &Chain, tool: &dyn DynTool, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
-    if cx.cancelled().is_cancelled() {
+    if cx.is_cancelled() {
         if let Some(given) = cx.given() {
             tool.forget(call, &given.state);
         }

@@ -5,6 +5,7 @@
 
 mod call;
 mod catalogue;
+mod debug;
 mod executor;
 mod layers;
 mod names;
@@ -19,7 +20,7 @@ pub use catalogue::{Catalogue, Entry, Lookalike, Reference, Snapshot, SourceKey,
 pub use executor::{Executor, ExecutorOptions};
 pub use layers::cache::CacheKey;
 pub use names::{MAX_MODEL_NAME, model_name};
-pub use record::{Hold, Record};
+pub use record::{Hold, Record, RecordConflict};
 pub use set::ToolSet;
 pub use toolkit::{ModelList, Selection, Toolkit, ToolkitError};
 pub use waited::{ApprovedCall, HeldTask};

@@ -1,21 +1,24 @@
-//! The record as one process uses it: what it holds, and the heartbeat that keeps that.
+//! The record as one process uses it: what it holds, and how it waits for what others write.
 
-use std::collections::HashMap;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+mod heart;
+mod hold;
+
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use helve_core::store::{Approval, ApprovalState, MemoryStore, Progress, SealedStore};
+use helve_core::store::{Approval, ApprovalState, MemoryStore, Progress, SealedStore, TakenRun};
 use helve_core::{ApprovalId, CallId, HolderId, Outcome, Redactor, RunId, Status, Store, StoreError};
 use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::heart::{Heart, Signal};
+pub use self::hold::Hold;
+use self::hold::{Held, Key};
+
 /// How long a process that says nothing is thought to live, where nobody says otherwise.
 const LEASE: Duration = Duration::from_secs(30);
-/// How often it says something, or four times in a shorter lease. Whoever cancels from elsewhere waits so long at most.
-const BEAT: Duration = Duration::from_secs(2);
-const QUICKEST: Duration = Duration::from_millis(10);
 /// How often is looked for the end of a call that nobody told of.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -29,7 +32,7 @@ struct Inner {
     holder: HolderId,
     lease: Duration,
     held: Arc<Held>,
-    begun: OnceCell<Sender<()>>,
+    begun: OnceCell<Sender<Signal>>,
     in_memory: bool,
     tell: RwLock<Option<Tell>>,
 }
@@ -37,30 +40,10 @@ struct Inner {
 /// Someone who is told of questions.
 type Tell = Arc<dyn Fn(&Approval) + Send + Sync>;
 
-/// What can be stopped from elsewhere, and how far it is.
-#[derive(Default)]
-struct Held {
-    stops: Mutex<HashMap<Key, CancellationToken>>,
-    progress: Mutex<HashMap<CallId, Progress>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
-    Task(CallId),
-    Run(RunId),
-}
-
-/// Something that this process holds as long as this lives.
-pub struct Hold {
-    held: Arc<Held>,
-    key: Key,
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.held.stops.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
-    }
-}
+/// An executor has another record already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the executor has another record already: an executor, its agents and its workers use the same one")]
+pub struct RecordConflict;
 
 impl Record {
     /// A record in a store.
@@ -107,6 +90,12 @@ impl Record {
         &self.0.store
     }
 
+    /// Returns whether both are the same record, not only records in the same store.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Names this process.
     #[must_use]
     pub fn holder(&self) -> HolderId {
@@ -126,11 +115,11 @@ impl Record {
     pub async fn begin(&self) -> Result<(), StoreError> {
         let start = || async {
             self.0.store.keep(self.0.holder, self.0.lease, &[]).await?;
-            let (end, ended) = channel();
+            let (signal, signals) = channel();
             let inner = &self.0;
-            let heart = Heart { store: inner.store.clone(), holder: inner.holder, lease: inner.lease, held: inner.held.clone(), ended };
+            let heart = Heart { store: inner.store.clone(), holder: inner.holder, lease: inner.lease, held: inner.held.clone(), signals };
             let started = thread::Builder::new().name("helve-heart".to_owned()).spawn(move || heart.beat());
-            started.map(|_| end).map_err(|error| StoreError::Unavailable(format!("no thread for the heartbeat: {error}")))
+            started.map(|_| signal).map_err(|error| StoreError::Unavailable(format!("no thread for the heartbeat: {error}")))
         };
         self.0.begun.get_or_try_init(start).await.map(|_| ())
     }
@@ -141,8 +130,8 @@ impl Record {
     /// Where the store cannot be used; then leases end it.
     pub async fn close(&self) -> Result<(), StoreError> {
         match self.0.begun.get() {
-            Some(end) => {
-                let _ = end.send(());
+            Some(heart) => {
+                let _ = heart.send(Signal::End);
                 self.0.store.leave(self.0.holder).await
             }
             None => Ok(()),
@@ -193,26 +182,38 @@ impl Record {
         }
     }
 
-    /// Holds a run: who cancels it from elsewhere cancels this token.
+    /// Holds a run that begins: who cancels it from elsewhere cancels this token.
     #[must_use]
     pub fn hold_run(&self, run: RunId, stop: CancellationToken) -> Hold {
-        self.hold(Key::Run(run), stop)
+        self.0.held.hold(Key::Run(run), stop, self.0.begun.get())
+    }
+
+    /// Takes a run that nothing drives, here or elsewhere, to go on with it. Who cancels it from elsewhere cancels this token.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if this or another process drives it, or it is over.
+    pub async fn take_run(&self, run: RunId, stop: CancellationToken) -> Result<(TakenRun, Hold), StoreError> {
+        self.begin().await?;
+        // Held before it is taken, so that the heartbeat never sees a run of this process that nothing holds.
+        let hold = self.0.held.try_hold(Key::Run(run), stop, self.0.begun.get());
+        let mut hold = hold.ok_or_else(|| StoreError::Conflict(format!("this process drives run {run} already")))?;
+        let taken = self.0.store.take_run(run, self.0.holder).await;
+        taken.inspect_err(|_| hold.disarm()).map(|taken| (taken, hold))
+    }
+
+    /// Stops a run that this process drives; others are told by their heartbeat.
+    pub fn stop_run(&self, run: RunId) {
+        self.0.held.stop(std::iter::once(Key::Run(run)));
     }
 
     /// Holds a task.
     pub(crate) fn hold_task(&self, task: CallId, stop: CancellationToken) -> Hold {
-        self.hold(Key::Task(task), stop)
-    }
-
-    fn hold(&self, key: Key, stop: CancellationToken) -> Hold {
-        let held = self.0.held.clone();
-        held.stops.lock().unwrap_or_else(PoisonError::into_inner).insert(key, stop);
-        Hold { held, key }
+        self.0.held.hold(Key::Task(task), stop, None)
     }
 
     /// Remembers how far a task is, for the next heartbeat.
     pub(crate) fn progress(&self, task: CallId, progress: Progress) {
-        self.0.held.progress.lock().unwrap_or_else(PoisonError::into_inner).insert(task, progress);
+        self.0.held.note(task, progress);
     }
 }
 
@@ -221,48 +222,5 @@ async fn next(changes: &mut watch::Receiver<u64>) {
     tokio::select! {
         _ = changes.changed() => {}
         () = tokio::time::sleep(LOOK) => {}
-    }
-}
-
-/// The heartbeat. It has a thread of its own, so that no tool can hold it up.
-struct Heart {
-    store: Arc<dyn Store>,
-    holder: HolderId,
-    lease: Duration,
-    held: Arc<Held>,
-    ended: Receiver<()>,
-}
-
-impl Heart {
-    fn beat(self) {
-        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
-            tracing::error!("there is no heartbeat; other processes will take what this one has");
-            return;
-        };
-        let mut kept = Instant::now();
-        while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(BEAT.min(self.lease / 4).max(QUICKEST)) {
-            let progress: Vec<_> = self.held.progress.lock().unwrap_or_else(PoisonError::into_inner).drain().collect();
-            match runtime.block_on(self.store.keep(self.holder, self.lease, &progress)) {
-                Ok(stop) => {
-                    kept = Instant::now();
-                    self.stop(stop.tasks.into_iter().map(Key::Task).chain(stop.runs.into_iter().map(Key::Run)));
-                }
-                Err(error) if kept.elapsed() < self.lease => tracing::warn!(%error, "the record was not told that this process lives"),
-                Err(error) => {
-                    tracing::error!(%error, "the record thinks that this process is gone; what it does is stopped");
-                    let all: Vec<Key> = self.held.stops.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect();
-                    self.stop(all.into_iter());
-                }
-            }
-        }
-    }
-
-    fn stop(&self, keys: impl Iterator<Item = Key>) {
-        let stops = self.held.stops.lock().unwrap_or_else(PoisonError::into_inner);
-        for key in keys {
-            if let Some(stop) = stops.get(&key) {
-                stop.cancel();
-            }
-        }
     }
 }

@@ -140,7 +140,7 @@ impl Executor {
         record.asked(&approval);
         let answered = tokio::select! {
             answered = record.answer_to(id) => answered.map_err(stored)?,
-            () = cx.cancelled().cancelled() => {
+            () = cx.cancelled() => {
                 withdraw(record, id, call, waiting.by.clone()).await;
                 waiting.over = true;
                 return Err(over(ToolError::cancelled()));
@@ -172,7 +172,7 @@ impl Executor {
             let queued = Outcome { call_id: task.id, tool: task.tool, status: Status::Accepted, duration: Duration::ZERO };
             return (CallState::Over(self.queued(queued, cx).await), None);
         }
-        let cancel = cx.cancelled().child_token();
+        let cancel = cx.cancellation().child_token();
         let hold = record.hold_task(task.id, cancel.clone());
         self.make_again(toolkit, HeldTask { record, task, cancel, over: false, _hold: hold }, cx, goes_on).await
     }
@@ -189,7 +189,7 @@ impl Executor {
         // It is brought to its end also where nobody waits for that.
         let cancel = held.cancel.child_token();
         let gone = cancel.clone().drop_guard();
-        let caller = cx.cancelled().clone();
+        let caller = cx.cancellation().clone();
         let cx = cx.clone().with_cancel(cancel.clone());
         let (executor, toolkit) = (self.clone(), toolkit.clone());
         let (id, tool) = (held.task.id, held.task.tool.clone());
@@ -239,7 +239,7 @@ impl Executor {
         let failed = |error| Outcome::failed(call, tool.clone(), error);
         tokio::select! {
             ended = record.end_of(&accepted) => ended.unwrap_or_else(|error| failed(ToolError::new(ErrorKind::Storage, error.to_string()))),
-            () = cx.cancelled().cancelled() => {
+            () = cx.cancelled() => {
                 if let Err(error) = record.store().cancel_task(call).await {
                     tracing::warn!(%error, %call, "a call that nobody waits for any more could not be cancelled");
                 }

@@ -28,6 +28,7 @@ pub struct Worker {
     executor: Executor,
     catalogue: Catalogue,
     concurrency: usize,
+    calls_end_with_it: bool,
     running: JoinSet<()>,
     recovered: Option<Instant>,
     tools: Option<Tools>,
@@ -52,11 +53,19 @@ impl Worker {
     #[must_use]
     pub fn new(record: Record, executor: Executor, catalogue: Catalogue, concurrency: usize) -> Self {
         executor.keep_secrets_out_of(&record);
-        Self { record, executor, catalogue, concurrency: concurrency.max(1), running: JoinSet::new(), recovered: None, tools: None }
+        let (concurrency, running) = (concurrency.max(1), JoinSet::new());
+        Self { record, executor, catalogue, concurrency, calls_end_with_it: true, running, recovered: None, tools: None }
     }
 
-    /// Works until it is stopped. Calls that are under way are told to stop; they go back to the queue where they may run twice,
-    /// and are interrupted where they may not.
+    /// Lets calls that are under way come to their end when the worker is stopped.
+    #[must_use]
+    pub fn finishing_calls(mut self) -> Self {
+        self.calls_end_with_it = false;
+        self
+    }
+
+    /// Works until it is stopped. Calls that are under way are told to stop, unless it [finishes](Self::finishing_calls) them; they go
+    /// back to the queue where they may run twice, and are interrupted where they may not.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut changes = self.record.store().changes();
         loop {
@@ -106,9 +115,10 @@ impl Worker {
         let claim = Claim { holder: self.record.holder(), limit: free, tools: Some(&tools.known) };
         let tasks = self.record.store().claim(claim).await?;
         let count = tasks.len();
+        let end_of_calls = if self.calls_end_with_it { stop.clone() } else { CancellationToken::new() };
         for task in tasks {
             if let Some(entry) = tools.entries.get(&task.definition) {
-                self.running.spawn(work(self.record.clone(), self.executor.clone(), entry.clone(), task, stop.clone()));
+                self.running.spawn(work(self.record.clone(), self.executor.clone(), entry.clone(), task, end_of_calls.clone()));
             }
         }
         Ok(count)

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use helve_core::{ConversationId, DynTool, ListSource, Rules, Scope, SourceId, SourceState, ToolSource};
+use helve_core::{ConversationId, DynTool, ListSource, Rules, Scope, SourceId, SourceState, SpecError, ToolSource};
 use helve_testkit::{echo, fake, spec};
 use helve_tools::{Catalogue, Selection, ToolSet, Toolkit, ToolkitError, View};
 use tokio::sync::watch;
@@ -35,6 +35,20 @@ fn the_earlier_of_two_equal_names_stays_and_the_later_is_remembered() {
     let snapshot = catalogue.snapshot(&View::default());
     let displaced: Vec<_> = snapshot.sources().filter(|report| !report.displaced.is_empty()).map(|report| report.source.as_str()).collect();
     assert_eq!(displaced, ["two", "three"], "a warning for each");
+}
+
+#[test]
+fn a_name_is_registered_once() {
+    let catalogue = catalogue(&[source("other", &["b"])]);
+    let tools = |names: &[&str]| names.iter().map(|name| echo(name, Rules::default())).collect::<Vec<_>>();
+    catalogue.register_all(tools(&["a"])).expect("new");
+    catalogue.register_all(tools(&["b"])).expect("the other one is of another source");
+    assert_eq!(catalogue.get("b").expect("b").source().as_str(), "program");
+    let refused = |name: &str| Err(SpecError::Duplicate { name: name.to_owned() });
+    assert_eq!(catalogue.register_all(tools(&["c", "a"])), refused("a"));
+    assert_eq!(catalogue.register_all(tools(&["c", "c"])), refused("c"));
+    assert_eq!(names(&catalogue, &View::default()), ["a", "b"], "all or none");
+    catalogue.register_all(tools(&["c"])).expect("new");
 }
 
 #[test]
@@ -80,7 +94,7 @@ fn entries_that_did_not_change_are_kept() {
     let live = source("live", &["x"]);
     let catalogue = catalogue(&[source("fixed", &["a"]), live.clone()]);
     let before = catalogue.get("a").expect("a");
-    live.add(echo("y", Rules::default()));
+    live.add(echo("y", Rules::default())).expect("a new name");
     assert!(Arc::ptr_eq(&before, &catalogue.get("a").expect("a")));
     assert!(Arc::ptr_eq(&catalogue.get("a").expect("a"), &catalogue.get("a").expect("a")));
 }
@@ -91,11 +105,12 @@ async fn a_change_can_be_waited_for() {
     let catalogue = catalogue(std::slice::from_ref(&live));
     let everyone = View::default();
     let first = catalogue.snapshot(&everyone);
-    let (second, ()) = tokio::join!(catalogue.next(&everyone, &first), async { live.add(echo("y", Rules::default())) });
+    let (second, added) = tokio::join!(catalogue.next(&everyone, &first), async { live.add(echo("y", Rules::default())) });
+    added.expect("a new name");
     assert_eq!(second.len(), 2);
     let (third, ()) = tokio::join!(catalogue.next(&everyone, &second), async { catalogue.add_source(source("late", &["z"])) });
     assert_eq!(third.len(), 3);
-    live.add(echo("w", Rules::default()));
+    live.add(echo("w", Rules::default())).expect("a new name");
     let _ = catalogue.snapshot(&everyone);
     assert_eq!(catalogue.next(&everyone, &third).await.len(), 4, "a change that someone else saw first is not lost");
 }
@@ -105,7 +120,7 @@ async fn what_a_viewer_cannot_see_does_not_wake_it() {
     let elsewhere = Arc::new(ListSource::new("lamp", []).with_scope(Scope::Device("other".into())));
     let catalogue = catalogue(&[source("base", &["a"]), elsewhere.clone()]);
     let first = catalogue.snapshot(&View::default());
-    elsewhere.add(echo("on", Rules::default()));
+    elsewhere.add(echo("on", Rules::default())).expect("a new name");
     let waited = tokio::time::timeout(std::time::Duration::from_mins(1), catalogue.next(&View::default(), &first)).await;
     assert!(waited.is_err());
 }

@@ -33,7 +33,7 @@ impl Stage {
         let (catalogue, executor) = (Catalogue::new(), Executor::default());
         catalogue.add_source(Arc::new(ListSource::new("tests", [tool])));
         catalogue.define_set(ToolSet { name: "disks".into(), description: String::new(), tools: vec!["wipe".into()] });
-        executor.use_record(Record::in_memory());
+        executor.use_record(Record::in_memory()).expect("the first");
         Self { executor, catalogue, ran }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 use helve_core::{
     CacheRule, CallContext, Caller, ConversationId, ErrorKind, Layer, Mode, Next, Output, Rules, Schema, ToolCall, ToolError,
 };
@@ -97,7 +97,7 @@ async fn a_slow_tool_is_told_to_stop_given_a_second_and_dropped() {
         let (guard, told) = (Dropped(seen_dropped.clone()), seen_told.clone());
         Box::pin(async move {
             let _guard = guard;
-            cx.cancelled().cancelled().await;
+            cx.cancelled().await;
             told.fetch_add(1, Ordering::SeqCst);
             std::future::pending().await
         })
@@ -121,7 +121,7 @@ async fn the_default_timeout_is_thirty_seconds() {
 async fn a_cancelled_call_ends_at_once_if_the_tool_listens() {
     let polite = fake(spec("polite"), |_, cx| {
         Box::pin(async move {
-            cx.cancelled().cancelled().await;
+            cx.cancelled().await;
             Ok(Output::text("tidied up"))
         })
     });
@@ -264,17 +264,17 @@ async fn a_background_tool_is_refused_until_there_is_a_store() {
 async fn layers_of_your_own_stand_around_the_call() {
     struct Shout;
     impl Layer for Shout {
-        fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
-            Box::pin(async move {
-                let output = next.run(call, cx).await?;
-                let loud = output.text.to_uppercase();
-                Ok(output.with_text(loud))
-            })
+        async fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> Result<Output, ToolError> {
+            // The rest may run with another call and another context.
+            let louder = ToolCall { arguments: json!({"a": 2}), ..call.clone() };
+            let output = next.run(&louder, &cx.clone().with_extension(Shout)).await?;
+            let loud = output.text.to_uppercase();
+            Ok(output.with_text(loud))
         }
     }
     let executor = Executor::new(ExecutorOptions { layers: vec![Arc::new(Shout)], ..ExecutorOptions::default() });
     let outcome = call(&executor, &toolkit([echo("echo", Rules::default())]), "echo", json!({"a": 1})).await;
-    assert_eq!(outcome["text"], "{\"A\":1}");
+    assert_eq!(outcome["text"], "{\"A\":2}");
 }
 
 fn counting(rule: CacheRule, succeed: bool) -> (Arc<AtomicU32>, helve_tools::Toolkit) {

@@ -149,7 +149,7 @@ async fn a_queued_call_has_its_secret_only_where_a_worker_knows_it() {
     };
     for executor in [Executor::default(), executor()] {
         let here = self::executor();
-        here.use_record(record());
+        here.use_record(record()).expect("the first");
         here.execute(&tools, ToolCall::new("later", json!({"key": CANARY})), &CallContext::default()).await;
         let task = work(executor).await;
         assert!(!json!(task).to_string().contains("canary"), "{task:?}");

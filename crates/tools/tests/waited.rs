@@ -26,13 +26,13 @@ impl Stage {
         let rules = Rules { permission: Permission::Confirm, mode, ..Rules::default() };
         let tool = fake(spec("wipe").with_rules(rules), |call, cx| {
             Box::pin(async move {
-                let brought = cx.brought::<&'static str>().copied().unwrap_or("nothing");
+                let brought = cx.extension::<&'static str>().copied().unwrap_or("nothing");
                 Ok(Output::text(format!("{} with {brought}", call.arguments)))
             })
         });
         let (catalogue, executor) = (Catalogue::new(), Executor::default());
         catalogue.add_source(Arc::new(ListSource::new("tests", [tool])));
-        executor.use_record(Record::in_memory());
+        executor.use_record(Record::in_memory()).expect("the first");
         let tools = Toolkit::everything(&catalogue.snapshot(&View::default()));
         Self { executor, catalogue, tools }
     }
@@ -88,7 +88,7 @@ impl Stage {
 }
 
 fn caller() -> CallContext {
-    CallContext::default().with_brought(Arc::new("a way back"))
+    CallContext::default().with_extension("a way back")
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn a_call_that_goes_on_is_made_again_without_another_question() {
     let cx = caller();
     let approved = stage.agreed(&cx).await;
     let (_, held) = stage.executor.make(&stage.tools, approved, &cx, |_| true).await;
-    let again = CallContext::default().with_brought(Arc::new("the answer"));
+    let again = CallContext::default().with_extension("the answer");
     let (state, held) = stage.executor.make_again(&stage.tools, held.expect("it goes on"), &again, |_| true).await;
     assert_eq!(state.into_outcome().text(), r#"{"disk":1} with the answer"#);
     // What rules forbid by now is not made again.

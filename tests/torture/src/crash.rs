@@ -18,7 +18,7 @@ use crate::log::{Log, Paths};
 use crate::place::Place;
 
 /// Every step, and the transaction that it is.
-pub const STEPS: [(&str, &str); 23] = [
+pub const STEPS: [(&str, &str); 24] = [
     ("accept", "accept"),
     ("claim", "claim"),
     ("finish", "finish"),
@@ -35,6 +35,7 @@ pub const STEPS: [(&str, &str); 23] = [
     ("answer-without-run", "answer"),
     ("answer-waited-for", "answer"),
     ("take_run", "take_run"),
+    ("release_run", "release_run"),
     ("commit_run", "commit_run"),
     ("commit_run-begin", "commit_run"),
     ("commit_run-end", "commit_run"),
@@ -184,6 +185,7 @@ async fn one(store: &dyn Store, names: &Names, name: &str) -> Result<(), StoreEr
         "answer-without-run" => store.answer(names.asked_alone, reply()).await.map(drop),
         "answer-waited-for" => store.answer(names.waited_for, reply()).await.map(drop),
         "take_run" => store.take_run(names.waiting, holder).await.map(drop),
+        "release_run" => store.release_run(running, holder, 1).await,
         "commit_run" => {
             let caller = Caller { run: Some(running), conversation: Some(conversation), ..Caller::default() };
             let commit = RunCommit {

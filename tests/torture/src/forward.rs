@@ -23,6 +23,7 @@ macro_rules! forward_most {
             approval(approval: ApprovalId) -> Option<Approval>;
             approvals(run: Option<RunId>, open: bool, limit: usize) -> Vec<Approval>;
             take_run(run: RunId, holder: HolderId) -> TakenRun;
+            release_run(run: RunId, holder: HolderId, epoch: u64) -> ();
             cancel_run(run: RunId) -> RunRecord;
             run(run: RunId) -> Option<RunRecord>;
             runs(state: Option<RunState>, limit: usize) -> Vec<RunRecord>;

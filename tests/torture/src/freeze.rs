@@ -83,7 +83,7 @@ impl Lane {
         std::thread::sleep(3 * LEASE);
         wait(|| self.hurried(call).state.is_over(), "another takes over");
         let ended = self.look(call);
-        assert_eq!(ended.outcome.as_ref().is_some_and(helve_core::Outcome::success), again, "done again, or broken off: {ended:?}");
+        assert_eq!(ended.outcome.as_ref().is_some_and(helve_core::Outcome::is_success), again, "done again, or broken off: {ended:?}");
         first.thaw();
         wait(|| Log::read::<CallId>(&self.paths.late()).contains(&call), "the late result is known as late");
         let after = self.look(call);

@@ -68,6 +68,7 @@ impl Paths {
 }
 
 /// A file of lines.
+#[derive(Debug)]
 pub struct Log(File);
 
 impl Log {

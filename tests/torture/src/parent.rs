@@ -215,7 +215,7 @@ fn record(place: &Place) -> Last {
         let mut last = Last::default();
         for task in store.tasks(TaskFilter { limit: usize::MAX, ..TaskFilter::default() }).await.expect("tasks") {
             let outcome = task.outcome.filter(|_| task.state.is_over());
-            let success = outcome.as_ref().is_some_and(helve_core::Outcome::success);
+            let success = outcome.as_ref().is_some_and(helve_core::Outcome::is_success);
             last.tasks.insert(task.id, LastTask { idempotent: task.idempotent, result: outcome.as_ref().map(result), success });
         }
         for approval in store.approvals(None, false, usize::MAX).await.expect("questions") {

@@ -59,6 +59,7 @@ impl Store for Patient {
         approval(approval: ApprovalId) -> Option<Approval>;
         approvals(run: Option<RunId>, open: bool, limit: usize) -> Vec<Approval>;
         take_run(run: RunId, holder: HolderId) -> TakenRun;
+        release_run(run: RunId, holder: HolderId, epoch: u64) -> ();
         commit_run(commit: RunCommit) -> u64;
         cancel_run(run: RunId) -> RunRecord;
         run(run: RunId) -> Option<RunRecord>;

@@ -27,7 +27,7 @@ pub(crate) struct Witness {
 
 /// A result as it is compared.
 pub(crate) fn result(outcome: &Outcome) -> String {
-    format!("{}: {}", if outcome.success() { "good" } else { "bad" }, outcome.text())
+    format!("{}: {}", if outcome.is_success() { "good" } else { "bad" }, outcome.text())
 }
 
 /// An event as it is compared.

@@ -52,9 +52,9 @@ impl Show {
             }
             EventData::ToolComplete { call_id, outcome } => {
                 let line = self.calls.remove(call_id).map_or_else(|| printable::escape_line(&outcome.tool), |(line, _)| line);
-                let mark = if outcome.success() { styled(FAINT, "→") } else { styled(BAD, "→") };
+                let mark = if outcome.is_success() { styled(FAINT, "→") } else { styled(BAD, "→") };
                 self.note(&format!("{mark} {}", styled(STRONG, &line)));
-                for line in result_lines(&outcome.text(), outcome.success(), outcome.duration, width()) {
+                for line in result_lines(&outcome.text(), outcome.is_success(), outcome.duration, width()) {
                     self.note(&line);
                 }
             }

@@ -31,10 +31,10 @@ pub struct ToolCallRecord {
 
 /// Tells the model how background tools are used and which calls are still running. What a native model knows
 /// already, the definitions and the results in its history, is kept for programs and not said twice.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ToolCallContext(Arc<Mutex<State>>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     language: Language,
     background: Vec<Arc<str>>,
@@ -125,7 +125,7 @@ impl Context for ToolCallContext {
         let text = outcome.text();
         let text = text[..text.floor_char_boundary(KEPT)].into();
         let pending = matches!(outcome.status, Status::Accepted);
-        let record = ToolCallRecord { call_id: outcome.call_id, tool: outcome.tool.clone(), pending, success: outcome.success(), text };
+        let record = ToolCallRecord { call_id: outcome.call_id, tool: outcome.tool.clone(), pending, success: outcome.is_success(), text };
         match state.calls.iter_mut().rev().find(|call| call.pending && call.call_id == outcome.call_id) {
             Some(known) => *known = record,
             None => state.calls.push_back(record),

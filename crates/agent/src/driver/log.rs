@@ -36,7 +36,7 @@ pub(super) struct Log {
     said: usize,
     /// The last event that listeners know.
     told: u64,
-    _hold: Hold,
+    hold: Hold,
 }
 
 impl Log {
@@ -54,13 +54,13 @@ impl Log {
             input: printable::shorten(&input, SHOWN).into(),
             holder: record.holder(),
         };
-        Self { begin: Some(begin), ..Self::taken(record, run, 1, said, 0, cancel) }
+        let hold = record.hold_run(run.id(), cancel);
+        Self { begin: Some(begin), ..Self::taken(record, hold, 1, said, 0) }
     }
 
     /// The log of a run that was written down before.
-    pub(super) fn taken(record: Record, run: &Run, epoch: u64, said: usize, told: u64, cancel: CancellationToken) -> Self {
-        let hold = record.hold_run(run.id(), cancel);
-        Self { record, epoch, begin: None, events: Vec::new(), asked: Vec::new(), heard: Vec::new(), said, told, _hold: hold }
+    pub(super) fn taken(record: Record, hold: Hold, epoch: u64, said: usize, told: u64) -> Self {
+        Self { record, epoch, begin: None, events: Vec::new(), asked: Vec::new(), heard: Vec::new(), said, told, hold }
     }
 
     /// Whether people are asked something that is not written down.
@@ -109,6 +109,9 @@ impl Driver<'_> {
         };
         let record = log.record.clone();
         let before = record.store().commit_run(commit).await?;
+        if state != RunState::Running {
+            log.hold.disarm();
+        }
         log.said += count;
         for approval in std::mem::take(&mut log.asked) {
             record.asked(&approval);

@@ -1,8 +1,7 @@
 //! The model's side of a run: the request of a turn, and the reading of its answer.
 
 use helve_core::{
-    BoxFuture, Deltas, EndReason, EventData, GenerateOptions, LanguageModel, Message, Mode, ModelDelta, ModelError, ModelRequest,
-    ModelStream,
+    BoxFuture, Deltas, DynModel, EndReason, EventData, GenerateOptions, Message, Mode, ModelDelta, ModelError, ModelRequest, ModelStream,
 };
 use helve_dialect::{Call, CallDelta, Delta, Dialect, Event, Reader, Said, answer_text};
 use std::sync::Arc;
@@ -39,7 +38,7 @@ impl Work<'_> {
                 Ok(stream) => ModelEvent::Opened(stream),
                 Err(error) => ModelEvent::Failed(error),
             },
-            Self::Speaking(stream, _) => match stream.next(deltas).await {
+            Self::Speaking(stream, _) => match stream.read(deltas).await {
                 Ok(true) => ModelEvent::Said,
                 Ok(false) => ModelEvent::Over,
                 Err(error) => ModelEvent::Failed(error),
@@ -50,7 +49,7 @@ impl Work<'_> {
 
 impl Driver<'_> {
     /// The request of this turn, and who reads its answer.
-    pub(super) fn request(&mut self, model: &dyn LanguageModel) -> Result<(ModelRequest, Box<Reader>), AgentError> {
+    pub(super) fn request(&mut self, model: &dyn DynModel) -> Result<(ModelRequest, Box<Reader>), AgentError> {
         let toolkit = self.parts.toolkit()?;
         if self.run.turns() > 1 {
             self.tell_changes(&toolkit);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::turn::{Slot, State};
 
 /// Counts calls that gave what they gave before.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Guard {
     seen: BTreeMap<u64, u32>,
     /// Whether the model must answer now, without tools.

@@ -11,7 +11,7 @@ use super::ToolFacts;
 const MAX_KEPT: usize = 4096;
 
 /// One turn under way.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Turn {
     pub(super) text: String,
     pub(super) reasoning: String,
@@ -32,7 +32,7 @@ pub(super) struct Turn {
 }
 
 /// One call of the turn.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Slot {
     pub(super) said: SaidCall,
     pub(super) facts: ToolFacts,
@@ -43,7 +43,7 @@ pub(super) struct Slot {
 }
 
 /// How far a call is.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum State {
     /// Not announced yet.
     Held(ToolCall),

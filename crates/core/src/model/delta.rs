@@ -181,6 +181,20 @@ impl Deltas {
     }
 }
 
+impl<'a> FromIterator<ModelDelta<'a>> for Deltas {
+    fn from_iter<I: IntoIterator<Item = ModelDelta<'a>>>(pieces: I) -> Self {
+        let mut deltas = Self::default();
+        deltas.extend(pieces);
+        deltas
+    }
+}
+
+impl<'a> Extend<ModelDelta<'a>> for Deltas {
+    fn extend<I: IntoIterator<Item = ModelDelta<'a>>>(&mut self, pieces: I) {
+        pieces.into_iter().for_each(|piece| self.push(piece));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -1,12 +1,13 @@
 //! An answer under way.
 
+use std::fmt;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
 
-use super::{Deltas, ModelDelta, ModelError};
+use super::{Deltas, EndReason, ModelDelta, ModelError};
 
 /// Where the pieces of an answer come from.
 pub trait PollDeltas: Send {
@@ -19,6 +20,12 @@ pub trait PollDeltas: Send {
 
 /// An answer under way. Dropping it stops the model.
 pub struct ModelStream(Box<dyn PollDeltas>);
+
+impl fmt::Debug for ModelStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelStream").finish_non_exhaustive()
+    }
+}
 
 impl ModelStream {
     /// An answer that comes from there.
@@ -41,7 +48,7 @@ impl ModelStream {
     ///
     /// # Errors
     /// Why the answer breaks off. Nothing follows.
-    pub fn poll_next(&mut self, cx: &mut Context<'_>, deltas: &mut Deltas) -> Poll<Result<bool, ModelError>> {
+    pub fn poll_deltas(&mut self, cx: &mut Context<'_>, deltas: &mut Deltas) -> Poll<Result<bool, ModelError>> {
         self.0.poll_deltas(cx, deltas)
     }
 
@@ -49,9 +56,39 @@ impl ModelStream {
     ///
     /// # Errors
     /// Why the answer breaks off. Nothing follows.
-    pub async fn next(&mut self, deltas: &mut Deltas) -> Result<bool, ModelError> {
+    pub async fn read(&mut self, deltas: &mut Deltas) -> Result<bool, ModelError> {
         deltas.clear();
         poll_fn(|cx| self.0.poll_deltas(cx, deltas)).await
+    }
+}
+
+/// Groups of pieces, each in a list of its own; [`ModelStream::read`] needs one list for all.
+impl Stream for ModelStream {
+    type Item = Result<Deltas, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut deltas = Deltas::default();
+        self.0.poll_deltas(cx, &mut deltas).map(|polled| polled.map(|more| more.then_some(deltas)).transpose())
+    }
+}
+
+impl From<Deltas> for ModelStream {
+    fn from(deltas: Deltas) -> Self {
+        Self::whole(deltas)
+    }
+}
+
+/// A whole answer in words.
+impl From<&str> for ModelStream {
+    fn from(text: &str) -> Self {
+        [ModelDelta::Text(text), ModelDelta::End(EndReason::Stop)].into_iter().collect::<Deltas>().into()
+    }
+}
+
+/// A whole answer in words.
+impl From<String> for ModelStream {
+    fn from(text: String) -> Self {
+        text.as_str().into()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The record of a process that keeps nothing when it ends.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,16 @@ struct Tables {
 impl Default for MemoryStore {
     fn default() -> Self {
         Self(Arc::new(Inner { tables: Mutex::default(), changes: watch::Sender::new(0) }))
+    }
+}
+
+/// Shows how much is in it.
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables = self.tables();
+        let mut shown = f.debug_struct("MemoryStore");
+        shown.field("runs", &tables.runs.len()).field("tasks", &tables.tasks.len()).field("approvals", &tables.approvals.len());
+        shown.finish_non_exhaustive()
     }
 }
 
@@ -169,6 +180,10 @@ impl Store for MemoryStore {
 
     fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
         self.change(|tables| transact::take_run(tables, run, holder))
+    }
+
+    fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()> {
+        self.change(|tables| transact::release_run(tables, run, holder, epoch))
     }
 
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {

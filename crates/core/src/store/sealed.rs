@@ -34,6 +34,12 @@ struct Secrets {
     are_kept: bool,
 }
 
+impl std::fmt::Debug for SealedStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SealedStore").finish_non_exhaustive()
+    }
+}
+
 impl SealedStore {
     /// A store that knows no secrets yet.
     #[must_use]
@@ -184,6 +190,10 @@ impl Store for SealedStore {
 
     fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
         read!(self.inner.take_run(run, holder), |taken| TakenRun { snapshot: self.unsealed(taken.snapshot), ..taken })
+    }
+
+    fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()> {
+        self.inner.release_run(run, holder, epoch)
     }
 
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {

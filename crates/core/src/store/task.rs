@@ -286,7 +286,7 @@ impl Task {
         match end {
             TaskEnd::Over(outcome) => {
                 let cancelled = outcome.error().is_some_and(|error| error.kind() == ErrorKind::Cancelled);
-                let state = match (outcome.success(), cancelled) {
+                let state = match (outcome.is_success(), cancelled) {
                     (true, _) => TaskState::Done,
                     (false, true) => TaskState::Cancelled,
                     (false, false) => TaskState::Failed,

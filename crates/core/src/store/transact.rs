@@ -239,7 +239,7 @@ fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &s
     Ok(())
 }
 
-/// Takes a run that nobody drives.
+/// Takes a run that no other process drives.
 ///
 /// # Errors
 /// Where there is none, it is over, or another process drives it; see [`accept`].
@@ -247,7 +247,7 @@ pub fn take_run(rows: &mut dyn Rows, run: RunId, holder: HolderId) -> Done<Taken
     let mut record = rows.run(run)?.ok_or_else(|| StoreError::NotFound(format!("run {run}")))?;
     let free = match (record.state, record.holder) {
         (RunState::Ready | RunState::Waiting, _) | (RunState::Running, None) => true,
-        (RunState::Running, Some(other)) => rows.is_gone(other)?,
+        (RunState::Running, Some(other)) => other == holder || rows.is_gone(other)?,
         _ => return Err(StoreError::Conflict(format!("run {run} is over"))),
     };
     if !free {
@@ -257,6 +257,19 @@ pub fn take_run(rows: &mut dyn Rows, run: RunId, holder: HolderId) -> Done<Taken
     record.epoch += 1;
     rows.put_run(&record)?;
     Ok(TakenRun { snapshot: rows.snapshot(run)?, record })
+}
+
+/// Gives back a run that its process does not drive any more.
+///
+/// # Errors
+/// See [`accept`].
+pub fn release_run(rows: &mut dyn Rows, run: RunId, holder: HolderId, epoch: u64) -> Done<()> {
+    let Some(mut record) = rows.run(run)? else { return Ok(()) };
+    if (record.state, record.holder, record.epoch) != (RunState::Running, Some(holder), epoch) {
+        return Ok(());
+    }
+    (record.state, record.holder, record.updated) = (RunState::Ready, None, rows.now());
+    rows.put_run(&record)
 }
 
 /// Records a step of a run, and gives the number of the last event before it.

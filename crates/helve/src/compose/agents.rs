@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helve_agent::{Agent, AgentOptions, OutputStrategy, RunLimits};
-use helve_core::{LanguageModel, suggest};
+use helve_core::{DynModel, suggest};
 use helve_tools::Selection;
 
 use super::{Diagnostic, Helve, ProjectAgent, Severity, Trust};
@@ -76,7 +76,7 @@ impl Helve {
 
     /// An agent of the project, or one with all tools where no file describes any.
     #[must_use]
-    pub fn project_agent(&self, agent: Option<&ProjectAgent>, model: impl LanguageModel) -> Agent {
+    pub fn project_agent(&self, agent: Option<&ProjectAgent>, model: impl DynModel) -> Agent {
         let (catalogue, executor) = (self.catalogue.clone(), self.executor.clone());
         let mut options = AgentOptions { name: Some(DEFAULT_NAME.into()), ..AgentOptions::default() };
         let mut selection = None;

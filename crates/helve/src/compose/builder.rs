@@ -51,6 +51,12 @@ pub enum BuildError {
     NoStore,
 }
 
+impl std::fmt::Debug for HelveBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HelveBuilder").field("options", &self.options).field("workers", &self.workers).finish_non_exhaustive()
+    }
+}
+
 impl Helve {
     /// Puts a Helve together from tools, rules, layers and a store.
     pub fn builder() -> HelveBuilder {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use helve_agent::Strategy;
 use helve_core::authored::FieldError;
-use helve_core::{LanguageModel, ModelError, suggest};
+use helve_core::{DynModel, ModelError, suggest};
 use helve_fetch::{FetchOptions, Lines, read_url};
 use helve_models::{Found, HttpModel, ModelSpec, Place, Price, Provider, Record, Replay, find, key_in_environment};
 use helve_project::{Diagnostic, ModelEntry, Severity, StateFolder};
@@ -35,7 +35,7 @@ pub struct ModelChoice {
 /// The model that answers.
 pub struct ChosenModel {
     /// The model.
-    pub model: Arc<dyn LanguageModel>,
+    pub model: Arc<dyn DynModel>,
     /// A line that says why, where nobody named it.
     pub because: Option<String>,
     /// How calls were carried when it was last used.
@@ -76,7 +76,7 @@ impl Helve {
         let of_environment = helve_core::environment::var("HELVE_MODEL").filter(|spec| !spec.trim().is_empty());
         let of_user = choice.spec.clone().or(of_environment);
         let of_folder = agent.and_then(|agent| agent.file.model.as_deref()).or(report.model.as_deref());
-        let (model, because, key): (Arc<dyn LanguageModel>, _, String) = if let Some(spec) = &of_user {
+        let (model, because, key): (Arc<dyn DynModel>, _, String) = if let Some(spec) = &of_user {
             let (model, key) = self.open_model(spec, choice.local_only).await?;
             (model, None, key)
         } else if let Some(spec) = of_folder {
@@ -89,7 +89,7 @@ impl Helve {
             let model = open_provider(found.provider, &found.model, choice.local_only)?;
             (Arc::new(model), Some(found.to_string()), key_of(&found))
         };
-        let model: Arc<dyn LanguageModel> = match &choice.record {
+        let model: Arc<dyn DynModel> = match &choice.record {
             Some(path) => Arc::new(Record::new(model, path)?),
             None => model,
         };
@@ -98,7 +98,7 @@ impl Helve {
         Ok(ChosenModel { model, because, strategy, key })
     }
 
-    async fn open_model(&self, spec: &str, local_only: bool) -> Result<(Arc<dyn LanguageModel>, String), NoModel> {
+    async fn open_model(&self, spec: &str, local_only: bool) -> Result<(Arc<dyn DynModel>, String), NoModel> {
         Ok(match ModelSpec::read(spec) {
             ModelSpec::Replay(file) => (Arc::new(Replay::open(&file)?), format!("replay:{file}")),
             ModelSpec::Of(provider, model) => {

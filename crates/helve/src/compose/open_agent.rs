@@ -14,6 +14,7 @@ pub struct AgentChoice {
 }
 
 /// An agent of a project, ready to run.
+#[derive(Debug)]
 pub struct OpenAgent {
     /// The agent. Its runs are stored, and what it finds out about its model is remembered.
     pub agent: Agent,
@@ -50,7 +51,7 @@ impl Helve {
         let file = self.choose_agent(name)?;
         let chosen = self.model(&choice.model, file.as_ref()).await?;
         let record = self.open_record(choice.store.as_deref()).await?;
-        let agent = self.project_agent(file.as_ref(), chosen.model.clone()).with_record(record);
+        let agent = self.project_agent(file.as_ref(), chosen.model.clone()).with_record(record)?;
         let agent = match chosen.strategy {
             Some(strategy) => agent.with_strategy(strategy),
             None => agent,

@@ -66,7 +66,8 @@ impl Helve {
             self.take_over(file).await?;
         }
         let store = open(&place).await.map_err(|error| unusable(&place, &error))?;
-        let record = self.executor.use_record(Record::new(store)).clone();
+        let record = Record::new(store);
+        self.executor.use_record(record.clone()).map_err(|error| NoRecord::new(error.to_string(), "open the record once"))?;
         #[cfg(feature = "project")]
         self.tell_webhook(&record);
         Ok(record)

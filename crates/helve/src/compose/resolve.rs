@@ -11,7 +11,7 @@ use helve_tools::{Catalogue, Selection, Snapshot, ToolSet, View};
 use super::load::Loaded;
 
 /// An agent of a project: what its file says, and the tools it selects.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ProjectAgent {
     /// What its file says.
     pub file: AgentFile,

@@ -20,7 +20,7 @@ const ROUND: usize = 100;
 const RESULTS: usize = 1000;
 
 /// Runs background calls, goes on with runs whose questions were answered or whose process ended, and lets agents answer to results.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ProjectWorker {
     helve: Helve,
     record: Record,

@@ -40,13 +40,13 @@ impl DynTool for CommandTool {
 
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            if cx.cancelled().is_cancelled() {
+            if cx.is_cancelled() {
                 return Err(ToolError::cancelled());
             }
             let launch = self.launch(call)?;
             // The last thing before the start: what comes between could change them.
             self.scripts.check().await?;
-            match process::run(launch, cx.cancelled(), &self.redactor).await {
+            match process::run(launch, cx.cancellation(), &self.redactor).await {
                 Ok(finished) => self.read(finished).await,
                 Err(Stopped::Cancelled) => Err(ToolError::cancelled()),
                 Err(Stopped::TooMuch) => {

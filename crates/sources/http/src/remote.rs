@@ -54,6 +54,12 @@ pub struct RemoteSource {
     task: JoinHandle<()>,
 }
 
+impl std::fmt::Debug for RemoteSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteSource").field("id", &self.id).field("state", &*self.state.borrow()).finish_non_exhaustive()
+    }
+}
+
 impl RemoteSource {
     /// Begins to ask a server for its tools, in a task that ends with the source.
     ///

@@ -143,7 +143,7 @@ impl DynTool for HttpTool {
             request.limits = self.limits;
             tokio::select! {
                 biased;
-                () = cx.cancelled().cancelled() => Err(ToolError::cancelled()),
+                () = cx.cancelled() => Err(ToolError::cancelled()),
                 result = self.exchange(request) => result,
             }
         })

@@ -19,6 +19,7 @@ use crate::upstream::Upstream;
 const NO_RESOURCE: i64 = -32002;
 
 /// The servers behind Helve, as they are now.
+#[derive(Debug)]
 pub struct Gateway(Vec<Arc<McpSource>>);
 
 impl Gateway {

@@ -56,6 +56,12 @@ pub struct McpOptions {
     pub client_document: Option<String>,
 }
 
+impl std::fmt::Debug for McpOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpOptions").field("client_document", &self.client_document).finish_non_exhaustive()
+    }
+}
+
 impl Default for McpOptions {
     fn default() -> Self {
         Self {
@@ -117,6 +123,12 @@ pub struct McpSource {
     task: JoinHandle<()>,
     project: PathBuf,
     options: McpOptions,
+}
+
+impl std::fmt::Debug for McpSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpSource").field("id", &self.id).field("state", &*self.live.state.borrow()).finish_non_exhaustive()
+    }
 }
 
 struct Live {

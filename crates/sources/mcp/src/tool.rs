@@ -44,7 +44,7 @@ impl DynTool for McpTool {
             if !self.upstream.is_approved(&self.name, self.definition) {
                 return Err(self.failure(Trouble::Unpinned));
             }
-            match cx.brought::<Passage>() {
+            match cx.extension::<Passage>() {
                 Some(passage) => self.pass(call, cx, passage).await,
                 None => self.ask(call, cx).await,
             }
@@ -77,7 +77,8 @@ impl McpTool {
     async fn pass(&self, call: &ToolCall, cx: &CallContext, passage: &Passage) -> Result<Output, ToolError> {
         let mut params = self.params(call);
         params.extend(passage.extra.clone());
-        let how = How { cancel: cx.cancelled().clone(), headers: self.param_headers(call), agreed: Some(self.agreed()), ..How::default() };
+        let how =
+            How { cancel: cx.cancellation().clone(), headers: self.param_headers(call), agreed: Some(self.agreed()), ..How::default() };
         let passed = self.upstream.pass("tools/call", params, &passage.from, how).await;
         let result = passed.map_err(|trouble| self.failure(trouble))?;
         if is_question(&result) {
@@ -105,7 +106,7 @@ impl McpTool {
         }
         let channel: Arc<dyn BackChannel> = Arc::new(Told(cx.clone()));
         let how = How {
-            cancel: cx.cancelled().clone(),
+            cancel: cx.cancellation().clone(),
             channel: Some(channel),
             progress: true,
             headers: self.param_headers(call),
@@ -140,7 +141,7 @@ impl McpTool {
 
     /// Waits for the end of such a call, or for its first question.
     async fn follow(&self, held: Held, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
-        match held.step(cx.cancelled()).await {
+        match held.step(cx.cancellation()).await {
             Step::Over(result) => content::read(result.map_err(|trouble| self.failure(trouble))?),
             Step::Asks(held, ask) => self.park(held, ask, call, cx),
         }

@@ -81,6 +81,7 @@ macro_rules! conformance {
             $engine:
             tasks {
                 a_task_is_accepted_once_and_told_to_its_run
+                a_list_of_tasks_is_a_page_unless_told_otherwise
                 the_queue_goes_by_priority_and_age
                 a_worker_gets_only_what_it_can_run
                 two_workers_never_get_the_same_task
@@ -115,6 +116,7 @@ macro_rules! conformance {
                 a_run_that_another_started_says_so_wherever_it_is_seen
                 events_are_numbered_without_gaps_whoever_adds_them
                 only_one_process_drives_a_run
+                a_run_is_given_back_by_whoever_holds_it
                 a_run_of_a_process_that_is_gone_can_be_taken
                 a_conversation_cannot_be_split
                 results_are_heard_once

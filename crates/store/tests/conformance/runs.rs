@@ -83,6 +83,27 @@ pub async fn only_one_process_drives_a_run(store: &dyn Store) {
     assert!(matches!(store.take_run(run.run, other).await, Err(StoreError::Conflict(_))), "it is over");
 }
 
+pub async fn a_run_is_given_back_by_whoever_holds_it(store: &dyn Store) {
+    let run = started(store).await;
+    let other = process(store).await;
+    let state = async || store.run(run.run).await.expect("readable").map(|run| (run.state, run.holder, run.epoch));
+    for (holder, epoch) in [(other, 1), (run.holder, 2)] {
+        store.release_run(run.run, holder, epoch).await.expect("nothing to do");
+        assert_eq!(state().await, Some((RunState::Running, Some(run.holder), 1)));
+    }
+    store.release_run(run.run, run.holder, 1).await.expect("given back");
+    assert_eq!(state().await, Some((RunState::Ready, None, 1)));
+    assert!(matches!(store.commit_run(step(run.run, 1, RunState::Running)).await, Err(StoreError::Lost)), "it was given back");
+    let taken = store.take_run(run.run, run.holder).await.expect("taken");
+    assert_eq!((taken.record.epoch, taken.snapshot), (2, Some(json!({"at": 1}))));
+    assert_eq!(store.take_run(run.run, run.holder).await.expect("taken by the same process").record.epoch, 3);
+    assert!(matches!(store.commit_run(step(run.run, 2, RunState::Running)).await, Err(StoreError::Lost)), "the old one is fenced");
+    store.commit_run(RunCommit { events: vec![ended()], ..step(run.run, 3, RunState::Done) }).await.expect("over");
+    store.release_run(run.run, run.holder, 3).await.expect("nothing to do");
+    assert_eq!(state().await, Some((RunState::Done, None, 3)));
+    store.release_run(RunId::mint(), run.holder, 1).await.expect("nothing to do");
+}
+
 pub async fn a_run_of_a_process_that_is_gone_can_be_taken(store: &dyn Store) {
     let run = started(store).await;
     let other = process(store).await;

@@ -124,5 +124,11 @@ pub async fn seqs(store: &dyn Store, run: RunId) -> Vec<u64> {
 }
 
 pub fn of_run(started: &Started) -> Caller {
-    Caller { agent: Some("ada".into()), conversation: Some(started.conversation), run: Some(started.run), device: None }
+    Caller {
+        agent: Some("ada".into()),
+        conversation: Some(started.conversation),
+        run: Some(started.run),
+        device: None,
+        user: Some("ada@example.org".into()),
+    }
 }

@@ -27,7 +27,7 @@ fn result(task: &Task) -> Outcome {
 
 /// Everything that an engine has of a run and its calls, as text.
 async fn everything(store: &dyn Store, run: &Started) -> String {
-    let tasks = store.tasks(TaskFilter { limit: 100, ..TaskFilter::default() }).await.expect("tasks");
+    let tasks = store.tasks(TaskFilter::default()).await.expect("tasks");
     let approvals = store.approvals(None, false, 100).await.expect("approvals");
     let events = store.events(run.run, 0, 100).await.expect("events");
     let conversation = store.conversation(run.conversation).await.expect("readable");

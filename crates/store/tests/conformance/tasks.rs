@@ -20,6 +20,16 @@ pub async fn a_task_is_accepted_once_and_told_to_its_run(store: &dyn Store) {
     assert!(store.task(CallId::mint()).await.expect("readable").is_none());
 }
 
+pub async fn a_list_of_tasks_is_a_page_unless_told_otherwise(store: &dyn Store) {
+    let mut ids = Vec::new();
+    for _ in 0..=TaskFilter::PAGE {
+        ids.push(accepted(store, task("a")).await);
+    }
+    let listed: Vec<CallId> = store.tasks(TaskFilter::default()).await.expect("a list").into_iter().map(|task| task.id).collect();
+    ids.sort();
+    assert_eq!(listed, ids.into_iter().rev().take(TaskFilter::PAGE).collect::<Vec<_>>(), "the newest");
+}
+
 pub async fn the_queue_goes_by_priority_and_age(store: &dyn Store) {
     let worker = process(store).await;
     let low = accepted(store, NewTask { priority: -3, ..task("a") }).await;
@@ -76,7 +86,7 @@ pub async fn a_result_counts_once_and_only_from_who_has_the_task(store: &dyn Sto
     assert_eq!(finish(store, &held, TaskEnd::Over(bad(&held, ErrorKind::Failed))).await, Finished::Late);
     let task = find(store, id).await;
     assert_eq!((task.state, task.late, task.holder), (TaskState::Done, 2, None));
-    assert!(task.outcome.is_some_and(|outcome| outcome.success()));
+    assert!(task.outcome.is_some_and(|outcome| outcome.is_success()));
     let events = store.events(run.run, 2, 10).await.expect("events");
     assert!(matches!(&events[..], [event] if matches!(&event.data, EventData::TaskFinished { call_id, .. } if *call_id == id)));
 }

@@ -33,6 +33,7 @@ pub enum Operation {
     Begin(u8, u8),
     Commit(u8, u8, u8),
     TakeRun(u8, u8),
+    ReleaseRun(u8, u8, bool),
     CancelRun(u8),
     PutBody(u8),
     Prune(u8),
@@ -60,6 +61,7 @@ pub fn any() -> impl Strategy<Value = Operation> {
         4 => (a, b).prop_map(|(a, b)| Begin(a, b)),
         8 => (a, b, c).prop_map(|(a, b, c)| Commit(a, b, c)),
         3 => (a, b).prop_map(|(a, b)| TakeRun(a, b)),
+        2 => (a, b, c).prop_map(|(a, b, c)| ReleaseRun(a, b, c % 4 == 0)),
         1 => a.prop_map(CancelRun),
         1 => a.prop_map(PutBody),
         1 => a.prop_map(Prune),
@@ -75,9 +77,21 @@ pub type Place = usize;
 #[derive(Debug, Clone)]
 pub enum Step {
     Accept(NewTask),
-    Claim { holder: HolderId, alive: bool, limit: usize, tools: Option<Vec<Digest>> },
-    Finish { task: Place, stale: bool, end: u8 },
-    Keep { holder: HolderId, progress: Vec<(Place, Progress)> },
+    Claim {
+        holder: HolderId,
+        alive: bool,
+        limit: usize,
+        tools: Option<Vec<Digest>>,
+    },
+    Finish {
+        task: Place,
+        stale: bool,
+        end: u8,
+    },
+    Keep {
+        holder: HolderId,
+        progress: Vec<(Place, Progress)>,
+    },
     Leave(HolderId),
     Recover(HolderId),
     CancelTask(Place),
@@ -85,8 +99,14 @@ pub enum Step {
     Hear(Place),
     Ask(Approval),
     Answer(ApprovalId, Reply),
-    Commit { commit: RunCommit, stale: bool, heard: Vec<Place> },
+    Commit {
+        commit: RunCommit,
+        stale: bool,
+        heard: Vec<Place>,
+    },
     TakeRun(RunId, HolderId),
+    /// With the epoch that the run has, or with another one.
+    ReleaseRun(RunId, HolderId, bool),
     CancelRun(RunId),
     PutBody(Vec<u8>),
     Prune(Duration),
@@ -237,6 +257,7 @@ impl Pools {
             Operation::Begin(a, b) => self.begin(a, b),
             Operation::Commit(a, b, c) => self.commit(a, b, c),
             Operation::TakeRun(a, b) => Step::TakeRun(self.run(a), self.holder(b)),
+            Operation::ReleaseRun(a, b, stale) => Step::ReleaseRun(self.run(a), self.holder(b), stale),
             Operation::CancelRun(a) => Step::CancelRun(self.run(a)),
             Operation::PutBody(a) => {
                 self.bodies.push(vec![a; usize::from(a)]);

@@ -125,6 +125,10 @@ impl Side {
                 let taken = store.take_run(run, holder).await?;
                 json!({"run": taken.record, "snapshot": taken.snapshot})
             }
+            Step::ReleaseRun(run, holder, stale) => {
+                let epoch = store.run(run).await?.map_or(1, |run| run.epoch) + u64::from(stale);
+                value(store.release_run(run, holder, epoch).await?)
+            }
             Step::CancelRun(run) => value(store.cancel_run(run).await?),
             Step::PutBody(bytes) => value(store.put_body(&bytes).await?),
             Step::Prune(age) => value(store.prune(age).await?),

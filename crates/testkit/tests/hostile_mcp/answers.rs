@@ -36,7 +36,7 @@ async fn a_thousand_questions_are_refused_or_dropped() {
             heard.sort();
             assert_eq!(heard, ["-32601", "-32601", "-32601", "{}"]);
             for tool in ["bad_asks", "bad_pings", "bad_asks", "bad_echo"] {
-                assert!(stage.call(tool, json!({})).await.success(), "{tool}");
+                assert!(stage.call(tool, json!({})).await.is_success(), "{tool}");
             }
             // One of a thousand questions to a person is enough.
             let outcome = stage.call("bad_asks-people", json!({})).await;
@@ -45,7 +45,7 @@ async fn a_thousand_questions_are_refused_or_dropped() {
             // The rest of them name no call, and may come while the next one is the only one; when they are over, it goes well.
             for left in (0..1000).rev() {
                 let outcome = stage.call("bad_echo", json!({})).await;
-                if outcome.success() {
+                if outcome.is_success() {
                     break;
                 }
                 assert!(left > 0 && outcome.text() == "failed: the tool asks: ?", "{outcome:?}");
@@ -67,7 +67,7 @@ async fn a_call_that_is_never_answered_ends_in_time_and_the_next_one_works() {
             let outcome = stage.call("bad_stuck", json!({})).await;
             assert!(outcome.text().starts_with("timeout: no result after 300ms"), "{}", outcome.text());
             assert!(begun.elapsed() < Duration::from_secs(20));
-            assert!(stage.call("bad_echo", json!({})).await.success());
+            assert!(stage.call("bad_echo", json!({})).await.is_success());
         })
         .await;
 }
@@ -84,7 +84,7 @@ async fn a_server_that_dies_in_a_call_says_so_and_is_there_for_the_next() {
                 let outcome = stage.call(tool, json!({})).await;
                 assert!(outcome.text().starts_with("interrupted: the server `bad`: the server went away"), "{}", outcome.text());
                 let next = stage.call("bad_echo", json!({})).await;
-                assert!(next.success(), "{next:?}");
+                assert!(next.is_success(), "{next:?}");
             }
         })
         .await;

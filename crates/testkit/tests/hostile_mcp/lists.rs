@@ -30,7 +30,7 @@ async fn long_lists_are_cut_and_the_first_tools_work() {
                 assert_eq!(offered(&bad).len(), tools, "{mode}");
                 noted(&bad.report(), note);
                 let tool = offered(&bad)[0].clone();
-                assert!(stage.call(&tool, json!({})).await.success());
+                assert!(stage.call(&tool, json!({})).await.is_success());
             }
         })
         .await;
@@ -82,7 +82,7 @@ async fn nothing_is_fetched_for_a_schema() {
     let bad = stage.bad("far-reference", &[&port]).await;
     assert_eq!(offered(&bad), ["bad_echo", "bad_far-output"], "{:#?}", bad.report().notes);
     noted(&bad.report(), "the tool far is left out");
-    assert!(stage.call("bad_far-output", json!({})).await.success());
+    assert!(stage.call("bad_far-output", json!({})).await.is_success());
     let fetched = tokio::time::timeout(Duration::from_millis(200), listener.accept()).await;
     assert!(fetched.is_err(), "somebody came to fetch a schema");
 }
@@ -95,7 +95,7 @@ async fn a_server_that_changes_its_list_all_the_time_does_not_keep_anyone_busy()
             let bad = Stage::new();
             let source = bad.bad("flips", &[]).await;
             reports(&source, "evil", |report| report.offers.iter().any(|offer| offer.definition["description"] == "evil")).await;
-            assert!(bad.call("bad_steady", json!({})).await.success());
+            assert!(bad.call("bad_steady", json!({})).await.is_success());
         })
         .await;
 }

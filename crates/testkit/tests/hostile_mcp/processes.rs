@@ -81,7 +81,7 @@ fn nothing_is_left_when_this_program_ends_before_the_server() {
     if let Some(place) = std::env::var_os(BRIEF) {
         let (stage, bad, mark) = runtime.block_on(async {
             let (stage, bad) = Stage::of_bad("good", &[]).await;
-            assert!(stage.call("bad_scatters", json!({})).await.success());
+            assert!(stage.call("bad_scatters", json!({})).await.is_success());
             let mark = mark(&stage).await;
             (stage, bad, mark)
         });
@@ -104,13 +104,13 @@ async fn nothing_is_left_of_a_server_that_scatters_during_a_call_and_dies() {
     stage
         .beside(async {
             let mark = mark(&stage).await;
-            assert!(stage.call("bad_scatters", json!({})).await.success());
+            assert!(stage.call("bad_scatters", json!({})).await.is_success());
             assert!(marked(&mark).len() > 4, "it has scattered");
             let outcome = stage.call("bad_dies", json!({})).await;
             assert!(outcome.text().contains("exit status: 7"), "{}", outcome.text());
             assert_gone(&mark).await;
             let again = stage.call("bad_echo", json!({"n": 3})).await;
-            assert!(again.success(), "it was started again: {again:?}");
+            assert!(again.is_success(), "it was started again: {again:?}");
         })
         .await;
     drop(bad);

@@ -76,7 +76,7 @@ impl Stage {
                 }
                 outcome = called => outcome.expect("the good server answers"),
             };
-            assert!(outcome.success(), "{outcome:?}");
+            assert!(outcome.is_success(), "{outcome:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -57,10 +57,10 @@ async fn a_tool_that_changes_after_it_was_agreed_to_is_hidden_and_refused() {
     assert_eq!(offered(&bad), [""; 0], "nobody agreed to anything");
     agreed.to(&bad);
     let echo = held(&bad, "bad_echo");
-    assert!(stage.call("bad_echo", json!({})).await.success());
+    assert!(stage.call("bad_echo", json!({})).await.is_success());
 
     fs::write(words.path(), "Evil.").expect("written");
-    assert!(stage.call("bad_change", json!({})).await.success());
+    assert!(stage.call("bad_change", json!({})).await.is_success());
     let report = reports(&bad, "changed", |report| report.withheld().count() == 1).await;
     assert!(matches!(&report.offers[0].pinned, Pinned::Changed { was, .. } if was["description"] == "Good."), "{report:#?}");
     reports(&bad, "without the tool", |_| offered(&bad) == ["bad_change", "bad_mark"]).await;
@@ -68,7 +68,7 @@ async fn a_tool_that_changes_after_it_was_agreed_to_is_hidden_and_refused() {
 
     // What was agreed to is good again.
     fs::write(words.path(), "Good.").expect("written");
-    assert!(stage.call("bad_change", json!({})).await.success());
+    assert!(stage.call("bad_change", json!({})).await.is_success());
     reports(&bad, "as it was", |report| report.withheld().count() == 0).await;
     reports(&bad, "offering the tool", |_| offered(&bad).len() == 3).await;
     assert!(echo.call(&ToolCall::new("x", json!({})), &CallContext::default()).await.is_ok());

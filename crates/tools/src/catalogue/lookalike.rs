@@ -11,7 +11,7 @@ use super::entry::Entry;
 use super::snapshot::Snapshot;
 
 /// A tool that could be taken for one that was there before it.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Lookalike {
     /// The tool.
     pub tool: Arc<Entry>,

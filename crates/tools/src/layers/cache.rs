@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use helve_core::json::canonical;
-use helve_core::{CacheRule, CallContext, Caller, Digest, ErrorKind, Layer, Next, Output, ToolCall, ToolError};
+use helve_core::{CacheRule, CallContext, Caller, Digest, DynLayer, ErrorKind, Next, Output, ToolCall, ToolError};
 use quick_cache::Weighter;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -87,7 +87,7 @@ impl Cache {
     }
 
     /// The layer that fills the cache, for tools that allow it.
-    pub(crate) fn layer(cache: &Arc<Self>, entry: &Entry) -> Option<Arc<dyn Layer>> {
+    pub(crate) fn layer(cache: &Arc<Self>, entry: &Entry) -> Option<Arc<dyn DynLayer>> {
         let rule = entry.spec().rules().cache?;
         Some(Arc::new(Fill { cache: cache.clone(), rule, source: entry.source_key().clone() }))
     }
@@ -145,7 +145,7 @@ struct Fill {
     source: SourceKey,
 }
 
-impl Layer for Fill {
+impl DynLayer for Fill {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             if cx.is_particular() {
@@ -166,7 +166,7 @@ impl Layer for Fill {
                     Err(mut result) => {
                         let told = tokio::select! {
                             told = result.wait_for(Option::is_some) => told.ok().and_then(|told| told.clone()),
-                            () = cx.cancelled().cancelled() => return Err(ToolError::cancelled()),
+                            () = cx.cancelled() => return Err(ToolError::cancelled()),
                         };
                         if let Some(result) = told {
                             return result.map(|output| output.with_metadata("cached", json!(true)));

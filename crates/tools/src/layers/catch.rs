@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, Layer, Next, Output, ToolCall, ToolError};
+use helve_core::{CallContext, DynLayer, Next, Output, ToolCall, ToolError};
 
 /// Turns panics into `failed`.
 pub(crate) struct Catch {
@@ -15,19 +15,19 @@ pub(crate) struct Catch {
 
 impl Catch {
     /// Around the tool alone, so that retries and those who share its result see a failure.
-    pub(crate) fn tool() -> Arc<dyn Layer> {
+    pub(crate) fn tool() -> Arc<dyn DynLayer> {
         static TOOL: LazyLock<Arc<Catch>> = LazyLock::new(|| Arc::new(Catch { who: "the tool" }));
         TOOL.clone()
     }
 
     /// Around everything, so that a broken layer costs a call and not its caller.
-    pub(crate) fn layers() -> Arc<dyn Layer> {
+    pub(crate) fn layers() -> Arc<dyn DynLayer> {
         static LAYERS: LazyLock<Arc<Catch>> = LazyLock::new(|| Arc::new(Catch { who: "a layer" }));
         LAYERS.clone()
     }
 }
 
-impl Layer for Catch {
+impl DynLayer for Catch {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             // The call is over after a panic and nothing of it is used again, so broken invariants stay inside.

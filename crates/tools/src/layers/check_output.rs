@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, ErrorKind, Layer, Next, Output, Redactor, Schema, ToolCall, ToolError};
+use helve_core::{CallContext, DynLayer, ErrorKind, Next, Output, Redactor, Schema, ToolCall, ToolError};
 use serde_json::json;
 
 use crate::catalogue::Entry;
@@ -15,13 +15,13 @@ pub(crate) struct CheckOutput {
 }
 
 impl CheckOutput {
-    pub(crate) fn layer(entry: &Entry, redactor: &Redactor) -> Option<Arc<dyn Layer>> {
+    pub(crate) fn layer(entry: &Entry, redactor: &Redactor) -> Option<Arc<dyn DynLayer>> {
         let schema = entry.spec().output()?.clone();
         Some(Arc::new(Self { schema, redactor: redactor.clone() }))
     }
 }
 
-impl Layer for CheckOutput {
+impl DynLayer for CheckOutput {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             let output = next.run(call, cx).await?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, ErrorKind, Layer, Next, Output, ToolCall, ToolError};
+use helve_core::{CallContext, DynLayer, ErrorKind, Next, Output, ToolCall, ToolError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::catalogue::{Entry, SourceKey};
@@ -59,7 +59,7 @@ impl Line {
         let _waiting = Waiting::join(self)?;
         tokio::select! {
             place = self.places.acquire() => place.map_err(|_| ToolError::cancelled()),
-            () = cx.cancelled().cancelled() => Err(ToolError::cancelled()),
+            () = cx.cancelled() => Err(ToolError::cancelled()),
         }
     }
 }
@@ -90,12 +90,12 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    pub(crate) fn layer(limits: &Limits, entry: &Entry) -> Arc<dyn Layer> {
+    pub(crate) fn layer(limits: &Limits, entry: &Entry) -> Arc<dyn DynLayer> {
         Arc::new(Self { all: limits.all.clone(), of_tool: limits.of_tool(entry) })
     }
 }
 
-impl Layer for Limit {
+impl DynLayer for Limit {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             // The tool's own line first: a slow tool must not hold places that others could use.

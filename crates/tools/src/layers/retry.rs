@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, Layer, Next, Output, Rules, ToolCall, ToolError};
+use helve_core::{CallContext, DynLayer, Next, Output, Rules, ToolCall, ToolError};
 use serde_json::json;
 
 const FIRST_DELAY: Duration = Duration::from_millis(200);
@@ -19,12 +19,12 @@ pub(crate) struct Retry {
 
 impl Retry {
     /// Only idempotent tools are tried again, whatever their rules ask for.
-    pub(crate) fn layer(rules: &Rules) -> Option<Arc<dyn Layer>> {
-        (rules.idempotent && rules.retries > 0).then(|| Arc::new(Self { retries: rules.retries }) as Arc<dyn Layer>)
+    pub(crate) fn layer(rules: &Rules) -> Option<Arc<dyn DynLayer>> {
+        (rules.idempotent && rules.retries > 0).then(|| Arc::new(Self { retries: rules.retries }) as Arc<dyn DynLayer>)
     }
 }
 
-impl Layer for Retry {
+impl DynLayer for Retry {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             let backoff = ExponentialBuilder::default().with_min_delay(FIRST_DELAY).with_max_delay(LONGEST_DELAY).with_jitter();
@@ -43,7 +43,7 @@ impl Layer for Retry {
                 tracing::debug!(call = %call.id, tool = %call.tool, error = error.kind().name(), ?delay, "trying again");
                 tokio::select! {
                     () = tokio::time::sleep(delay) => attempt += 1,
-                    () = cx.cancelled().cancelled() => return Err(ToolError::cancelled()),
+                    () = cx.cancelled() => return Err(ToolError::cancelled()),
                 }
             }
         })

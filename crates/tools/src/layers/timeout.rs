@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, ErrorKind, Layer, Next, Output, Rules, ToolCall, ToolError};
+use helve_core::{CallContext, DynLayer, ErrorKind, Next, Output, Rules, ToolCall, ToolError};
 use serde_json::json;
 
 /// Ends work on time and on cancellation: signal, grace, drop.
@@ -15,22 +15,22 @@ pub(crate) struct Timeout {
 }
 
 impl Timeout {
-    pub(crate) fn layer(rules: &Rules, grace: Duration) -> Arc<dyn Layer> {
+    pub(crate) fn layer(rules: &Rules, grace: Duration) -> Arc<dyn DynLayer> {
         Arc::new(Self { after: rules.timeout(), grace })
     }
 }
 
-impl Layer for Timeout {
+impl DynLayer for Timeout {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            let stop = cx.cancelled().child_token();
+            let stop = cx.cancellation().child_token();
             let inner = cx.clone().with_cancel(stop.clone());
             let mut work = pin!(next.run(call, &inner));
             let error = tokio::select! {
                 // Work first: a result that is there counts, even if time is up. A caller who left wants none.
                 biased;
-                result = &mut work => return if cx.cancelled().is_cancelled() { Err(ToolError::cancelled()) } else { result },
-                () = cx.cancelled().cancelled() => ToolError::cancelled(),
+                result = &mut work => return if cx.is_cancelled() { Err(ToolError::cancelled()) } else { result },
+                () = cx.cancelled() => ToolError::cancelled(),
                 () = tokio::time::sleep(self.after) => {
                     let millis = u64::try_from(self.after.as_millis()).unwrap_or(u64::MAX);
                     ToolError::new(ErrorKind::Timeout, format!("no result after {:?}", self.after)).with("timeout_ms", json!(millis))

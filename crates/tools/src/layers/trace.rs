@@ -51,7 +51,7 @@ impl Trace {
             let cause = cause.map(|cause| self.redactor.log_text(&cause, SHOWN));
             let (error, duration) = (outcome.error().map(|error| error.kind().name()), outcome.duration);
             tracing::info!(
-                call = %call.id, tool = %outcome.tool, source, success = outcome.success(), error, cause, ?duration, arguments, result, "tool call"
+                call = %call.id, tool = %outcome.tool, source, success = outcome.is_success(), error, cause, ?duration, arguments, result, "tool call"
             );
         }
         outcome

@@ -85,7 +85,7 @@ async fn watch(call: ToolCall, yes: bool, helve: &Helve) -> CallState {
                 return state;
             }
             _ = tick.tick(), if terminal::is_watched() => person.show_progress(&name),
-            _ = tokio::signal::ctrl_c() => cx.cancelled().cancel(),
+            _ = tokio::signal::ctrl_c() => cx.cancellation().cancel(),
         }
     }
 }

@@ -118,7 +118,7 @@ impl Service {
         if self.serving.gateway {
             let extra = ["inputResponses", "requestState", "_meta"];
             let extra = extra.iter().filter_map(|field| Some(((*field).to_owned(), request.params.get(*field)?.clone()))).collect();
-            cx = cx.with_brought(Arc::new(Passage { from: request.from.clone(), extra }));
+            cx = cx.with_extension(Passage { from: request.from.clone(), extra });
         }
         if let Some(told) = told {
             cx = cx.with_observer(told.clone());

@@ -82,7 +82,7 @@ impl DynTool for RemoteTool {
         Box::pin(async move {
             tokio::select! {
                 biased;
-                () = cx.cancelled().cancelled() => Err(ToolError::cancelled()),
+                () = cx.cancelled() => Err(ToolError::cancelled()),
                 result = self.server.execute(&self.name, &call.arguments) => result,
             }
         })

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{CANARY, definition, tool};
 
 fn mistake(more: &Value) -> (String, String) {
-    let error = definition("https://a.example/x", more).tool("file", &Fetch::default(), &Redactor::default()).err().expect("a mistake");
+    let error = definition("https://a.example/x", more).tool("file", &Fetch::default(), &Redactor::default()).expect_err("a mistake");
     assert!(!format!("{error:?}").contains("canary"), "{error:?}");
     (error.path, error.message)
 }

@@ -69,7 +69,7 @@ async fn progress_comes_under_the_name_that_the_client_gave() {
     let source = server.source(json!({}), McpOptions::default()).await;
     for era in [Era::Modern, Era::Legacy] {
         let client = Arc::new(Client::default());
-        let cx = CallContext::default().with_brought(Arc::new(Passage { from: from(era, &client), extra: Map::new() }));
+        let cx = CallContext::default().with_extension(Passage { from: from(era, &client), extra: Map::new() });
         find(&source, "progress").call(&ToolCall::new("progress", json!({})), &cx).await.unwrap();
         let told = client.0.lock().unwrap();
         assert_eq!((told[0].0.as_str(), &told[0].1["progressToken"]), ("notifications/progress", &json!("mine")), "{era:?}");
@@ -83,7 +83,7 @@ async fn questions_reach_the_client_in_its_era() {
     let tool = find(&source, "ask");
     let call = |era: Era, client: &Arc<Client>, extra: Value| {
         let Value::Object(extra) = extra else { panic!("an object") };
-        let cx = CallContext::default().with_brought(Arc::new(Passage { from: from(era, client), extra }));
+        let cx = CallContext::default().with_extension(Passage { from: from(era, client), extra });
         let tool = tool.clone();
         async move { tool.call(&ToolCall::new("ask", json!({})), &cx).await }
     };
@@ -112,7 +112,7 @@ async fn what_a_server_says_between_calls_reaches_the_session_that_it_is_for() {
     let mut stranger = request(Era::Legacy, &other, "resources/read", json!({"uri": "a://b"}));
     stranger.from.session = Some("two".into());
     gateway.handle(&stranger).await.unwrap().unwrap();
-    let cx = CallContext::default().with_brought(Arc::new(Passage { from: from(Era::Legacy, &client), extra: Map::new() }));
+    let cx = CallContext::default().with_extension(Passage { from: from(Era::Legacy, &client), extra: Map::new() });
     find(&source, "later").call(&ToolCall::new("later", json!({})), &cx).await.unwrap();
     server.stage.began.notified().await;
     let answer = server.stage.heard.lock().unwrap().take().unwrap().unwrap();
@@ -179,7 +179,7 @@ async fn whoever_goes_on_with_a_call_is_told_of_it() {
     let (first, second) = (Arc::new(Client::default()), Arc::new(Client::default()));
     let call = async |client: &Arc<Client>, extra: Value| {
         let Value::Object(extra) = extra else { panic!("an object") };
-        let cx = CallContext::default().with_brought(Arc::new(Passage { from: from(Era::Modern, client), extra }));
+        let cx = CallContext::default().with_extension(Passage { from: from(Era::Modern, client), extra });
         tool.call(&ToolCall::new("ask", json!({})), &cx).await
     };
     let asked = call(&first, json!({})).await.unwrap_err();
@@ -226,7 +226,7 @@ async fn a_server_takes_back_what_it_asked() {
     let source = server.source(json!({}), McpOptions::default()).await;
     let client = Arc::new(Thinking::default());
     let from = Downstream { channel: client.clone(), between: None, progress_token: None, ..from(Era::Legacy, &Arc::default()) };
-    let cx = CallContext::default().with_brought(Arc::new(Passage { from, extra: Map::new() }));
+    let cx = CallContext::default().with_extension(Passage { from, extra: Map::new() });
     let (tool, call) = (find(&source, "takes-back"), ToolCall::new("takes-back", json!({})));
     let (output, ()) = tokio::join!(tool.call(&call, &cx), async {
         client.asked.notified().await;

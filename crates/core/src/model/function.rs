@@ -1,0 +1,59 @@
+//! A model that is a function: for tests, and for providers that one request is enough for.
+
+use std::sync::Arc;
+
+use super::{LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream};
+
+/// A model that a function answers for: with a text, with [`Deltas`](super::Deltas), or with a [`ModelStream`].
+///
+/// ```
+/// use helve_core::{ModelError, model_fn};
+///
+/// let echo = model_fn("echo", |request| async move { Ok::<_, ModelError>(request.last_user_text().unwrap_or_default()) });
+/// # let _ = echo;
+/// ```
+pub fn model_fn<F, A, S>(name: impl Into<Arc<str>>, answer: F) -> ModelFn<F>
+where
+    F: Fn(ModelRequest) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<S, ModelError>> + Send,
+    S: Into<ModelStream>,
+{
+    ModelFn { info: ModelInfo::new(name), answer }
+}
+
+/// What [`model_fn`] gives.
+#[derive(Clone)]
+pub struct ModelFn<F> {
+    info: ModelInfo,
+    answer: F,
+}
+
+impl<F> ModelFn<F> {
+    /// The same model, of which other things are known.
+    #[must_use]
+    pub fn with_info(mut self, change: impl FnOnce(&mut ModelInfo)) -> Self {
+        change(&mut self.info);
+        self
+    }
+}
+
+impl<F, A, S> LanguageModel for ModelFn<F>
+where
+    F: Fn(ModelRequest) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<S, ModelError>> + Send,
+    S: Into<ModelStream>,
+{
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        (self.answer)(request).await.map(Into::into)
+    }
+}
+
+impl<F> std::fmt::Debug for ModelFn<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ModelFn").field("name", &self.info.name).finish_non_exhaustive()
+    }
+}

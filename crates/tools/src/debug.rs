@@ -1,0 +1,102 @@
+//! What is shown of types that hold more than a reader wants to see, or may see: names and ids, no arguments and no results.
+
+use std::fmt::{Debug, Formatter, Result};
+
+use helve_core::Outcome;
+
+use crate::call::CallState;
+use crate::catalogue::{Catalogue, Entry, Snapshot};
+use crate::executor::{Executor, ExecutorOptions};
+use crate::record::{Hold, Record};
+use crate::toolkit::Toolkit;
+use crate::waited::{ApprovedCall, HeldTask};
+use crate::worker::Worker;
+
+impl Debug for Entry {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Entry").field("name", self.name()).field("source", self.source()).finish_non_exhaustive()
+    }
+}
+
+impl Debug for Snapshot {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_set().entries(self.iter().map(|entry| entry.name())).finish()
+    }
+}
+
+impl Debug for Catalogue {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_tuple("Catalogue").field(&self.snapshot(&crate::View::default())).finish()
+    }
+}
+
+impl Debug for Toolkit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let tools: Vec<_> = self.list().map(|entry| entry.name()).collect();
+        f.debug_struct("Toolkit").field("agent", &self.agent()).field("tools", &tools).finish_non_exhaustive()
+    }
+}
+
+impl Debug for ExecutorOptions {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let mut shown = f.debug_struct("ExecutorOptions");
+        shown.field("concurrency", &self.concurrency).field("waiting", &self.waiting).field("cache_bytes", &self.cache_bytes);
+        shown.field("grace", &self.grace).field("record", &self.record).field("layers", &self.layers.len());
+        shown.field("extensions", &self.extensions).finish_non_exhaustive()
+    }
+}
+
+impl Debug for Executor {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Executor").field("concurrency", &self.concurrency()).field("record", &self.record()).finish_non_exhaustive()
+    }
+}
+
+impl Debug for Record {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Record").field("holder", &self.holder()).field("in_memory", &self.is_in_memory()).finish_non_exhaustive()
+    }
+}
+
+impl Debug for Worker {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Worker").finish_non_exhaustive()
+    }
+}
+
+impl Debug for Hold {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Hold").finish_non_exhaustive()
+    }
+}
+
+/// An outcome without its contents.
+struct Brief<'a>(&'a Outcome);
+
+impl Debug for Brief<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let mut shown = f.debug_struct("Outcome");
+        shown.field("call", &self.0.call_id).field("tool", &self.0.tool).field("success", &self.0.is_success()).finish_non_exhaustive()
+    }
+}
+
+impl Debug for CallState {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::Over(outcome) => f.debug_tuple("Over").field(&Brief(outcome)).finish(),
+            Self::Asks(question) => f.debug_tuple("Asks").field(&question.id).finish(),
+        }
+    }
+}
+
+impl Debug for ApprovedCall {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("ApprovedCall").field("call", &self.call().id).field("tool", &self.call().tool).finish_non_exhaustive()
+    }
+}
+
+impl Debug for HeldTask {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("HeldTask").field("cancelled", &self.cancelled().is_cancelled()).finish_non_exhaustive()
+    }
+}
