@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use helve::model::DynModel;
 use helve::prelude::*;
-use serde_json::json;
 
 /// Multiplies two numbers.
 #[tool(idempotent)]
@@ -45,8 +44,7 @@ fn model() -> helve::Result<Arc<dyn DynModel>> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> helve::Result<()> {
-    let mut agent = Agent::new(model()?)
-        .with_options(AgentOptions { system_prompt: Some("You are a calculator. Use the tools.".into()), ..AgentOptions::default() });
+    let mut agent = Agent::new(model()?).with_options(AgentOptions::default().system_prompt("You are a calculator. Use the tools."));
     agent.register_tools([multiply::tool(), divide::tool()])?;
 
     println!("{}", agent.run("What is 15 * 23?").await?);

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use helve::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Sum {

@@ -6,7 +6,6 @@
 
 use helve::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// Adds two numbers.
 #[tool(idempotent)]

@@ -1,20 +1,16 @@
 //! Functions as an MCP server of your own. A client that knows tasks comes back for what runs in the background; any other waits for it.
 //!
-//! `cargo run -p helve --features project --example mcp_server` calls them over MCP and ends; with `-- serve` behind it, it stays, for a
+//! `cargo run -p helve --features mcp --example mcp_server` calls them over MCP and ends; with `-- serve` behind it, it stays, for a
 //! client of yours.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::path::Path;
 use std::time::Duration;
 
 use helve::CancellationToken;
-use helve::mcp::McpServing;
-use helve::mcp::serve::{Options, Server};
-use helve::mcp::{McpDefinition, McpOptions, McpSource};
+use helve::mcp::{Mcp, McpServing};
 use helve::prelude::*;
-use helve::store::{Record, Worker};
-use serde_json::json;
+use helve::store::Record;
 use tokio::net::TcpListener;
 
 /// Greets someone.
@@ -46,23 +42,15 @@ async fn failing_job() -> Result<String, ToolError> {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let helve = Helve::new();
-    for tool in [greet::tool(), slow_compute::tool(), failing_job::tool()] {
-        helve.catalogue().register(tool)?;
-    }
+async fn main() -> helve::Result<()> {
     // Calls in the background, and questions to people, are written down; here only for as long as the process lives.
-    let record = Record::in_memory();
-    helve.executor().use_record(record.clone())?;
-    let worker = Worker::new(record, helve.executor().clone(), helve.catalogue().clone(), 4);
-    let server = Server::new(helve.mcp_service(McpServing::default())?, Options::default());
+    let tools = [greet::tool(), slow_compute::tool(), failing_job::tool()];
+    let helve = Helve::builder().tools(tools).record(Record::in_memory()).workers(4).build().await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/mcp", listener.local_addr()?);
     println!("serving MCP at {url}");
-    let stop = CancellationToken::new();
     tokio::select! {
-        ended = server.listen(listener, stop.clone()) => ended?,
-        () = worker.run(stop.clone()) => {}
+        ended = helve.serve_http(McpServing::new().named("example", "1.0"), listener, CancellationToken::new()) => ended?,
         called = call(&url), if std::env::args().nth(1).as_deref() != Some("serve") => called?,
         _ = tokio::signal::ctrl_c() => {}
     }
@@ -70,11 +58,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// The other side: the same tools, as those of an MCP server.
-async fn call(url: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let definition: McpDefinition = serde_json::from_value(json!({"name": "own", "url": url, "prefix": "", "trusted": true}))?;
-    let client = Helve::new();
-    client.catalogue().add_source(McpSource::connect(&definition, Path::new("."), &McpOptions::default())?);
-    client.catalogue().settled().await;
+async fn call(url: &str) -> helve::Result<()> {
+    let client = Helve::builder().source(Mcp::http("own", url).prefix("").trusted().connect().await?).build().await?;
     for (tool, arguments) in [("greet", json!({"name": "Ada"})), ("slow_compute", json!({})), ("failing_job", json!({}))] {
         println!("{tool}: {}", client.call(tool, arguments).await.text());
     }

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use helve::prelude::*;
-use serde_json::json;
 
 #[derive(Default)]
 struct Index {

@@ -231,6 +231,33 @@ fn calls_enter_by_one_door() {
     );
 }
 
+/// One policy: what people fill in is open, and complete with `..Default::default()`; what they match on may grow.
+#[test]
+fn options_are_open_and_errors_may_grow() {
+    let mut broken = Vec::new();
+    for (path, text) in sources().into_iter().filter(|(path, _)| path.starts_with("crates/") && path.contains("/src/")) {
+        let mut may_grow = false;
+        for line in text.lines() {
+            let name = |kind: &str| line.strip_prefix(kind)?.split(|c: char| !c.is_alphanumeric()).next();
+            if let Some(name) = name("pub struct ")
+                && ["Options", "Limits", "Filter", "Choice", "Rule", "Rules", "Selection"].iter().any(|end| name.ends_with(end))
+                && may_grow
+            {
+                broken.push(format!("{path}: {name} is not open"));
+            }
+            if let Some(name) = name("pub enum ")
+                && name.ends_with("Error")
+                && !line.contains('<')
+                && !may_grow
+            {
+                broken.push(format!("{path}: {name} may not grow"));
+            }
+            may_grow = line == "#[non_exhaustive]" || (may_grow && line.starts_with("#["));
+        }
+    }
+    assert_none(&broken, "options are open structs, errors are `#[non_exhaustive]`:");
+}
+
 #[test]
 fn only_compose_names_all_parts() {
     let metadata = metadata();

@@ -292,8 +292,7 @@ async fn a_tool_that_waited_is_held_for_as_long_as_it_can_be_called() {
     let helve = helve::project::OpenOptions::new().state(Some(state)).open(project.folder.path()).expect("a project");
     helve.trust().expect("kept");
     let changed = echo("say").replace("[cat]", "[echo, evil]");
-    let selection =
-        helve::catalogue::Selection { agent: Some("a".into()), tools: vec!["*".into()], ..helve::catalogue::Selection::default() };
+    let selection = helve::catalogue::Selection::default().agent("a").tools(["*"]);
     for gone in [true, false] {
         project.write("tools/builtin/say.yaml", changed.as_bytes());
         helve.reload().expect("read");

@@ -78,7 +78,7 @@ struct Session {
 impl Session {
     fn open(arguments: &Arguments) -> Self {
         let model = HttpModel::openai_compatible(&arguments.base_url, Some("sk-mock".into()), &arguments.scenario).expect("a model");
-        let options = AgentOptions { system_prompt: Some(SYSTEM.into()), ..AgentOptions::default() };
+        let options = AgentOptions::default().system_prompt(SYSTEM);
         let mut agent = Agent::new(model).with_options(options);
         agent.register_tool(add::tool()).expect("a tool");
         agent.register_tool(echo::tool()).expect("a tool");

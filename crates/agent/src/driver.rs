@@ -70,8 +70,8 @@ impl Observer for Ear {
 
 impl<'a> Driver<'a> {
     pub(crate) fn new(parts: &'a mut Parts, run: Run, outbox: Option<Outbox>, cancel: CancellationToken) -> Self {
-        let (agent, user) = (parts.options.name.clone(), parts.user.clone());
-        let caller = Caller { agent, conversation: Some(run.conversation()), run: Some(run.id()), device: None, user };
+        let mut caller = Caller::default().conversation(run.conversation()).run(run.id());
+        (caller.agent, caller.user) = (parts.options.name.clone(), parts.user.clone());
         let mut cx = CallContext::new(caller).with_extensions(parts.extensions.clone());
         let mut progress = None;
         if outbox.is_some() {

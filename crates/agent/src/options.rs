@@ -28,6 +28,25 @@ pub struct AgentOptions {
     pub language: Language,
 }
 
+helve_core::setters!(AgentOptions {
+    /// Sets the name, for events, errors and permission rules.
+    name: some into Arc<str>,
+    /// Sets what the model is told before anyone speaks.
+    system_prompt: some into String,
+    /// Sets how often the model is asked in one run.
+    max_iterations: u32,
+    /// Sets whether the model may, must or must not call tools.
+    tool_choice: ToolChoice,
+    /// Sets how the model answers.
+    generate_options: GenerateOptions,
+    /// Sets when a run stops.
+    limits: RunLimits,
+    /// Sets how calls are carried.
+    output_strategy: OutputStrategy,
+    /// Sets the language of what Helve itself tells the model.
+    language: Language,
+});
+
 impl Default for AgentOptions {
     fn default() -> Self {
         Self {
@@ -63,6 +82,23 @@ pub struct RunLimits {
     pub context_tokens: Option<u32>,
 }
 
+helve_core::setters!(RunLimits {
+    /// Sets how many calls a run may make.
+    max_calls: u32,
+    /// Sets how many tokens it may use.
+    max_tokens: some u64,
+    /// Sets what it may cost, in US dollars.
+    max_cost: some f64,
+    /// Sets how long it may take.
+    timeout: some Duration,
+    /// Sets how often the same call may give the same result.
+    same_calls: u32,
+    /// Sets how much of one result the model is told.
+    result_bytes: usize,
+    /// Sets how many tokens of a conversation the model is told.
+    context_tokens: some u32,
+});
+
 impl Default for RunLimits {
     fn default() -> Self {
         Self { max_calls: 200, max_tokens: None, max_cost: None, timeout: None, same_calls: 4, result_bytes: 1 << 20, context_tokens: None }
@@ -78,6 +114,13 @@ pub struct OutputStrategy {
     /// Whether calls are found in structured or plain text where it does not.
     pub fallback_to_structured_output: bool,
 }
+
+helve_core::setters!(OutputStrategy {
+    /// Sets whether the model's own function calling is used.
+    function_calling: bool,
+    /// Sets whether calls are found in structured or plain text where that does not work.
+    fallback_to_structured_output: bool,
+});
 
 impl Default for OutputStrategy {
     fn default() -> Self {

@@ -75,7 +75,7 @@ async fn attempt(model: &dyn DynModel, request: &ModelRequest) -> Result<Option<
 fn asked(question: &str) -> ModelRequest {
     let mut request = ModelRequest::default();
     request.messages = vec![Arc::new(Message::user(question))];
-    request.options = Arc::new(GenerateOptions { temperature: Some(0.0), max_tokens: Some(MAX_TOKENS), ..GenerateOptions::default() });
+    request.options = Arc::new(GenerateOptions::default().temperature(0.0).max_tokens(MAX_TOKENS));
     request.stream = true;
     request
 }

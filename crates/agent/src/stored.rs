@@ -1,6 +1,8 @@
 //! Runs that are recorded: where, and how one goes on that another process began.
 
-use helve_core::store::{Approval, RunCommit, RunState, TakenRun};
+use std::time::Duration;
+
+use helve_core::store::{Approval, RunCommit, RunState, TakenRun, TaskFilter};
 use helve_core::{RunId, StoreError};
 use helve_tools::Record;
 use jiff::Timestamp;
@@ -12,6 +14,9 @@ use crate::driver::{Driver, Taken};
 use crate::error::AgentError;
 use crate::run::{Answer, Effect, Input, Run};
 use crate::stream::{Outbox, RunStream};
+
+/// How often results are looked for that nobody told of.
+const LOOK: Duration = Duration::from_secs(1);
 
 impl Agent {
     /// The same agent, whose runs are recorded: they survive the process, and people can answer days later.
@@ -67,6 +72,33 @@ impl Agent {
             return Ok(None);
         }
         self.run(Vec::new()).await.map(Some)
+    }
+
+    /// Waits for results of background calls in this conversation, and answers to them. `None` if no call is under way.
+    ///
+    /// Someone must work on the queue: the agent itself does, unless it was given an executor that has a store; then it is a
+    /// [`Worker`](helve_tools::Worker).
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn results(&mut self) -> Result<Option<Answer>, AgentError> {
+        let Some(record) = self.executor().record().cloned() else { return Ok(None) };
+        let mut changes = record.store().changes();
+        let filter = TaskFilter::default().conversation(self.conversation().id);
+        loop {
+            // Looked at first: a call that ends in between has its result in the inbox.
+            let under_way = record.store().tasks(filter.clone()).await?.iter().any(|task| !task.state.is_over());
+            if let Some(answer) = self.run_on_results().await? {
+                return Ok(Some(answer));
+            }
+            if !under_way {
+                return Ok(None);
+            }
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
     }
 
     /// Goes on with a recorded conversation.

@@ -173,8 +173,8 @@ impl Approver for Slow {
 #[tokio::test(start_paused = true)]
 async fn the_time_that_a_person_takes_is_not_the_runs() {
     let model = ScriptedModel::new().calls([("delete", json!({"path": "a"}))]).says("done");
-    let limits = RunLimits { timeout: Some(Duration::from_mins(1)), ..RunLimits::default() };
-    let mut agent = agent(model).with_options(AgentOptions { limits, ..AgentOptions::default() }).with_approver(Slow);
+    let limits = RunLimits::default().timeout(Duration::from_mins(1));
+    let mut agent = agent(model).with_options(AgentOptions::default().limits(limits)).with_approver(Slow);
     assert_eq!(agent.run("delete a").await.expect("an answer").text, "done");
 }
 

@@ -44,7 +44,7 @@ async fn tools_and_layers_know_the_user_and_what_they_were_given() {
     let users = Users::default();
     let mut extensions = Extensions::default();
     extensions.insert(Suffix("!"));
-    let executor = Executor::new(ExecutorOptions { layers: vec![Arc::new(users.clone())], extensions, ..ExecutorOptions::default() });
+    let executor = Executor::new(ExecutorOptions::default().layers(vec![Arc::new(users.clone())]).extensions(extensions));
     let catalogue = Catalogue::new();
     catalogue.register(greet::tool()).expect("a tool");
     let model = ScriptedModel::new().calls([("greet", json!({}))]).says("done");

@@ -35,7 +35,7 @@ async fn finish(text: Option<String>) -> String {
 }
 
 fn agent(model: ScriptedModel, limits: RunLimits) -> Agent {
-    let mut agent = Agent::new(model).with_options(AgentOptions { limits, ..AgentOptions::default() });
+    let mut agent = Agent::new(model).with_options(AgentOptions::default().limits(limits));
     agent.register_tool(add::tool()).expect("a tool");
     agent.register_tool(wait::tool()).expect("a tool");
     agent.register_tool(finish::tool()).expect("a tool");
@@ -76,16 +76,16 @@ fn assert_answered(messages: &[std::sync::Arc<Message>]) {
 async fn each_limit_ends_a_run_with_its_own_reason() {
     let limits = RunLimits::default;
     assert_eq!(reason(counting(30), limits()).await, EndOfRun::MaxIterations);
-    assert_eq!(reason(counting(30), RunLimits { max_calls: 3, ..limits() }).await, EndOfRun::MaxCalls);
-    assert_eq!(reason(counting(30), RunLimits { max_tokens: Some(40), ..limits() }).await, EndOfRun::TokenBudget);
+    assert_eq!(reason(counting(30), limits().max_calls(3)).await, EndOfRun::MaxCalls);
+    assert_eq!(reason(counting(30), limits().max_tokens(40)).await, EndOfRun::TokenBudget);
     let slow = ScriptedModel::new().calls([("wait", json!({}))]);
-    assert_eq!(reason(slow, RunLimits { timeout: Some(Duration::from_millis(50)), ..limits() }).await, EndOfRun::TimeBudget);
+    assert_eq!(reason(slow, limits().timeout(Duration::from_millis(50))).await, EndOfRun::TimeBudget);
 }
 
 #[tokio::test]
 async fn as_many_calls_as_allowed_are_allowed() {
     let model = counting(3).says("3");
-    let answer = agent(model, RunLimits { max_calls: 3, ..RunLimits::default() }).run("count").await.expect("an answer");
+    let answer = agent(model, RunLimits::default().max_calls(3)).run("count").await.expect("an answer");
     assert_eq!((answer.text.as_str(), answer.calls), ("3", 3));
 }
 
@@ -226,7 +226,7 @@ async fn a_call_that_began_before_the_answer_broke_off_gets_its_one_outcome() {
 async fn an_answer_of_a_hundred_thousand_calls_does_not_hang() {
     let call = "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": 1}}</tool_call>\n";
     let model = ScriptedModel::new().with_info(|info| info.calls_natively = None).says(&call.repeat(100_000)).says("{\"answer\": \"2\"}");
-    let limits = RunLimits { max_calls: 5, ..RunLimits::default() };
+    let limits = RunLimits::default().max_calls(5);
     let mut agent = agent(model, limits);
     assert!(matches!(agent.run("go").await, Err(AgentError::Stopped { reason: EndOfRun::MaxCalls | EndOfRun::RepeatedCalls, .. })));
     assert_answered(&agent.conversation().messages);
@@ -235,7 +235,7 @@ async fn an_answer_of_a_hundred_thousand_calls_does_not_hang() {
 
 /// An agent that may use `add` and nothing else, and the catalogue that it looks into.
 fn selective(model: ScriptedModel) -> (Agent, Catalogue) {
-    let (catalogue, selection) = (Catalogue::new(), Selection { tools: vec!["add".into()], ..Selection::default() });
+    let (catalogue, selection) = (Catalogue::new(), Selection::default().tools(["add"]));
     (Agent::with_tools(model, catalogue.clone(), Executor::default(), Some(selection)), catalogue)
 }
 
@@ -331,7 +331,7 @@ async fn results_are_told_up_to_their_limit_in_any_script() {
             Box::pin(async move { Ok(Output::text(text)) })
         });
         let model = ScriptedModel::new().calls([("long", json!({}))]).says("done");
-        let mut agent = agent(model, RunLimits { result_bytes: most, ..RunLimits::default() });
+        let mut agent = agent(model, RunLimits::default().result_bytes(most));
         agent.update_tools("house", [long]);
         agent.run("go").await.expect("an answer");
         let MessageBody::Tool { text, .. } = agent.conversation().messages[2].body() else { panic!("a result") };

@@ -135,7 +135,7 @@ async fn a_call_written_as_text_is_rescued_and_said() {
 #[tokio::test]
 async fn a_call_that_must_be_made_is_asked_for_once_more() {
     let model = ScriptedModel::new().says("I would rather not.").calls([("add", json!({"a": 1, "b": 1}))]).says("2");
-    let mut agent = agent(model.clone()).with_options(AgentOptions { tool_choice: ToolChoice::Required, ..AgentOptions::default() });
+    let mut agent = agent(model.clone()).with_options(AgentOptions::default().tool_choice(ToolChoice::Required));
     assert_eq!(agent.run("1 + 1").await.expect("an answer").text, "2");
     assert_eq!(model.asked()[2].tool_choice, ToolChoice::Auto);
 }
@@ -144,7 +144,7 @@ async fn a_call_that_must_be_made_is_asked_for_once_more() {
 #[tokio::test]
 async fn after_the_call_that_must_be_made_the_model_is_free() {
     for choice in [ToolChoice::Required, ToolChoice::Specific("add".into())] {
-        let options = || AgentOptions { tool_choice: choice.clone(), ..AgentOptions::default() };
+        let options = || AgentOptions::default().tool_choice(choice.clone());
         let model = ScriptedModel::new().calls([("add", json!({"a": 1, "b": 1}))]).calls([("negate", json!({"a": 2}))]).says("-2");
         let mut agent = agent(model.clone()).with_options(options());
         agent.register_tool(negate::tool()).expect("a tool");
@@ -165,7 +165,7 @@ async fn after_the_call_that_must_be_made_the_model_is_free() {
 async fn beside_the_one_tool_that_must_be_called_no_other_is() {
     for stream in [false, true] {
         let calls = [("add", json!({"a": 1, "b": 1})), ("negate", json!({"a": 2}))];
-        let options = AgentOptions { tool_choice: ToolChoice::Specific("add".into()), ..AgentOptions::default() };
+        let options = AgentOptions::default().tool_choice(ToolChoice::Specific("add".into()));
         let mut agent = agent(ScriptedModel::new().calls(calls).says("2")).with_options(options);
         agent.register_tool(negate::tool()).expect("a tool");
         let answer = if stream { agent.run_stream("go").await.expect("a run").finish().await } else { agent.run("go").await };

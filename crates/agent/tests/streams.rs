@@ -57,8 +57,8 @@ async fn an_owned_stream_runs_in_a_task_and_gives_its_agent_back() {
 
 #[tokio::test]
 async fn what_keeps_a_run_from_beginning_is_told_and_the_agent_comes_back() {
-    let output_strategy = OutputStrategy { function_calling: false, fallback_to_structured_output: false };
-    let options = AgentOptions { output_strategy, ..AgentOptions::default() };
+    let output_strategy = OutputStrategy::default().function_calling(false).fallback_to_structured_output(false);
+    let options = AgentOptions::default().output_strategy(output_strategy);
     let mut stream = Agent::new(ScriptedModel::new()).with_options(options).into_stream("hello");
     assert!(stream.next().await.is_some_and(|first| first.is_err()));
     assert!(stream.next().await.is_none());

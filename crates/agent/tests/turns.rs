@@ -57,9 +57,9 @@ fn moody(name: &str, rules: Rules, alive: &Arc<AtomicUsize>) -> Arc<dyn DynTool>
 fn agent(tools: impl IntoIterator<Item = Arc<dyn DynTool>>, model: ScriptedModel, options: ExecutorOptions) -> Agent {
     let catalogue = Catalogue::new();
     catalogue.register_all(tools).expect("tools");
-    let executor = Executor::new(ExecutorOptions { grace: Duration::from_millis(5), ..options });
-    let limits = RunLimits { max_calls: 10_000, same_calls: 10_000, ..RunLimits::default() };
-    Agent::with_tools(model, catalogue, executor, None).with_options(AgentOptions { limits, ..AgentOptions::default() })
+    let executor = Executor::new(options.grace(Duration::from_millis(5)));
+    let limits = RunLimits::default().max_calls(10_000).same_calls(10_000);
+    Agent::with_tools(model, catalogue, executor, None).with_options(AgentOptions::default().limits(limits))
 }
 
 /// The results in the order in which the model is told of them.
@@ -94,8 +94,8 @@ async fn nothing_is_left(alive: &Arc<AtomicUsize>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_calls_give_a_thousand_results_in_order() {
     let alive = Arc::new(AtomicUsize::new(0));
-    let short = Rules { timeout: Some(Duration::from_millis(30)), ..Rules::default() };
-    let wary = Rules { permission: Permission::Confirm, ..short.clone() };
+    let short = Rules::default().timeout(Duration::from_millis(30));
+    let wary = short.clone().permission(Permission::Confirm);
     let calls = random_calls(7, &["well", "well", "well", "fail", "panic", "hang", "wary", "unknown"]);
     let model = ScriptedModel::new().calls(calls.clone()).says("done");
     let tools = [moody("moody", short, &alive), moody("wary", wary, &alive)];
@@ -180,7 +180,7 @@ async fn an_exclusive_tool_runs_alone_and_in_its_turn() {
             })
         })
     };
-    let tools = [noted("shared", Rules::default()), noted("alone", Rules { exclusive: true, ..Rules::default() })];
+    let tools = [noted("shared", Rules::default()), noted("alone", Rules::default().exclusive(true))];
     let calls = ["shared", "shared", "alone", "shared"].map(|name| (name, json!({})));
     let model = ScriptedModel::new().calls(calls).says("done");
     agent(tools, model, ExecutorOptions::default()).run("go").await.expect("an answer");
@@ -199,7 +199,7 @@ async fn a_broken_layer_costs_only_its_own_call() {
     }
     let calls: Vec<_> = (0..3).map(|number| ("moody", json!({"number": number}))).collect();
     let model = ScriptedModel::new().calls(calls).says("done");
-    let options = ExecutorOptions { layers: vec![Arc::new(Broken)], ..ExecutorOptions::default() };
+    let options = ExecutorOptions::default().layers(vec![Arc::new(Broken)]);
     let mut agent = agent([moody("moody", Rules::default(), &Arc::default())], model, options);
     agent.run("go").await.expect("an answer");
     let results = results(&agent.conversation().messages);

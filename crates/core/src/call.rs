@@ -68,6 +68,19 @@ pub struct Caller {
     pub user: Option<Arc<str>>,
 }
 
+crate::setters!(Caller {
+    /// An agent makes the call.
+    agent: some into Arc<str>,
+    /// It belongs to this conversation.
+    conversation: some ConversationId,
+    /// It belongs to this run.
+    run: some RunId,
+    /// This device spoke.
+    device: some into Arc<str>,
+    /// This person is spoken with.
+    user: some into Arc<str>,
+});
+
 /// What a tool and the layers around it may know and do besides the arguments. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct CallContext {

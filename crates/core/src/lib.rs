@@ -28,6 +28,7 @@ pub mod printable;
 mod rules;
 mod schema;
 pub mod secret;
+mod setters;
 pub mod source;
 mod spec;
 pub mod store;

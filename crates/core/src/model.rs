@@ -55,7 +55,6 @@ pub trait LanguageModel: Send + Sync + 'static {
 
 /// What a model is and what it can do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct ModelInfo {
     /// Its name, as the provider knows it.
     pub name: Arc<str>,
@@ -187,6 +186,19 @@ pub struct GenerateOptions {
     /// Fields for one provider, sent as they are.
     pub extra: Map<String, Value>,
 }
+
+crate::setters!(GenerateOptions {
+    /// Sets how playful the model is.
+    temperature: some f64,
+    /// Sets the share of likely words that are considered.
+    top_p: some f64,
+    /// Sets how long the answer may be.
+    max_tokens: some u32,
+    /// Sets texts that end the answer.
+    stop: list String,
+    /// Sets fields for one provider, sent as they are.
+    extra: Map<String, Value>,
+});
 
 #[cfg(test)]
 mod tests {

@@ -92,7 +92,29 @@ pub struct PermissionRule {
     pub because: Option<String>,
 }
 
+crate::setters!(PermissionRule {
+    /// Only tools of this name or pattern.
+    tool: some into Pattern,
+    /// Only tools of this source.
+    source: some into Pattern,
+    /// Only tools of this tool set.
+    set: some into Pattern,
+    /// Only calls of this agent.
+    agent: some into Pattern,
+    /// What holds for calls that match.
+    permission: Permission,
+    /// Why, in words for those who are asked.
+    because: some into String,
+});
+
 impl PermissionRule {
+    /// Only calls whose argument of this name is there and fits.
+    #[must_use]
+    pub fn when(mut self, argument: impl Into<String>, fits: impl Into<Pattern>) -> Self {
+        self.when.insert(argument.into(), fits.into());
+        self
+    }
+
     /// A rule for tools by name.
     #[must_use]
     pub fn for_tool(tool: impl Into<Pattern>, permission: Permission) -> Self {

@@ -34,10 +34,35 @@ pub struct Rules {
     pub ends_run: bool,
 }
 
+crate::setters!(Rules {
+    /// Sets whether a person is asked.
+    permission: Permission,
+    /// Sets whether the caller waits for the end.
+    mode: Mode,
+    /// Sets who goes first in the background, from -10 to 10.
+    priority: i8,
+    /// Sets how long a call in the background waits at least.
+    delay: Duration,
+    /// Sets how long one attempt may take.
+    timeout: some Duration,
+    /// Sets how often a transient failure is tried again, if the tool is idempotent.
+    retries: u32,
+    /// Sets how long results are kept.
+    cache: some CacheRule,
+    /// Sets whether running the same call twice does no more than running it once.
+    idempotent: bool,
+    /// Sets whether no other call of the same turn may run beside it.
+    exclusive: bool,
+    /// Sets how many calls of this tool may run at once.
+    concurrency: some NonZeroU32,
+    /// Sets whether a call that ends well also ends the agent's run.
+    ends_run: bool,
+});
+
 impl Rules {
-    /// How long one attempt may take.
+    /// How long one attempt may take, whether or not someone set it.
     #[must_use]
-    pub fn timeout(&self) -> Duration {
+    pub fn attempt_timeout(&self) -> Duration {
         self.timeout.unwrap_or(match self.mode {
             Mode::Inline => Duration::from_secs(30),
             Mode::Background => Duration::from_mins(10),

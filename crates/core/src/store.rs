@@ -73,6 +73,17 @@ pub struct TaskFilter {
     pub limit: usize,
 }
 
+crate::setters!(TaskFilter {
+    /// Only tasks in this state.
+    state: some TaskState,
+    /// Only tasks of this conversation.
+    conversation: some ConversationId,
+    /// Only results of which no agent was told.
+    unheard: bool,
+    /// At most so many, newest first.
+    limit: usize,
+});
+
 impl TaskFilter {
     /// How many tasks are listed by default.
     pub const PAGE: usize = 100;

@@ -41,7 +41,7 @@ impl TypedTool for Stock {
     }
 
     fn configure(&self, spec: ToolSpec) -> ToolSpec {
-        spec.with_output(Schema::any_object()).with_rules(Rules { permission: Permission::Confirm, ..Rules::default() })
+        spec.with_output(Schema::any_object()).with_rules(Rules::default().permission(Permission::Confirm))
     }
 }
 
@@ -91,7 +91,7 @@ async fn a_closure_is_a_tool() {
     assert_eq!((&**spec.name(), &**spec.description(), spec.title()), ("double", "Doubles.", Some("Twice")));
     assert_eq!(spec.output().expect("a promise").value()["type"], "integer");
     let (permission, timeout) = (Permission::Deny, Some(Duration::from_secs(1)));
-    assert_eq!(*spec.rules(), Rules { permission, timeout, idempotent: true, mode: Mode::Background, ..Rules::default() });
+    assert_eq!(*spec.rules(), Rules::default().permission(permission).timeout(timeout).idempotent(true).mode(Mode::Background));
     assert_eq!(run(&double, json!({"count": 4})).await.expect("a number").data, json!(8));
     assert_eq!(run(&double, json!({"count": u64::MAX})).await.expect_err("too many").message(), "too many");
     let error = run(&double, json!({"count": 7})).await.expect_err("refused");

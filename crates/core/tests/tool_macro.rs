@@ -422,23 +422,22 @@ fn attributes_become_rules() {
     let seconds = std::time::Duration::from_secs;
     assert_eq!(
         *spec.rules(),
-        Rules {
-            permission: Permission::Confirm,
-            mode: Mode::Background,
-            priority: -3,
-            delay: seconds(600),
-            timeout: Some(seconds(90)),
-            retries: 3,
-            cache: Some(CacheRule { ttl: seconds(300), per_caller: false }),
-            idempotent: true,
-            exclusive: true,
-            concurrency: std::num::NonZeroU32::new(4),
-            ends_run: true,
-        }
+        Rules::default()
+            .permission(Permission::Confirm)
+            .mode(Mode::Background)
+            .priority(-3)
+            .delay(seconds(600))
+            .timeout(seconds(90))
+            .retries(3)
+            .cache(CacheRule { ttl: seconds(300), per_caller: false })
+            .idempotent(true)
+            .exclusive(true)
+            .concurrency(std::num::NonZeroU32::new(4))
+            .ends_run(true)
     );
     assert_eq!(*plain::tool().spec().rules(), Rules::default());
     assert_eq!(refused::tool().spec().rules().permission, Permission::Deny);
-    assert_eq!(refused::tool().spec().rules().timeout(), std::time::Duration::from_millis(250));
+    assert_eq!(refused::tool().spec().rules().attempt_timeout(), std::time::Duration::from_millis(250));
 }
 
 #[test]
@@ -551,7 +550,7 @@ fn linked_tools_are_found_by_module_and_sorted() {
 
 async fn run(tool: &Arc<dyn DynTool>, arguments: Value) -> Result<Output, ToolError> {
     let call = ToolCall::new(tool.spec().name().clone(), arguments);
-    let caller = Caller { agent: Some("smith".into()), ..Caller::default() };
+    let caller = Caller::default().agent("smith");
     tool.call(&call, &CallContext::new(caller)).await
 }
 

@@ -71,7 +71,7 @@ impl Notes {
 
 async fn run(tool: &Arc<dyn DynTool>, arguments: Value) -> Result<Output, ToolError> {
     let call = ToolCall::new(tool.spec().name().clone(), arguments);
-    let caller = Caller { agent: Some("smith".into()), ..Caller::default() };
+    let caller = Caller::default().agent("smith");
     tool.validate(&call)?;
     tool.call(&call, &CallContext::new(caller)).await
 }

@@ -43,7 +43,7 @@ impl Tool for Hang {
     }
 
     fn rules(&self) -> Rules {
-        Rules { idempotent: true, ..Rules::default() }
+        Rules::default().idempotent(true)
     }
 
     async fn execute(&self, _: &serde_json::Value) -> ToolResult {

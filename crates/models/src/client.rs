@@ -28,7 +28,6 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// How a model is reached.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ModelOptions {
     /// Its key.
     pub key: Option<SecretString>,

@@ -57,6 +57,38 @@ pub struct ExecutorOptions {
     pub extensions: Extensions,
 }
 
+helve_core::setters!(ExecutorOptions {
+    /// Sets the operator's permission rules.
+    policy: Policy,
+    /// Sets the secrets that must never show.
+    redactor: Redactor,
+    /// Sets whether secrets are stored as they are.
+    store_secrets: bool,
+    /// Sets how many calls run at once.
+    concurrency: usize,
+    /// Sets how many more may wait for their turn.
+    waiting: usize,
+    /// Sets how much cached results may take.
+    cache_bytes: u64,
+    /// Sets how long a cancelled tool may tidy up.
+    grace: Duration,
+    /// Sets where background calls are accepted.
+    record: some Record,
+    /// Sets the layers, outermost first.
+    layers: Vec<Arc<dyn DynLayer>>,
+    /// Sets values for the tools of all calls.
+    extensions: Extensions,
+});
+
+impl ExecutorOptions {
+    /// Adds a layer inside those that are there.
+    #[must_use]
+    pub fn layer(mut self, layer: impl DynLayer) -> Self {
+        self.layers.push(Arc::new(layer));
+        self
+    }
+}
+
 impl Default for ExecutorOptions {
     fn default() -> Self {
         Self {

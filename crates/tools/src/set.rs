@@ -17,3 +17,18 @@ pub struct ToolSet {
     /// Its tools, by name or pattern.
     pub tools: Vec<Pattern>,
 }
+
+impl ToolSet {
+    /// A set of these tools, by name or pattern.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, tools: impl IntoIterator<Item = impl Into<Pattern>>) -> Self {
+        Self { name: name.into(), description: String::new(), tools: tools.into_iter().map(Into::into).collect() }
+    }
+
+    /// Sets what it is good for.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+}

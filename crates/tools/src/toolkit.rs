@@ -24,6 +24,17 @@ pub struct Selection {
     pub restrictions: Vec<(Pattern, Permission)>,
 }
 
+helve_core::setters!(Selection {
+    /// Sets the agent's name, for errors and permission rules.
+    agent: some into Arc<str>,
+    /// Chooses tool sets by name.
+    sets: list Arc<str>,
+    /// Chooses tools by name or pattern.
+    tools: list Pattern,
+    /// Sets what the agent tightens.
+    restrictions: Vec<(Pattern, Permission)>,
+});
+
 /// Why a selection cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

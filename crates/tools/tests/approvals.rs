@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 fn wiper() -> (Arc<AtomicU32>, Toolkit) {
     let runs = Arc::new(AtomicU32::new(0));
     let counted = runs.clone();
-    let rules = Rules { permission: Permission::Confirm, ..Rules::default() };
+    let rules = Rules::default().permission(Permission::Confirm);
     let tool = fake(spec("wipe").with_rules(rules), move |_, _| {
         counted.fetch_add(1, Ordering::SeqCst);
         Box::pin(async { Ok(Output::text("wiped")) })
@@ -74,7 +74,7 @@ async fn a_changed_argument_voids_the_answer() {
 /// The approver saw a tool of another source, which has the same name and definition.
 #[tokio::test]
 async fn an_answer_does_not_open_the_same_tool_of_another_source() {
-    let rules = Rules { permission: Permission::Confirm, ..Rules::default() };
+    let rules = Rules::default().permission(Permission::Confirm);
     let toolkit_of = |source: &str| {
         let catalogue = Catalogue::new();
         catalogue.add_source(Arc::new(ListSource::new(source, [echo("wipe", rules.clone())])));
@@ -104,7 +104,7 @@ async fn a_call_runs_once_however_often_it_is_approved() {
 #[tokio::test]
 async fn rules_may_use_the_name_that_models_use() {
     let policy = Policy::new(vec![PermissionRule::for_tool("self--door--open", Permission::Deny)]);
-    let executor = Executor::new(ExecutorOptions { policy, ..ExecutorOptions::default() });
+    let executor = Executor::new(ExecutorOptions::default().policy(policy));
     let outcome = helve_testkit::call(&executor, &toolkit([echo("self.door.open", Rules::default())]), "self.door.open", json!({})).await;
     assert_eq!(outcome["error"]["kind"], "permission_denied");
 }
@@ -140,13 +140,13 @@ async fn rules_decide_and_no_answer_opens_what_they_forbid() {
     let (runs, tools) = wiper();
     let question = ask(&Executor::default(), &tools, json!({})).await;
     let policy = Policy::new(vec![PermissionRule::for_tool("wi*", Permission::Deny)]);
-    let strict = Executor::new(ExecutorOptions { policy, ..ExecutorOptions::default() });
+    let strict = Executor::new(ExecutorOptions::default().policy(policy));
     let refused = enter(&strict, &tools, question.call.clone(), question.answer(Decision::Approve, "ada")).await.expect("an outcome");
     assert_eq!(refused["error"]["message"], "a rule for tool `wi*` says `deny`");
     assert_eq!(refused["error"]["details"], json!({"reason": "policy"}));
 
     let policy = Policy::new(vec![PermissionRule::for_tool("wipe", Permission::Auto)]);
-    let lax = Executor::new(ExecutorOptions { policy, ..ExecutorOptions::default() });
+    let lax = Executor::new(ExecutorOptions::default().policy(policy));
     assert_eq!(helve_testkit::call(&lax, &tools, "wipe", json!({})).await["text"], "wiped");
     assert_eq!(runs.load(Ordering::SeqCst), 1);
     let denied = enter(&lax, &tools, question.call.clone(), question.answer(Decision::Deny, "ada")).await.expect("an outcome");
@@ -156,14 +156,12 @@ async fn rules_decide_and_no_answer_opens_what_they_forbid() {
 #[tokio::test]
 async fn an_agent_can_only_tighten() {
     let catalogue = Catalogue::new();
-    let wary = Rules { permission: Permission::Confirm, ..Rules::default() };
+    let wary = Rules::default().permission(Permission::Confirm);
     catalogue.add_source(Arc::new(ListSource::new("test", [echo("read", Rules::default()), echo("write", wary)])));
-    let selection = Selection {
-        agent: Some("scribe".into()),
-        tools: vec!["*".into()],
-        restrictions: vec![("read".into(), Permission::Deny), ("write".into(), Permission::Auto)],
-        ..Selection::default()
-    };
+    let selection = Selection::default()
+        .agent("scribe")
+        .tools(["*"])
+        .restrictions(vec![("read".into(), Permission::Deny), ("write".into(), Permission::Auto)]);
     let tools = catalogue.toolkit(&selection, &View::default()).expect("a toolkit");
     let executor = Executor::default();
     let read = helve_testkit::call(&executor, &tools, "read", json!({})).await;

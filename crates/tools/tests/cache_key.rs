@@ -63,9 +63,9 @@ fn tool_definition_source_and_caller_keep_keys_apart() {
     assert_ne!(plain, CacheKey::new(&(Scope::Global, SourceId::from("t")), spec, &arguments, None));
     assert_ne!(plain, CacheKey::new(&(Scope::Device("d".into()), SourceId::from("s")), spec, &arguments, None));
     assert_ne!(plain, CacheKey::new(&here, Digest::of([]), &arguments, None));
-    let caller = |conversation| Caller { conversation: Some(conversation), ..Caller::default() };
+    let caller = |conversation| Caller::default().conversation(conversation);
     let (one, two) = (caller(ConversationId::mint()), caller(ConversationId::mint()));
     let of = |caller: &Caller| CacheKey::new(&here, spec, &arguments, Some(caller));
     assert_ne!(of(&one), of(&two));
-    assert_eq!(of(&one), of(&Caller { run: Some(helve_core::RunId::mint()), ..one.clone() }), "another run of the same conversation");
+    assert_eq!(of(&one), of(&one.clone().run(helve_core::RunId::mint())), "another run of the same conversation");
 }

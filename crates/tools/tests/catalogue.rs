@@ -213,15 +213,14 @@ fn models_get_names_they_can_use_also_in_descriptions() {
 }
 
 fn select(sets: &[&str], tools: &[&str]) -> Selection {
-    let sets = sets.iter().map(|&name| name.into()).collect();
-    Selection { agent: Some("scribe".into()), sets, tools: tools.iter().map(|&name| name.into()).collect(), ..Selection::default() }
+    Selection::default().agent("scribe").sets(sets.iter().copied()).tools(tools.iter().copied())
 }
 
 #[test]
 fn a_toolkit_is_the_union_in_order() {
     let catalogue = catalogue(&[source("s", &["files_read", "files_write", "search", "plot"])]);
-    catalogue.define_set(ToolSet { name: "files".into(), description: String::new(), tools: vec!["files_*".into()] });
-    catalogue.define_set(ToolSet { name: "data".into(), description: String::new(), tools: vec!["plot".into(), "files_read".into()] });
+    catalogue.define_set(ToolSet::new("files", ["files_*"]));
+    catalogue.define_set(ToolSet::new("data", ["plot", "files_read"]));
     let listed = |selection: &Selection| {
         let toolkit = catalogue.toolkit(selection, &View::default()).expect("a toolkit");
         toolkit.list().map(|entry| entry.name().to_string()).collect::<Vec<_>>()
@@ -246,7 +245,7 @@ async fn a_call_outside_the_toolkit_names_the_agent() {
 #[test]
 fn names_that_nothing_can_bring_are_errors_with_a_hint() {
     let catalogue = catalogue(&[source("s", &["search"])]);
-    catalogue.define_set(ToolSet { name: "data".into(), description: String::new(), tools: vec!["serch".into()] });
+    catalogue.define_set(ToolSet::new("data", ["serch"]));
     let error = |selection: &Selection| catalogue.toolkit(selection, &View::default()).map(|_| ()).expect_err("unknown").to_string();
     assert_eq!(error(&select(&["dta"], &[])), "there is no tool set `dta`; did you mean `data`?");
     assert_eq!(error(&select(&["data"], &[])), "there is no tool `serch` for agent `scribe`; did you mean `search`?");

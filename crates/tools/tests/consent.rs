@@ -25,14 +25,14 @@ impl Stage {
     fn new(permission: Permission) -> Self {
         let ran = Arc::new(AtomicUsize::new(0));
         let counted = ran.clone();
-        let rules = Rules { permission, mode: Mode::Background, ..Rules::default() };
+        let rules = Rules::default().permission(permission).mode(Mode::Background);
         let tool = fake(spec("wipe").with_rules(rules), move |_, _| {
             counted.fetch_add(1, Ordering::SeqCst);
             Box::pin(async { Ok(Output::text("wiped")) })
         });
         let (catalogue, executor) = (Catalogue::new(), Executor::default());
         catalogue.add_source(Arc::new(ListSource::new("tests", [tool])));
-        catalogue.define_set(ToolSet { name: "disks".into(), description: String::new(), tools: vec!["wipe".into()] });
+        catalogue.define_set(ToolSet::new("disks", ["wipe"]));
         executor.use_record(Record::in_memory()).expect("the first");
         Self { executor, catalogue, ran }
     }
@@ -76,11 +76,11 @@ impl Stage {
 }
 
 fn agent() -> Caller {
-    Caller { agent: Some("ada".into()), ..Caller::default() }
+    Caller::default().agent("ada")
 }
 
 fn confirm() -> PermissionRule {
-    PermissionRule { agent: Some("*".into()), permission: Permission::Confirm, ..PermissionRule::default() }
+    PermissionRule::default().agent("*").permission(Permission::Confirm)
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_rule_that_came_later_wants_the_consent_of_a_person() {
 async fn a_persons_call_needs_no_further_consent_and_is_denied_by_a_rule() {
     let stage = Stage::new(Permission::Auto);
     let id = stage.accepted(&stage.everything(), Caller::default(), None).await;
-    stage.rule(PermissionRule { permission: Permission::Confirm, ..PermissionRule::default() });
+    stage.rule(PermissionRule::default().permission(Permission::Confirm));
     assert_eq!(stage.worked(id).await, (TaskState::Done, 1));
     stage.rule(confirm());
     let id = stage.accepted(&stage.everything(), Caller::default(), None).await;
@@ -116,7 +116,7 @@ async fn a_call_of_nobody_is_no_persons() {
     stage.record().store().accept(new).await.expect("accepted");
     assert_eq!(stage.worked(id).await, (TaskState::Failed, 0));
     // A run without the name of an agent is no person either.
-    let run = Caller { run: Some(helve_core::RunId::mint()), ..Caller::default() };
+    let run = Caller::default().run(helve_core::RunId::mint());
     let id = stage.accepted(&stage.everything(), run, None).await;
     assert_eq!(stage.worked(id).await, (TaskState::Failed, 0));
 }
@@ -138,13 +138,8 @@ async fn an_approval_is_the_consent_of_a_person() {
 #[tokio::test]
 async fn a_worker_knows_through_which_set_and_agent_a_call_was_made() {
     let stage = Stage::new(Permission::Confirm);
-    stage.rule(PermissionRule {
-        set: Some("disks".into()),
-        agent: Some("scribe".into()),
-        permission: Permission::Auto,
-        ..PermissionRule::default()
-    });
-    let selection = Selection { agent: Some("scribe".into()), sets: vec!["disks".into()], ..Selection::default() };
+    stage.rule(PermissionRule::default().set("disks").agent("scribe").permission(Permission::Auto));
+    let selection = Selection::default().agent("scribe").sets(["disks"]);
     let tools = stage.catalogue.toolkit(&selection, &View::default()).expect("a toolkit");
     let id = stage.accepted(&tools, Caller::default(), None).await;
     assert_eq!(stage.task(id).await.consent, None, "an agent is no person");

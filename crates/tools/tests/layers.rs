@@ -51,7 +51,7 @@ async fn text_that_is_read_as_json_counts_as_what_it_is() {
 
 #[tokio::test]
 async fn a_changed_limit_holds_at_once() {
-    let limited = |most| crowd("busy", Rules { concurrency: NonZeroU32::new(most), ..Rules::default() });
+    let limited = |most| crowd("busy", Rules::default().concurrency(NonZeroU32::new(most)));
     let source = Arc::new(helve_core::ListSource::new("live", []));
     let catalogue = helve_tools::Catalogue::new();
     catalogue.add_source(source.clone());
@@ -92,7 +92,7 @@ async fn a_slow_tool_is_told_to_stop_given_a_second_and_dropped() {
     let dropped = Arc::new(AtomicU32::new(0));
     let told = Arc::new(AtomicU32::new(0));
     let (seen_dropped, seen_told) = (dropped.clone(), told.clone());
-    let rules = Rules { timeout: Some(Duration::from_secs(5)), ..Rules::default() };
+    let rules = Rules::default().timeout(Duration::from_secs(5));
     let slow = fake(spec("slow").with_rules(rules), move |_, cx| {
         let (guard, told) = (Dropped(seen_dropped.clone()), seen_told.clone());
         Box::pin(async move {
@@ -167,7 +167,7 @@ fn unreachable_error() -> ToolError {
 #[tokio::test(start_paused = true)]
 async fn transient_failures_of_idempotent_tools_are_tried_again() {
     let executor = Executor::default();
-    let idempotent = Rules { retries: 2, idempotent: true, ..Rules::default() };
+    let idempotent = Rules::default().retries(2).idempotent(true);
     let (runs, tools) = flaky(idempotent.clone(), 2, unreachable_error);
     let outcome = call(&executor, &tools, "flaky", json!({})).await;
     assert_eq!(
@@ -183,14 +183,14 @@ async fn transient_failures_of_idempotent_tools_are_tried_again() {
     call(&executor, &tools, "flaky", json!({})).await;
     assert_eq!(runs.load(Ordering::SeqCst), 1, "a failure that is not transient is final");
 
-    let (runs, tools) = flaky(Rules { retries: 2, ..Rules::default() }, 9, unreachable_error);
+    let (runs, tools) = flaky(Rules::default().retries(2), 9, unreachable_error);
     call(&executor, &tools, "flaky", json!({})).await;
     assert_eq!(runs.load(Ordering::SeqCst), 1, "a tool that is not idempotent never runs twice");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_waits_as_long_as_it_was_told() {
-    let rules = Rules { retries: 1, idempotent: true, ..Rules::default() };
+    let rules = Rules::default().retries(1).idempotent(true);
     let limited = || ToolError::new(ErrorKind::RateLimited, "slow down").retry_after(Duration::from_secs(7));
     let (_, tools) = flaky(rules.clone(), 1, limited);
     let begun = tokio::time::Instant::now();
@@ -221,9 +221,9 @@ fn crowd(name: &str, rules: Rules) -> (Arc<AtomicUsize>, Arc<dyn helve_core::Dyn
 #[tokio::test(start_paused = true)]
 async fn calls_beyond_the_limit_wait_and_beyond_the_line_are_refused() {
     let (most_all, everyone) = crowd("everyone", Rules::default());
-    let (most_two, two) = crowd("two", Rules { concurrency: NonZeroU32::new(2), ..Rules::default() });
+    let (most_two, two) = crowd("two", Rules::default().concurrency(NonZeroU32::new(2)));
     let tools = toolkit([everyone, two]);
-    let executor = Executor::new(ExecutorOptions { concurrency: 4, waiting: 8, ..ExecutorOptions::default() });
+    let executor = Executor::new(ExecutorOptions::default().concurrency(4).waiting(8));
     assert!(kinds(&executor, &tools, "everyone", 12).await.iter().all(Option::is_none));
     assert_eq!(most_all.load(Ordering::SeqCst), 4);
     let refused = kinds(&executor, &tools, "everyone", 20).await;
@@ -254,7 +254,7 @@ async fn a_result_is_held_to_its_schema() {
 
 #[tokio::test]
 async fn a_background_tool_is_refused_until_there_is_a_store() {
-    let tools = toolkit([echo("later", Rules { mode: Mode::Background, ..Rules::default() })]);
+    let tools = toolkit([echo("later", Rules::default().mode(Mode::Background))]);
     let outcome = call(&Executor::default(), &tools, "later", json!({})).await;
     assert_eq!(outcome["error"]["kind"], "storage");
     assert_eq!(outcome["error"]["message"], "`later` runs in the background, which needs a store, and none is set up");
@@ -272,7 +272,7 @@ async fn layers_of_your_own_stand_around_the_call() {
             Ok(output.with_text(loud))
         }
     }
-    let executor = Executor::new(ExecutorOptions { layers: vec![Arc::new(Shout)], ..ExecutorOptions::default() });
+    let executor = Executor::new(ExecutorOptions::default().layers(vec![Arc::new(Shout)]));
     let outcome = call(&executor, &toolkit([echo("echo", Rules::default())]), "echo", json!({"a": 1})).await;
     assert_eq!(outcome["text"], "{\"A\":2}");
 }
@@ -280,7 +280,7 @@ async fn layers_of_your_own_stand_around_the_call() {
 fn counting(rule: CacheRule, succeed: bool) -> (Arc<AtomicU32>, helve_tools::Toolkit) {
     let runs = Arc::new(AtomicU32::new(0));
     let counted = runs.clone();
-    let rules = Rules { cache: Some(rule), ..Rules::default() };
+    let rules = Rules::default().cache(rule);
     let tool = fake(spec("count").with_rules(rules), move |_, _| {
         let run = counted.fetch_add(1, Ordering::SeqCst) + 1;
         Box::pin(async move {
@@ -345,7 +345,7 @@ async fn kept_results_expire_and_may_belong_to_one_caller() {
     let (runs, tools) = counting(CacheRule { ttl: LONG, per_caller: true }, true);
     for conversation in [ConversationId::mint(), ConversationId::mint()] {
         for _ in 0..2 {
-            let cx = CallContext::new(Caller { conversation: Some(conversation), ..Caller::default() });
+            let cx = CallContext::new(Caller::default().conversation(conversation));
             executor.execute(&tools, ToolCall::new("count", json!({})), &cx).await;
         }
     }

@@ -73,7 +73,7 @@ async fn a_no_is_told_to_the_tool_and_so_is_a_yes_that_says_too_little() {
 
 #[tokio::test]
 async fn an_answer_to_a_tool_opens_nothing_else() {
-    let tools = tools_of(Rules { permission: Permission::Confirm, ..Rules::default() });
+    let tools = tools_of(Rules::default().permission(Permission::Confirm));
     let executor = Executor::default();
     let approval = ask(&executor, &tools).await;
     assert_eq!(approval.input, None, "a person must approve it first");
@@ -88,7 +88,7 @@ async fn an_answer_to_a_tool_opens_nothing_else() {
     assert_eq!(outcome["text"], "hello Ada, from \"half way\"");
     // What is denied meanwhile stays denied.
     let question = ask(&executor, &tools_of(Rules::default())).await;
-    let deny = PermissionRule { permission: Permission::Deny, ..PermissionRule::default() };
+    let deny = PermissionRule::default().permission(Permission::Deny);
     executor.set_policy(Policy::new(vec![deny]));
     let outcome = enter(&executor, &tools_of(Rules::default()), &question, question.answer_with(&json!({"name": "Ada"}), "ada")).await;
     assert_eq!(outcome["error"]["kind"], "permission_denied");
@@ -105,7 +105,7 @@ async fn where_nobody_can_be_asked_it_is_a_failure_that_says_what_was_asked() {
 #[tokio::test]
 async fn what_one_person_answered_is_kept_for_nobody_else() {
     let cache = Some(CacheRule { ttl: Duration::from_mins(1), per_caller: false });
-    let (executor, tools) = (Executor::default(), tools_of(Rules { cache, ..Rules::default() }));
+    let (executor, tools) = (Executor::default(), tools_of(Rules::default().cache(cache)));
     for name in ["Ada", "Eve"] {
         let question = ask(&executor, &tools).await;
         let outcome = enter(&executor, &tools, &question, question.answer_with(&json!({"name": name}), "x")).await;
@@ -138,7 +138,7 @@ async fn a_tool_that_asks_for_ever_is_a_tool_that_fails() {
 /// Whoever answers is asked whatever the call needs: first whether it may run, then what its tool wants to know.
 #[tokio::test]
 async fn one_approver_answers_until_the_call_is_over() {
-    let tools = tools_of(Rules { permission: Permission::Confirm, ..Rules::default() });
+    let tools = tools_of(Rules::default().permission(Permission::Confirm));
     let (executor, call) = (Executor::default(), || ToolCall::new("greet", json!({})));
     let person = |question: Question| async move {
         if question.input.is_some() { Answered::Edit(json!({"name": "Ada"})) } else { Answered::Approve }
@@ -155,7 +155,7 @@ async fn one_approver_answers_until_the_call_is_over() {
 /// A person may write other arguments: these are checked, run, and told to the model.
 #[tokio::test]
 async fn a_person_may_write_other_arguments() {
-    let rules = Rules { permission: Permission::Confirm, ..Rules::default() };
+    let rules = Rules::default().permission(Permission::Confirm);
     let executor = Executor::default();
     let spec = ToolSpec::new(
         "echo",

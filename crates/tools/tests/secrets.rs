@@ -42,7 +42,7 @@ impl<'a> MakeWriter<'a> for Lines {
 fn executor() -> Executor {
     let redactor = Redactor::default();
     redactor.add([CANARY.to_owned().into()]);
-    Executor::new(ExecutorOptions { redactor, ..ExecutorOptions::default() })
+    Executor::new(ExecutorOptions::default().redactor(redactor))
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn who_watches_is_told_of_start_and_progress() {
 async fn a_queued_call_has_its_secret_only_where_a_worker_knows_it() {
     let (got, store) = (Arc::new(Mutex::new(Vec::new())), MemoryStore::default());
     let seen = got.clone();
-    let later = fake(spec("later").with_rules(Rules { mode: Mode::Background, ..Rules::default() }), move |call: &ToolCall, _| {
+    let later = fake(spec("later").with_rules(Rules::default().mode(Mode::Background)), move |call: &ToolCall, _| {
         seen.lock().expect("calls").push(call.arguments.clone());
         Box::pin(async { Ok(Output::default()) })
     });
@@ -145,7 +145,7 @@ async fn a_queued_call_has_its_secret_only_where_a_worker_knows_it() {
     let record = || Record::new(Arc::new(store.clone()));
     let work = async |executor: Executor| {
         Worker::new(record(), executor, catalogue.clone(), 1).run_until_empty(CancellationToken::new()).await.expect("worked");
-        store.tasks(TaskFilter { limit: 1, ..TaskFilter::default() }).await.expect("tasks").pop().expect("a task")
+        store.tasks(TaskFilter::default().limit(1)).await.expect("tasks").pop().expect("a task")
     };
     for executor in [Executor::default(), executor()] {
         let here = self::executor();

@@ -23,7 +23,7 @@ struct Stage {
 
 impl Stage {
     fn new(mode: Mode) -> Self {
-        let rules = Rules { permission: Permission::Confirm, mode, ..Rules::default() };
+        let rules = Rules::default().permission(Permission::Confirm).mode(mode);
         let tool = fake(spec("wipe").with_rules(rules), |call, cx| {
             Box::pin(async move {
                 let brought = cx.extension::<&'static str>().copied().unwrap_or("nothing");
@@ -83,7 +83,7 @@ impl Stage {
     }
 
     async fn tasks(&self) -> Vec<Task> {
-        self.store().tasks(TaskFilter { limit: 10, ..TaskFilter::default() }).await.expect("tasks")
+        self.store().tasks(TaskFilter::default().limit(10)).await.expect("tasks")
     }
 }
 

@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(10);
 async fn a_call_that_takes_ten_times_its_lease_runs_once() {
     let ran = Arc::new(AtomicUsize::new(0));
     let counted = ran.clone();
-    let slow = fake(spec("slow").with_rules(Rules { mode: Mode::Background, idempotent: true, ..Rules::default() }), move |_, _| {
+    let slow = fake(spec("slow").with_rules(Rules::default().mode(Mode::Background).idempotent(true)), move |_, _| {
         let number = counted.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             if number < RUDE {

@@ -172,7 +172,7 @@ async fn drain(scene: &Scene, read: Option<&Paths>) {
         let runs = people::drive_ready(scene).await;
         let mut open = false;
         for state in [TaskState::Queued, TaskState::Running] {
-            open |= !store.tasks(TaskFilter { state: Some(state), limit: 1, ..TaskFilter::default() }).await.expect("a list").is_empty();
+            open |= !store.tasks(TaskFilter::default().state(state).limit(1)).await.expect("a list").is_empty();
         }
         if runs == 0 && !open && people::idle(scene).await {
             break;

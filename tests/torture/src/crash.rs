@@ -68,7 +68,7 @@ pub struct Names {
 fn task(name: &str, call: CallId, run: Option<RunId>, conversation: ConversationId) -> NewTask {
     let call = ToolCall { id: call, ..ToolCall::new(name, json!({"n": 1})) };
     NewTask {
-        caller: Caller { run, conversation: Some(conversation), ..Caller::default() },
+        caller: Caller::default().run(run).conversation(conversation),
         idempotent: true,
         ..NewTask::new(call, Digest::of([name.as_bytes()]))
     }
@@ -103,7 +103,7 @@ fn said(text: &str) -> Arc<Message> {
 pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError> {
     let (conversation, other) = (ConversationId::mint(), ConversationId::mint());
     let (holder, running, waiting) = (HolderId::mint(), RunId::mint(), RunId::mint());
-    let of = |run: RunId, conversation: ConversationId| Caller { run: Some(run), conversation: Some(conversation), ..Caller::default() };
+    let of = |run: RunId, conversation: ConversationId| Caller::default().run(run).conversation(conversation);
     store.keep(holder, Duration::from_hours(1), &[]).await?;
     let first = RunCommit {
         begin: Some(begin(running, conversation, holder)),
@@ -187,7 +187,7 @@ async fn one(store: &dyn Store, names: &Names, name: &str) -> Result<(), StoreEr
         "take_run" => store.take_run(names.waiting, holder).await.map(drop),
         "release_run" => store.release_run(running, holder, 1).await,
         "commit_run" => {
-            let caller = Caller { run: Some(running), conversation: Some(conversation), ..Caller::default() };
+            let caller = Caller::default().run(running).conversation(conversation);
             let commit = RunCommit {
                 events: notes(3),
                 messages: vec![said("more")],

@@ -213,7 +213,7 @@ fn record(place: &Place) -> Last {
     runtime.block_on(async {
         let store = place.open().await;
         let mut last = Last::default();
-        for task in store.tasks(TaskFilter { limit: usize::MAX, ..TaskFilter::default() }).await.expect("tasks") {
+        for task in store.tasks(TaskFilter::default().limit(usize::MAX)).await.expect("tasks") {
             let outcome = task.outcome.filter(|_| task.state.is_over());
             let success = outcome.as_ref().is_some_and(helve_core::Outcome::is_success);
             last.tasks.insert(task.id, LastTask { idempotent: task.idempotent, result: outcome.as_ref().map(result), success });

@@ -48,7 +48,7 @@ fn a_call_that_takes_its_process_down_is_given_up_and_the_others_go_on() {
         let dead = store.task(id).await.expect("readable").expect("a task");
         assert_eq!((dead.state, dead.attempts), (TaskState::Dead, MAX_ATTEMPTS));
         assert!(dead.outcome.is_some_and(|outcome| !outcome.is_success()));
-        let all = store.tasks(helve_core::store::TaskFilter { limit: 100, ..Default::default() }).await.expect("a list");
+        let all = store.tasks(helve_core::store::TaskFilter::default().limit(100)).await.expect("a list");
         assert_eq!(all.iter().filter(|task| task.state == TaskState::Done).count(), 30);
     });
 }

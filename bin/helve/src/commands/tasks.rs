@@ -43,7 +43,7 @@ pub fn run(command: &Tasks, global: &Global, workspace: &Workspace) -> Result<Ex
 }
 
 fn filter(wanted: &TasksList) -> TaskFilter {
-    TaskFilter { state: wanted.state, limit: wanted.limit, ..TaskFilter::default() }
+    TaskFilter::default().state(wanted.state).limit(wanted.limit)
 }
 
 fn find(store: &dyn Store, id: CallId, workspace: &Workspace) -> Result<Task, Failure> {

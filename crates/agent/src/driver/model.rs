@@ -73,7 +73,7 @@ impl Driver<'_> {
         let mut options = self.parts.generate.clone();
         if carrier.strategy != Strategy::Native && options.temperature.is_none() {
             // Calls that are written out must be exact.
-            options = Arc::new(GenerateOptions { temperature: Some(0.0), ..GenerateOptions::clone(&options) });
+            options = Arc::new(GenerateOptions::clone(&options).temperature(0.0));
         }
         let mut request = ModelRequest::default();
         (request.options, request.stream) = (options, self.outbox.is_some());

@@ -1,7 +1,5 @@
 //! Agents of a project: what their files say becomes an agent with its model and tools.
 
-use std::sync::Arc;
-
 use helve_agent::{Agent, AgentOptions, OutputStrategy, RunLimits};
 use helve_core::{DynModel, suggest};
 use helve_tools::Selection;
@@ -78,7 +76,7 @@ impl Helve {
     #[must_use]
     pub fn project_agent(&self, agent: Option<&ProjectAgent>, model: impl DynModel) -> Agent {
         let (catalogue, executor) = (self.catalogue.clone(), self.executor.clone());
-        let mut options = AgentOptions { name: Some(DEFAULT_NAME.into()), ..AgentOptions::default() };
+        let mut options = AgentOptions::default().name(DEFAULT_NAME);
         let mut selection = None;
         let report = self.project().unwrap_or_default();
         let trusted = report.trust.is_some_and(Trust::allows);
@@ -91,29 +89,30 @@ impl Helve {
                 options.name = Some(file.name.as_str().into());
                 options.system_prompt = Some(file.instructions.clone()).filter(|text| !text.trim().is_empty());
                 let strategy = file.output_strategy;
-                options.output_strategy = OutputStrategy {
-                    function_calling: strategy.function_calling,
-                    fallback_to_structured_output: strategy.fallback_to_structured_output,
-                };
+                options.output_strategy = OutputStrategy::default()
+                    .function_calling(strategy.function_calling)
+                    .fallback_to_structured_output(strategy.fallback_to_structured_output);
                 let (limits, defaults) = (&file.limits, RunLimits::default());
                 options.max_iterations = limit(limits.max_iterations, options.max_iterations);
-                options.limits = RunLimits {
-                    max_calls: limit(limits.max_calls, defaults.max_calls),
-                    same_calls: limit(limits.same_calls, defaults.same_calls),
-                    max_tokens: limits.max_tokens,
-                    max_cost: limits.max_cost,
-                    timeout: limits.timeout.map(|timeout| timeout.0),
-                    ..defaults
-                };
+                let (calls, same) = (defaults.max_calls, defaults.same_calls);
+                options.limits = defaults
+                    .max_calls(limit(limits.max_calls, calls))
+                    .same_calls(limit(limits.same_calls, same))
+                    .max_tokens(limits.max_tokens)
+                    .max_cost(limits.max_cost)
+                    .timeout(limits.timeout.map(|timeout| timeout.0));
                 selection = Some(agent.selection.clone());
             }
         }
         let bytes = report.result_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let usual = options.limits.result_bytes;
         options.limits.result_bytes = bytes.map_or(usual, |bytes| if trusted { bytes } else { bytes.min(usual) });
-        let name: Option<Arc<str>> = options.name.clone();
         // An agent without a file has all tools, but its calls are still those of an agent.
-        let selection = selection.unwrap_or_else(|| Selection { agent: name, tools: vec!["*".into()], ..Selection::default() });
+        let selection = selection.unwrap_or_else(|| {
+            let mut all = Selection::default().tools(["*"]);
+            all.agent.clone_from(&options.name);
+            all
+        });
         Agent::with_tools(model, catalogue, executor, Some(selection)).with_options(options)
     }
 }

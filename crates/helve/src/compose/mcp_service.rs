@@ -175,7 +175,7 @@ impl Service {
         if self.serving.sets.is_empty() {
             return Ok(self.helve.toolkit());
         }
-        let selection = Selection { sets: self.serving.sets.clone(), ..Selection::default() };
+        let selection = Selection::default().sets(self.serving.sets.clone());
         self.helve.catalogue.toolkit(&selection, &View::default())
     }
 

@@ -73,8 +73,7 @@ impl OpenOptions {
     pub fn open(self, folder: impl AsRef<Path>) -> std::io::Result<Helve> {
         let project = Project::new(folder.as_ref().canonicalize()?, self.state, self.connect);
         let loaded = project.load(&self.redactor)?;
-        let mut options =
-            ExecutorOptions { redactor: self.redactor, store_secrets: loaded.config.store_secrets, ..ExecutorOptions::default() };
+        let mut options = ExecutorOptions::default().redactor(self.redactor).store_secrets(loaded.config.store_secrets);
         if let Some(concurrency) = loaded.config.limits.concurrency {
             let most = if loaded.gate() == Gate::Open { usize::MAX } else { options.concurrency };
             options.concurrency = most.min(concurrency.get() as usize);

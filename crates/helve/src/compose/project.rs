@@ -394,18 +394,15 @@ fn policy(loaded: &Loaded, rules: &[PermissionRule]) -> Policy {
     let mut rules = rules.to_vec();
     if loaded.config_is_broken {
         // The rules in it are not known, so a person decides about every call.
-        rules.push(PermissionRule { permission: Permission::Confirm, ..PermissionRule::default() });
+        rules.push(PermissionRule::default().permission(Permission::Confirm));
     }
     let trusted = loaded.gate() == Gate::Open;
     if !trusted {
         // Tools that wait say by themselves that agents ask; this holds also for tools that were loaded while the folder was trusted.
-        rules.extend(["command", "native"].map(|source| PermissionRule {
-            source: Some(source.into()),
-            agent: Some("*".into()),
-            permission: Permission::Confirm,
-            because: Some(UNTRUSTED.to_owned()),
-            ..PermissionRule::default()
-        }));
+        rules.extend(
+            ["command", "native"]
+                .map(|source| PermissionRule::default().source(source).agent("*").permission(Permission::Confirm).because(UNTRUSTED)),
+        );
     }
     if trusted { Policy::new(rules) } else { Policy::new(rules).only_tightening() }
 }

@@ -28,7 +28,7 @@ pub(super) fn sets(loaded: &Loaded, diagnostics: &mut Vec<Diagnostic>) -> Vec<To
     for (set, file) in &loaded.sets {
         let mut tools: Vec<Pattern> = Vec::new();
         match write_out(&by_name, set, &mut vec![&set.name], &mut tools) {
-            Ok(()) => flat.push(ToolSet { name: set.name.as_str().into(), description: set.description.clone(), tools }),
+            Ok(()) => flat.push(ToolSet::new(set.name.as_str(), tools).description(set.description.clone())),
             Err(error) => diagnostics.push(file.diagnose(Severity::Error, &error)),
         }
     }
@@ -162,11 +162,10 @@ fn unknown_tool(tools: &[Pattern], file: &ProjectFile, catalogue: &Catalogue, sn
 }
 
 fn project_agent(agent: &AgentFile, file: &ProjectFile) -> ProjectAgent {
-    let selection = Selection {
-        agent: Some(agent.name.as_str().into()),
-        sets: agent.tool_sets.iter().map(|name| name.as_str().into()).collect(),
-        tools: agent.tools.clone(),
-        restrictions: agent.permissions.iter().map(|(tool, permission)| (Pattern::new(tool.as_str()), *permission)).collect(),
-    };
+    let selection = Selection::default()
+        .agent(agent.name.as_str())
+        .sets(agent.tool_sets.iter().map(String::as_str))
+        .tools(agent.tools.clone())
+        .restrictions(agent.permissions.iter().map(|(tool, permission)| (Pattern::new(tool.as_str()), *permission)).collect());
     ProjectAgent { file: agent.clone(), location: file.path().clone(), selection }
 }

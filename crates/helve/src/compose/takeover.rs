@@ -43,7 +43,7 @@ impl Helve {
 /// Whether nothing was ever written down in a store: listing what is in it makes one, too.
 async fn is_empty(file: &Path) -> Result<bool, StoreError> {
     let store = SqliteStore::open(file)?;
-    Ok(store.tasks(TaskFilter { state: None, conversation: None, unheard: false, limit: 1 }).await?.is_empty()
+    Ok(store.tasks(TaskFilter::default().unheard(false).limit(1)).await?.is_empty()
         && store.runs(None, 1).await?.is_empty()
         && store.approvals(None, false, 1).await?.is_empty()
         && store.conversations(1).await?.is_empty())

@@ -156,7 +156,7 @@ impl ProjectWorker {
         if known.agents.iter().all(|agent| agent.file.on_result != OnResult::Run) {
             return Ok(BTreeMap::new());
         }
-        let unheard = self.record.store().tasks(TaskFilter { unheard: true, limit: RESULTS, ..TaskFilter::default() }).await?.into_iter();
+        let unheard = self.record.store().tasks(TaskFilter::default().unheard(true).limit(RESULTS)).await?.into_iter();
         Ok(unheard.filter_map(|task| Some((task.caller.conversation?, task.caller.agent.filter(|agent| wakes(agent))?))).collect())
     }
 }

@@ -46,33 +46,31 @@ impl Tool<'_> {
     fn rules(&self) -> TokenStream {
         let Self { private, attributes, .. } = self;
         let span = Span::mixed_site();
-        let permission = attributes.permission.iter().map(|variant| quote_spanned!(span=> permission: #private::Permission::#variant,));
-        let mode = attributes.background.iter().map(|_| quote_spanned!(span=> mode: #private::Mode::Background,));
-        let priority = attributes.priority.iter().map(|priority| quote_spanned!(span=> priority: #priority,));
+        let permission = attributes.permission.iter().map(|variant| quote_spanned!(span=> .permission(#private::Permission::#variant)));
+        let mode = attributes.background.iter().map(|_| quote_spanned!(span=> .mode(#private::Mode::Background)));
+        let priority = attributes.priority.iter().map(|priority| quote_spanned!(span=> .priority(#priority)));
         let delay = attributes.delay.iter().map(|delay| {
             let delay = duration(*delay);
-            quote_spanned!(span=> delay: #delay,)
+            quote_spanned!(span=> .delay(#delay))
         });
         let timeout = attributes.timeout.iter().map(|timeout| {
             let timeout = duration(*timeout);
-            quote_spanned!(span=> timeout: ::core::option::Option::Some(#timeout),)
+            quote_spanned!(span=> .timeout(#timeout))
         });
-        let retries = attributes.retries.iter().map(|retries| quote_spanned!(span=> retries: #retries,));
+        let retries = attributes.retries.iter().map(|retries| quote_spanned!(span=> .retries(#retries)));
         let per_caller = attributes.cache_per_caller.is_some() || self.function.context().is_some();
         let cache = attributes.cache.iter().map(|ttl| {
             let ttl = duration(*ttl);
-            quote_spanned!(span=> cache: ::core::option::Option::Some(#private::CacheRule { ttl: #ttl, per_caller: #per_caller }),)
+            quote_spanned!(span=> .cache(#private::CacheRule { ttl: #ttl, per_caller: #per_caller }))
         });
-        let idempotent = attributes.idempotent.iter().map(|_| quote_spanned!(span=> idempotent: true,));
-        let ends_run = attributes.ends_run.iter().map(|_| quote_spanned!(span=> ends_run: true,));
-        let exclusive = attributes.exclusive.iter().map(|_| quote_spanned!(span=> exclusive: true,));
+        let idempotent = attributes.idempotent.iter().map(|_| quote_spanned!(span=> .idempotent(true)));
+        let ends_run = attributes.ends_run.iter().map(|_| quote_spanned!(span=> .ends_run(true)));
+        let exclusive = attributes.exclusive.iter().map(|_| quote_spanned!(span=> .exclusive(true)));
         let concurrency =
-            attributes.concurrency.iter().map(|most| quote_spanned!(span=> concurrency: ::core::num::NonZeroU32::new(#most),));
+            attributes.concurrency.iter().map(|most| quote_spanned!(span=> .concurrency(::core::num::NonZeroU32::new(#most))));
         quote_spanned! {span=>
-            #private::Rules {
+            #private::Rules::default()
                 #(#permission)* #(#mode)* #(#priority)* #(#delay)* #(#timeout)* #(#retries)* #(#cache)* #(#idempotent)* #(#exclusive)* #(#concurrency)* #(#ends_run)*
-                ..#private::Rules::default()
-            }
         }
     }
 }

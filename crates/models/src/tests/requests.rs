@@ -117,13 +117,14 @@ fn a_rich_conversation_in_every_wire() {
                 "thinking": {"type": "enabled", "budget_tokens": 2000},
                 "generationConfig": {"topP": 1, "thinkingConfig": {"includeThoughts": true}}
             });
-            request.options = Arc::new(GenerateOptions {
-                temperature: Some(0.5),
-                top_p: Some(0.25),
-                max_tokens: Some(100),
-                stop: vec!["END".to_owned()],
-                extra: extra.as_object().cloned().expect("an object"),
-            });
+            request.options = Arc::new(
+                GenerateOptions::default()
+                    .temperature(0.5)
+                    .top_p(0.25)
+                    .max_tokens(100)
+                    .stop(["END".to_owned()])
+                    .extra(extra.as_object().cloned().expect("an object")),
+            );
         });
         snapshot(&format!("request_{}", wire.name()), &told);
     }
@@ -146,7 +147,7 @@ fn no_field_stands_twice() {
         request.output = Some(schema(json!({"type": "object", "properties": {"a": {"type": "string"}}})));
         // Whatever Helve writes is asked for once more by the user.
         let extra: Map<String, Value> = written(&*wire, "a-model", &request).into_iter().collect();
-        request.options = Arc::new(GenerateOptions { extra, ..GenerateOptions::default() });
+        request.options = Arc::new(GenerateOptions::default().extra(extra));
         let text = String::from_utf8(wire.to_wire("a-model", &request)).expect("text");
         let names = written(&*wire, "a-model", &request);
         for name in names.keys() {

@@ -57,7 +57,7 @@ impl HttpDefinition {
         if let Some((index, status)) = self.retry_on.iter().enumerate().find(|(_, status)| !(400..600).contains(*status)) {
             return Err(FieldError::new(format!("/retry_on/{index}"), format!("{status} is not the status of a failure")));
         }
-        let limits = Limits { time: spec.rules().timeout(), bytes, ..Limits::default() };
+        let limits = Limits { time: spec.rules().attempt_timeout(), bytes, ..Limits::default() };
         Ok(Arc::new(HttpTool {
             plan,
             credentials: Credentials::read(self.auth_method.as_ref(), fetch, redactor)?,

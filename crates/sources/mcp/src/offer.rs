@@ -267,7 +267,7 @@ mod tests {
             "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}});
         let spec = spec(&tool, &server, &server.tools["t"]).expect("a spec");
         assert_eq!(&**spec.description(), "Mine.");
-        assert_eq!((spec.rules().permission, spec.rules().timeout().as_secs()), (Permission::Auto, 60));
+        assert_eq!((spec.rules().permission, spec.rules().attempt_timeout().as_secs()), (Permission::Auto, 60));
         let mut arguments = json!({"b": "x"});
         assert_eq!(spec.input().fit(&mut arguments), Ok(()));
         assert_eq!(arguments, json!({"a": 1, "b": "x"}));

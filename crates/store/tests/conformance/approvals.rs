@@ -83,7 +83,7 @@ pub async fn an_approved_call_without_a_run_goes_into_the_queue(store: &dyn Stor
     let task = find(store, call.id).await;
     assert_eq!((task.state, task.call, task.definition, task.idempotent), (TaskState::Queued, call, definition("wipe"), false));
     // By the rules of its tool.
-    let rules = Rules { priority: 4, delay: Duration::from_mins(10), ..Rules::default() };
+    let rules = Rules::default().priority(4).delay(Duration::from_mins(10));
     let asked = Approval::new(question(Caller::default()), definition("wipe"), &rules);
     let (id, call) = (asked.question.id, asked.question.call.id);
     store.ask(asked).await.expect("asked");
@@ -101,7 +101,7 @@ pub async fn an_approved_call_without_a_run_goes_into_the_queue(store: &dyn Stor
 
 pub async fn an_approved_call_carries_the_consent_to_what_was_approved(store: &dyn Store) {
     for arguments in [None, Some(json!({"disk": 2}))] {
-        let asked = approval(Caller { agent: Some("ada".into()), ..Caller::default() });
+        let asked = approval(Caller::default().agent("ada"));
         let (id, call) = (asked.question.id, asked.question.call.clone());
         store.ask(asked).await.expect("asked");
         store.answer(id, Reply { arguments: arguments.clone(), ..reply(Decision::Approve, "ada") }).await.expect("answered");
@@ -114,7 +114,7 @@ pub async fn an_approved_call_carries_the_consent_to_what_was_approved(store: &d
 /// A question of a call that a process waits for, and that process.
 async fn waited_for(store: &dyn Store) -> (Approval, HolderId) {
     let holder = process(store).await;
-    let rules = Rules { idempotent: true, ..Rules::default() };
+    let rules = Rules::default().idempotent(true);
     // The server of a store need not understand all that JSON can hold.
     let call = ToolCall::new("wipe", json!({"disk": "a\u{0}b"}));
     let asked = Approval {
@@ -139,7 +139,7 @@ pub async fn an_approved_call_goes_to_the_process_that_waits_for_it(store: &dyn 
 
 pub async fn an_approved_call_in_the_background_is_anybodys(store: &dyn Store) {
     let waits = process(store).await;
-    let rules = Rules { idempotent: true, mode: Mode::Background, ..Rules::default() };
+    let rules = Rules::default().idempotent(true).mode(Mode::Background);
     let asked = Approval::new(question(Caller::default()), definition("wipe"), &rules).asked_by(waits);
     let (id, call) = (asked.question.id, asked.question.call.id);
     store.ask(asked.clone()).await.expect("asked");

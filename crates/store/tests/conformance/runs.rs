@@ -39,7 +39,7 @@ pub async fn a_run_that_another_started_says_so_wherever_it_is_seen(store: &dyn 
     let parent = started(store).await;
     let (run, holder, conversation) = (RunId::mint(), parent.holder, ConversationId::mint());
     let begin = NewRun { id: run, conversation, parent: Some(parent.run), agent: None, model: "none".into(), input: "help".into(), holder };
-    let caller = Caller { run: Some(run), conversation: Some(conversation), ..Caller::default() };
+    let caller = Caller::default().run(run).conversation(conversation);
     let asked = crate::approvals::approval(caller.clone());
     let (question, events) = (asked.question.id, vec![note("begun")]);
     store.commit_run(RunCommit { begin: Some(begin), events, asked: vec![asked], ..step(run, 1, RunState::Running) }).await.expect("begun");
@@ -142,7 +142,7 @@ pub async fn results_are_heard_once(store: &dyn Store) {
     let inbox: BTreeSet<_> = store.inbox(run.conversation).await.expect("a list").into_iter().map(|task| task.id).collect();
     assert_eq!(inbox, BTreeSet::from([first, second]));
     let unheard = async |state| {
-        let filter = TaskFilter { unheard: true, state, limit: 10, ..TaskFilter::default() };
+        let filter = TaskFilter::default().unheard(true).state(state).limit(10);
         store.tasks(filter).await.expect("a list").into_iter().map(|task| task.id).collect::<BTreeSet<_>>()
     };
     assert_eq!(unheard(None).await, inbox, "of all conversations, and not of calls without one");
@@ -169,7 +169,7 @@ pub async fn old_records_are_forgotten(store: &dyn Store) {
     finish(store, &held, TaskEnd::Over(good(&held))).await;
     let (open, talk) = (started(store).await, started(store).await);
     store.commit_run(RunCommit { events: vec![ended()], ..step(talk.run, 1, RunState::Done) }).await.expect("over");
-    let caller = Caller { conversation: Some(talk.conversation), ..Caller::default() };
+    let caller = Caller::default().conversation(talk.conversation);
     store.ask(crate::approvals::approval(caller)).await.expect("asked");
     let queued = accepted(store, task("a")).await;
     assert_eq!(store.prune(Duration::from_hours(1)).await.expect("pruned"), 0);

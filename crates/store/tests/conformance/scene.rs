@@ -63,7 +63,7 @@ pub async fn find(store: &dyn Store, id: CallId) -> Task {
 }
 
 pub async fn ids(store: &dyn Store) -> Vec<CallId> {
-    store.tasks(TaskFilter { limit: 1000, ..TaskFilter::default() }).await.expect("a list").into_iter().map(|task| task.id).collect()
+    store.tasks(TaskFilter::default().limit(1000)).await.expect("a list").into_iter().map(|task| task.id).collect()
 }
 
 /// A run that a process began.
@@ -124,11 +124,5 @@ pub async fn seqs(store: &dyn Store, run: RunId) -> Vec<u64> {
 }
 
 pub fn of_run(started: &Started) -> Caller {
-    Caller {
-        agent: Some("ada".into()),
-        conversation: Some(started.conversation),
-        run: Some(started.run),
-        device: None,
-        user: Some("ada@example.org".into()),
-    }
+    Caller::default().agent("ada").conversation(started.conversation).run(started.run).user("ada@example.org")
 }

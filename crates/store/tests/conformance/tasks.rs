@@ -216,7 +216,7 @@ pub async fn a_task_that_was_not_begun_goes_back_unharmed(store: &dyn Store) {
     assert_eq!((task.state, task.attempts), (TaskState::Queued, 0));
     assert_eq!(finish(store, &held, TaskEnd::Over(good(&held))).await, Finished::Late);
     assert_eq!(claim_one(store, worker).await.id, id);
-    let listed = store.tasks(TaskFilter { state: Some(TaskState::Running), limit: 10, ..TaskFilter::default() }).await.expect("a list");
+    let listed = store.tasks(TaskFilter::default().state(TaskState::Running).limit(10)).await.expect("a list");
     assert_eq!(listed.len(), 1);
 }
 

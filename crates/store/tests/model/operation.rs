@@ -200,7 +200,7 @@ impl Pools {
 
     fn caller(&self, number: u8) -> Caller {
         let run = if number.is_multiple_of(2) { pick(&self.runs, number / 2) } else { None };
-        Caller { run, conversation: Some(self.conversation(number / 4)), ..Caller::default() }
+        Caller::default().run(run).conversation(self.conversation(number / 4))
     }
 
     fn question(&mut self, caller: Caller, number: u8) -> Approval {
@@ -208,7 +208,7 @@ impl Pools {
         let call = ToolCall::new("wipe", json!({"disk": number}));
         let mut question = Question::new(call, &"here".into(), &spec, caller, "because".into());
         question.expires_at = number.is_multiple_of(5).then_some(Timestamp::UNIX_EPOCH);
-        let approval = Approval::new(question, definition("wipe"), &Rules { idempotent: number.is_multiple_of(2), ..Rules::default() });
+        let approval = Approval::new(question, definition("wipe"), &Rules::default().idempotent(number.is_multiple_of(2)));
         self.asked.push(approval.clone());
         approval
     }
@@ -239,7 +239,7 @@ impl Pools {
             Operation::Hear(a) => Step::Hear(self.place(a)),
             Operation::Ask(a) => {
                 let conversation = Some(self.conversation(a));
-                Step::Ask(self.question(Caller { conversation, ..Caller::default() }, a))
+                Step::Ask(self.question(Caller::default().conversation(conversation), a))
             }
             Operation::AskAgain(a) => match pick(&self.asked, a) {
                 Some(approval) => Step::Ask(approval),
@@ -313,7 +313,7 @@ impl Pools {
         let run = self.run(a);
         let state = [Running, Waiting, Running, Ready, Waiting, Done, Failed, Cancelled][usize::from(b % 8)];
         let note = |number: u8| (Timestamp::now(), EventData::Notification { message: format!("note {number}") });
-        let caller = Caller { run: Some(run), conversation: Some(self.conversation(a)), ..Caller::default() };
+        let caller = Caller::default().run(run).conversation(self.conversation(a));
         let asked = (0..c % 3).map(|number| self.question(caller.clone(), c / 3 + number)).collect();
         let commit = RunCommit {
             events: (0..b % 4).map(note).collect(),
@@ -332,12 +332,13 @@ impl Pools {
         let approval = pick(&self.asked, b).map_or_else(ApprovalId::mint, |approval| approval.question.id);
         match a % 11 {
             0 => Step::Task(self.place(b)),
-            1 => Step::Tasks(TaskFilter {
-                state: pick(&TaskState::ALL, b),
-                conversation: Some(self.conversation(b)),
-                unheard: b.is_multiple_of(2),
-                limit,
-            }),
+            1 => Step::Tasks(
+                TaskFilter::default()
+                    .state(pick(&TaskState::ALL, b))
+                    .conversation(self.conversation(b))
+                    .unheard(b.is_multiple_of(2))
+                    .limit(limit),
+            ),
             2 => Step::Inbox(self.conversation(b)),
             3 => Step::Approval(approval),
             4 => Step::Approvals(pick(&self.runs, b).filter(|_| b.is_multiple_of(2)), b.is_multiple_of(3), limit),
@@ -354,7 +355,7 @@ impl Pools {
     pub fn reads(&self) -> Vec<Step> {
         const ALL: usize = usize::MAX;
         let mut steps = vec![
-            Step::Tasks(TaskFilter { limit: ALL, ..TaskFilter::default() }),
+            Step::Tasks(TaskFilter::default().limit(ALL)),
             Step::Approvals(None, false, ALL),
             Step::Runs(None, ALL),
             Step::Conversations(ALL),

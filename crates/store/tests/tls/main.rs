@@ -23,7 +23,7 @@ use self::server::Server;
 async fn used(url: &str) -> Result<PostgresStore, String> {
     let store = PostgresStore::open(url).await.map_err(|error| error.to_string())?;
     store.keep(HolderId::mint(), Duration::from_mins(1), &[]).await.map_err(|error| error.to_string())?;
-    store.tasks(TaskFilter { limit: 1, ..TaskFilter::default() }).await.map_err(|error| error.to_string())?;
+    store.tasks(TaskFilter::default().limit(1)).await.map_err(|error| error.to_string())?;
     Ok(store)
 }
 

@@ -20,7 +20,10 @@ pub(crate) struct Maker<'a> {
 impl Maker<'_> {
     /// On whose behalf the call is made, for the rules that hold when it runs.
     fn caller(&self) -> Caller {
-        Caller { agent: self.agent.or(self.caller.agent.as_ref()).cloned(), ..self.caller.clone() }
+        match self.agent {
+            Some(agent) => self.caller.clone().agent(agent.clone()),
+            None => self.caller.clone(),
+        }
     }
 
     /// What a worker can go by that must not run the call without a person's consent: an approval, or that a person calls directly.

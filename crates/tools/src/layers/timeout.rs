@@ -16,7 +16,7 @@ pub(crate) struct Timeout {
 
 impl Timeout {
     pub(crate) fn layer(rules: &Rules, grace: Duration) -> Arc<dyn DynLayer> {
-        Arc::new(Self { after: rules.timeout(), grace })
+        Arc::new(Self { after: rules.attempt_timeout(), grace })
     }
 }
 

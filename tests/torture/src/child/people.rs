@@ -47,7 +47,7 @@ async fn begin(scene: &Scene) {
     let (run, conversation) = (RunId::mint(), ConversationId::mint());
     let begin =
         NewRun { id: run, conversation, parent: None, agent: None, model: "none".into(), input: "hello".into(), holder: scene.driver };
-    let caller = Caller { conversation: Some(conversation), run: Some(run), ..Caller::default() };
+    let caller = Caller::default().conversation(conversation).run(run);
     let asked = (0..fastrand::usize(1..=2)).map(|_| question(scene, caller.clone())).collect();
     if fastrand::bool() {
         let commit = RunCommit { begin: Some(begin), asked, events: notes(2), ..step(run, 1, RunState::Waiting) };

@@ -15,7 +15,7 @@ pub(super) async fn produce(scene: Scene) {
     loop {
         let kind = if fastrand::bool() { &scene.once } else { &scene.again };
         let run = if fastrand::u8(..4) == 0 { scene.store.runs(None, 8).await.expect("a list").pop() } else { None };
-        let caller = Caller { run: run.map(|run| run.id), ..Caller::default() };
+        let caller = Caller::default().run(run.map(|run| run.id));
         let task = task(kind, ToolCall::new(kind.spec.name().clone(), json!({})), caller);
         let id = task.call.id;
         // Whoever does not know whether it was accepted says it again.

@@ -28,7 +28,7 @@ pub(super) fn tools(paths: &Paths) -> Catalogue {
     let (ran, begun) = (Arc::new(Log::open(&paths.ran())), Arc::new(Log::open(&paths.begun())));
     let tool = |(name, idempotent): (&str, bool)| {
         let (ran, begun) = (ran.clone(), begun.clone());
-        fake(spec(name).with_rules(Rules { idempotent, ..Rules::default() }), move |call, _| {
+        fake(spec(name).with_rules(Rules::default().idempotent(idempotent)), move |call, _| {
             let (ran, begun) = (ran.clone(), begun.clone());
             Box::pin(async move {
                 ran.add(&call.id);

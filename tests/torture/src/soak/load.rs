@@ -169,7 +169,7 @@ async fn forget(store: Arc<dyn Store>, done: Arc<Counts>) {
 async fn list(store: Arc<dyn Store>) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        store.tasks(TaskFilter { limit: 1000, ..TaskFilter::default() }).await.expect("a list");
+        store.tasks(TaskFilter::default().limit(1000)).await.expect("a list");
         store.runs(None, 1000).await.expect("a list");
     }
 }

@@ -43,7 +43,7 @@ impl Process {
     fn start(folder: &Path, ran: &Ran) -> Self {
         let tool = |name: &str, idempotent: bool| {
             let ran = ran.clone();
-            fake(spec(name).with_rules(Rules { mode: Mode::Background, idempotent, ..Rules::default() }), move |call, _| {
+            fake(spec(name).with_rules(Rules::default().mode(Mode::Background).idempotent(idempotent)), move |call, _| {
                 *ran.lock().expect("a list").entry(call.id).or_default() += 1;
                 Box::pin(async { Ok(Output::text("fine")) })
             })
@@ -52,7 +52,7 @@ impl Process {
         catalogue.add_source(Arc::new(ListSource::new("disk", [tool("once", false), tool("again", true)])));
         let toolkit = Toolkit::everything(&catalogue.snapshot(&View::default()));
         let store = SqliteStore::open(folder.join("record.db")).expect("a record");
-        let executor = Executor::new(ExecutorOptions { record: Some(Record::new(Arc::new(store.clone()))), ..ExecutorOptions::default() });
+        let executor = Executor::new(ExecutorOptions::default().record(Record::new(Arc::new(store.clone()))));
         Self { store, executor, toolkit, catalogue }
     }
 
@@ -91,7 +91,7 @@ impl Process {
     async fn look(&self, calls: &Calls) {
         let id = calls.accepted[fastrand::usize(..calls.accepted.len())];
         assert!(self.store.task(id).await.expect("readable").is_some(), "what was accepted is there");
-        assert!(!self.store.tasks(TaskFilter { limit: 10, ..TaskFilter::default() }).await.expect("readable").is_empty());
+        assert!(!self.store.tasks(TaskFilter::default().limit(10)).await.expect("readable").is_empty());
     }
 
     /// Waits until every call that was accepted has ended well, and none that was refused is there.

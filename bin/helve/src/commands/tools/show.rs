@@ -41,7 +41,7 @@ fn lines(entry: &Entry, permission: Permission) -> Vec<String> {
     fact("source", format!("{} ({}{location})", printable::escape_line(entry.source().as_str()), spec.origin().kind.name()));
     fact("permission", styled(list::permission_style(permission), permission.name()));
     fact("mode", rules.mode.name().to_owned());
-    fact("timeout", format!("{:?}", rules.timeout()));
+    fact("timeout", format!("{:?}", rules.attempt_timeout()));
     let mut traits = Vec::new();
     traits.extend(rules.idempotent.then(|| "idempotent".to_owned()));
     traits.extend(rules.exclusive.then(|| "exclusive".to_owned()));

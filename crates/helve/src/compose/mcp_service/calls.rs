@@ -113,7 +113,7 @@ impl Service {
 
     fn context(&self, request: &Incoming, cancel: &CancellationToken, told: Option<&Arc<Told>>) -> CallContext {
         // Whoever speaks MCP is a model's program: rules for agents hold for it. What it calls itself is its own word.
-        let caller = Caller { agent: Some(AGENT.into()), ..Caller::default() };
+        let caller = Caller::default().agent(AGENT);
         let mut cx = CallContext::new(caller).with_cancel(cancel.clone());
         if self.serving.gateway {
             let extra = ["inputResponses", "requestState", "_meta"];

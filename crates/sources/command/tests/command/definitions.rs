@@ -58,7 +58,7 @@ fn a_definition_becomes_a_spec() {
     let spec = tool.spec();
     assert_eq!((&**spec.name(), spec.title(), &**spec.description()), ("hello", Some("Hello"), "A test."));
     assert_eq!(spec.rules().permission, Permission::Auto);
-    assert_eq!(spec.rules().timeout().as_secs(), 5);
+    assert_eq!(spec.rules().attempt_timeout().as_secs(), 5);
     assert_eq!((spec.origin().kind, spec.origin().location.as_deref()), (ToolKind::Command, Some("tools/builtin/test.yaml")));
     assert!(spec.output().is_some_and(|output| output.is_valid(&json!("x"))));
     assert!(spec.input().problems(&json!({"x": 1})).len() == 1, "no parameters means none");

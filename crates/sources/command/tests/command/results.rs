@@ -106,7 +106,7 @@ async fn layers_check_what_goes_in_and_out() {
         "parameters": [{"name": "n", "type": "integer"}],
         "output": {"type": "object", "properties": {"sum": {"type": "integer"}}},
     }));
-    let executor = Executor::new(ExecutorOptions { redactor: Redactor::default(), ..ExecutorOptions::default() });
+    let executor = Executor::new(ExecutorOptions::default().redactor(Redactor::default()));
     let kit = toolkit([tool]);
     let kind = async |arguments: Value| {
         let outcome = executor.execute(&kit, ToolCall::new("test", arguments), &CallContext::default()).await;

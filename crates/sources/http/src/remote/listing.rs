@@ -40,7 +40,7 @@ impl Listing {
         };
         // Whoever runs the server decides what its tools do, so a person is asked unless the file says otherwise.
         let rules = definition.rules.rules(Permission::Confirm);
-        let server = Arc::new(Server::new(&url, credentials, rules.timeout(), fetch, redactor));
+        let server = Arc::new(Server::new(&url, credentials, rules.attempt_timeout(), fetch, redactor));
         Ok(Self { server, definition: definition.clone(), url, rules })
     }
 

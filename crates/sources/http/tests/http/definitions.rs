@@ -72,7 +72,7 @@ fn a_good_definition_becomes_a_spec() {
     );
     let spec = made.spec();
     assert_eq!((&**spec.name(), spec.title(), &**spec.description()), ("ask", Some("Ask"), "Asks."));
-    assert_eq!((spec.rules().permission, spec.rules().timeout()), (Permission::Confirm, Duration::from_mins(1)));
+    assert_eq!((spec.rules().permission, spec.rules().attempt_timeout()), (Permission::Confirm, Duration::from_mins(1)));
     assert_eq!((spec.origin().kind, spec.origin().location.as_deref()), (ToolKind::Native, Some("tools/native/ask.yaml")));
     assert_eq!(spec.output().map(|output| output.value().clone()), Some(json!({"type": "array"})));
     let plain = tool("https://a.example/x", &json!({}), &Redactor::default());

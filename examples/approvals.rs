@@ -1,0 +1,52 @@
+//! People decide: at once, by a closure, or later, in another process. Exactly one decision counts.
+//!
+//! Run it with `cargo run -p helve --all-features --example approvals`.
+
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use helve::prelude::*;
+
+/// Deletes a file.
+#[tool(permission = "confirm")]
+fn delete(path: String) -> String {
+    format!("{path} is deleted")
+}
+
+/// Every process puts its own Helve together; what waits for a person is in the store.
+async fn process(store: &str) -> helve::Result<Helve> {
+    Ok(Helve::builder().tool(delete::tool()).store(store).build().await?)
+}
+
+fn model() -> ScriptedModel {
+    ScriptedModel::new().calls([("delete", json!({"path": "notes.txt"}))]).says("Done.")
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> helve::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let store = format!("sqlite:{}", folder.path().join("helve.db").display());
+
+    // Someone is here: a person at a terminal, a dialog, a policy of your own.
+    let here = |question: Question| async move {
+        println!("{} with {}?", question.tool, question.call.arguments);
+        Answered::Edit(json!({"path": "old-notes.txt"}))
+    };
+    let mut agent = process(&store).await?.agent(model()).with_approver(here);
+    println!("{}", agent.run("Delete my notes").await?);
+
+    // Nobody is here: the run waits in the store.
+    let waiting = process(&store).await?.agent(model()).run("Delete my notes").await;
+    println!("{}", waiting.expect_err("a person must decide"));
+
+    // Another process decides, and goes on with the run.
+    let helve = process(&store).await?;
+    for approval in helve.pending().await? {
+        let decided = helve.answer(approval.question.id, &Answered::Approve, "ada").await?;
+        let too_late = helve.answer(approval.question.id, &Answered::Deny { reason: None }, "eve").await;
+        println!("{}", too_late.expect_err("ada was faster"));
+        if let Some(run) = decided.question.caller.run {
+            println!("{}", helve.agent(ScriptedModel::new().says("It is gone.")).resume_run(run).await?);
+        }
+    }
+    Ok(())
+}
