@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use helve::executor::{Layer, Next};
 use helve::prelude::*;
@@ -16,7 +16,9 @@ struct PerUser(Mutex<HashMap<Arc<str>, u32>>);
 impl Layer for PerUser {
     async fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> Result<Output, ToolError> {
         let user = cx.caller().user.clone().unwrap_or_else(|| "nobody".into());
-        let count = *self.0.lock().expect("a lock").entry(user.clone()).and_modify(|count| *count += 1).or_insert(1);
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = *counts.entry(user.clone()).and_modify(|count| *count += 1).or_insert(1);
+        drop(counts);
         println!("{user} calls {} for the {count}. time", call.tool);
         if count > 2 {
             return Err(ToolError::new(ErrorKind::RateLimited, format!("{user} has made 2 calls")));

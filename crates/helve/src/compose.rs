@@ -50,6 +50,8 @@ use helve_core::{CallContext, DynModel, Outcome, Question, Redactor, ToolCall, T
 use helve_tools::{Catalogue, Executor, ExecutorOptions, Record, Toolkit, View, Worker};
 use serde_json::Value;
 
+#[cfg(feature = "models")]
+pub use helve_fetch::Fetch;
 /// Servers of the Model Context Protocol.
 #[cfg(feature = "mcp")]
 pub use helve_mcp as mcp;
@@ -61,6 +63,10 @@ pub use helve_models as models;
 pub use helve_process::end_all as end_programs;
 #[cfg(feature = "project")]
 pub use helve_project::{Capability, Change, Diagnostic, FieldChange, OnResult, Severity, StateError, StateFolder, Trust, read_yaml};
+#[cfg(feature = "postgres")]
+pub use helve_store::PostgresStore;
+#[cfg(feature = "sqlite")]
+pub use helve_store::{Durability, SqliteStore};
 
 #[cfg(feature = "project")]
 pub use self::agents::NoAgent;
@@ -94,6 +100,9 @@ pub struct Helve {
     project: Option<Arc<project::Project>>,
     #[cfg(all(feature = "project", feature = "store"))]
     telling: webhook::Telling,
+    /// Where the store is, once it is open.
+    #[cfg(feature = "store")]
+    opened: Arc<std::sync::OnceLock<record::Place>>,
     /// Stops the workers that were started with it.
     workers: Option<Arc<tokio_util::sync::DropGuard>>,
 }
@@ -118,6 +127,8 @@ impl Helve {
             project: None,
             #[cfg(all(feature = "project", feature = "store"))]
             telling: webhook::Telling::default(),
+            #[cfg(feature = "store")]
+            opened: Arc::default(),
             workers: None,
         }
     }

@@ -1,3 +1,16 @@
 //! What happens in a run, as it happens.
+//!
+//! ```
+//! use futures_util::TryStreamExt;
+//! use helve::event::Event;
+//! use helve::prelude::*;
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), AgentError> {
+//! let mut agent = Agent::new(ScriptedModel::new().says("Hello!"));
+//! let events: Vec<Event> = agent.run_stream("Hi").await?.try_collect().await?;
+//! assert_eq!(events.first().map(|event| event.data.name()), Some("run_started"));
+//! assert_eq!(events.last().map(|event| event.data.name()), Some("run_finished"));
+//! # Ok(()) }
+//! ```
 
 pub use helve_core::{EndOfRun, Event, EventData, Observer, RunError};

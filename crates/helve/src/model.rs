@@ -2,21 +2,19 @@
 //!
 //! ```no_run
 //! # #[cfg(feature = "models")]
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example(key: String) -> Result<(), Box<dyn std::error::Error>> {
 //! use helve::prelude::*;
 //!
-//! let model = HttpModel::open_router(std::env::var("OPENROUTER_API_KEY")?, "some/model")?;
+//! let model = HttpModel::open_router(key, "some/model")?;
 //! println!("{}", Agent::new(model).run("Hello!").await?);
 //! # Ok(()) }
 //! ```
 
-#[cfg(feature = "models")]
-pub use crate::compose::models::*;
 #[cfg(all(feature = "project", feature = "models"))]
 pub use crate::compose::{ChosenModel, ModelChoice, NoModel};
+#[cfg(feature = "models")]
+pub use crate::compose::{Fetch, models::*};
 pub use helve_core::{
     Deltas, DynModel, EndReason, Feature, GenerateOptions, Kept, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo,
     ModelRequest, ModelStream, ModelTool, ModelTools, Part, PollDeltas, SaidCall, ToolChoice, Usage, Written, model_fn,
 };
-#[cfg(feature = "models")]
-pub use helve_fetch::Fetch;

@@ -1,13 +1,30 @@
 //! What is kept: runs, background calls, questions and conversations.
 //!
-//! Name a store when you put a Helve together (`Helve::builder().store("sqlite:helve.db")`), with the feature `sqlite` or `postgres`.
+//! Name a store when you put a Helve together, with the feature `sqlite` or `postgres`.
+//!
+//! ```
+//! # #[cfg(feature = "sqlite")]
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # std::env::set_current_dir(folder.path())?;
+//! use helve::prelude::*;
+//! use helve::store::TaskFilter;
+//!
+//! let nap = tool_fn("nap", "Takes a nap.", |_: serde_json::Value, _| async { Ok("rested") }).background();
+//! let helve = Helve::builder().tool(nap).store("sqlite:helve.db").build().await?;
+//! let outcome = helve.call("nap", json!({})).await;
+//! let record = helve.executor().record().expect("a store");
+//! assert_eq!(record.store().tasks(TaskFilter::default()).await?[0].id, outcome.call_id);
+//! # Ok(()) }
+//! # #[cfg(not(feature = "sqlite"))] fn main() {}
+//! ```
 
 #[cfg(feature = "store")]
 pub use crate::compose::NoRecord;
+#[cfg(feature = "postgres")]
+pub use crate::compose::PostgresStore;
+#[cfg(feature = "sqlite")]
+pub use crate::compose::{Durability, SqliteStore};
 pub use helve_core::store::*;
 pub use helve_core::{Store, StoreError};
-#[cfg(feature = "postgres")]
-pub use helve_store::PostgresStore;
-#[cfg(feature = "sqlite")]
-pub use helve_store::{Durability, SqliteStore};
 pub use helve_tools::{Hold, Record, RecordConflict, Worker};

@@ -122,12 +122,13 @@ impl Provider {
         if place.local_only {
             options.reach = Reach::Local;
         }
-        let mut info = ModelInfo::default();
-        info.name = name.into();
-        info.provider = self.name.into();
-        info.constrains_output = self.constrains_output;
-        info.calls_natively = if self.calls_natively { Some(true) } else { profile::calls_natively(name) };
-        info.context_tokens = place.context_tokens;
+        let info = ModelInfo {
+            provider: self.name.into(),
+            constrains_output: self.constrains_output,
+            calls_natively: if self.calls_natively { Some(true) } else { profile::calls_natively(name) },
+            context_tokens: place.context_tokens,
+            ..ModelInfo::new(name)
+        };
         Ok(self.speak(info, base, options, place.lines.unwrap_or_else(|| Lines::new(FetchOptions::default()))))
     }
 

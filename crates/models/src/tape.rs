@@ -140,12 +140,13 @@ impl Replay {
             })?;
             exchanges.push(exchange);
         }
-        let mut info = ModelInfo::default();
-        info.name = exchanges.first().map_or("nothing", |exchange| exchange.model.as_str()).into();
-        info.provider = "replay".into();
-        info.constrains_output = true;
         let native = exchanges.iter().any(|exchange| exchange.said.iter().any(|piece| matches!(piece, Piece::Call { .. })));
-        info.calls_natively = native.then_some(true);
+        let info = ModelInfo {
+            provider: "replay".into(),
+            constrains_output: true,
+            calls_natively: native.then_some(true),
+            ..ModelInfo::new(exchanges.first().map_or("nothing", |exchange| exchange.model.as_str()))
+        };
         Ok(Self { info, name: name.to_owned(), pace: Duration::ZERO, exchanges: Mutex::new(exchanges) })
     }
 

@@ -12,8 +12,7 @@ const PROVIDERS: [&str; 4] = ["openai_compatible", "openai_responses", "anthropi
 
 /// A model of a provider that the server plays.
 fn model(server: &ModelServer, provider: &str, name: &str, change: impl FnOnce(&mut ModelOptions)) -> HttpModel {
-    let mut options = ModelOptions::default();
-    options.retries = 0;
+    let mut options = ModelOptions { retries: 0, ..ModelOptions::default() };
     change(&mut options);
     let base = if provider == "gemini" { format!("{}/v1beta", server.origin()) } else { server.url().to_owned() };
     let place = Place { base_url: Some(base), options, ..Place::default() };

@@ -11,6 +11,7 @@ use crate::executor::{Admission, Executor};
 use crate::toolkit::Toolkit;
 
 /// How far a call has come.
+#[expect(clippy::large_enum_variant, reason = "almost every call is over")]
 pub enum CallState {
     /// It has its outcome; one in the background is accepted.
     Over(Outcome),

@@ -134,7 +134,6 @@ struct Chains {
 type Chain = Arc<[Arc<dyn DynLayer>]>;
 
 /// What is decided about a call that asks to run.
-#[expect(clippy::large_enum_variant, reason = "almost every call may run")]
 pub(crate) enum Admission {
     /// It may run now.
     Ready(Prepared),

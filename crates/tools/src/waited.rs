@@ -23,7 +23,7 @@ const PAUSES: [Duration; 4] = [Duration::from_millis(200), Duration::from_secs(2
 
 /// A call that a person agreed to. Dropped, it is cancelled.
 pub struct ApprovedCall {
-    task: Task,
+    task: Box<Task>,
     waiting: Waiting,
 }
 
@@ -38,7 +38,7 @@ impl ApprovedCall {
 /// A call that a person agreed to and that is not over in the record: its tool asked for something. Dropped, it is cancelled.
 pub struct HeldTask {
     record: Record,
-    task: Task,
+    task: Box<Task>,
     cancel: CancellationToken,
     over: bool,
     _hold: Hold,
@@ -152,7 +152,7 @@ impl Executor {
         }
         let gone = || StoreError::NotFound(format!("task {call}"));
         let task = record.store().task(call).await.and_then(|task| task.ok_or_else(gone)).map_err(stored)?;
-        Ok(ApprovedCall { task, waiting })
+        Ok(ApprovedCall { task: Box::new(task), waiting })
     }
 
     /// Makes a call that a person agreed to, and records what came of it; one in the background is waited for. The tool must still be as

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use helve_core::{
-    CacheRule, CallContext, Caller, ConversationId, ErrorKind, Layer, Mode, Next, Output, Rules, Schema, ToolCall, ToolError,
+    CacheRule, CallContext, Caller, ConversationId, ErrorKind, Layer, Mode, Next, Output, Rules, RunId, Schema, ToolCall, ToolError,
 };
 use helve_testkit::{call, echo, fake, spec, spec_of, toolkit};
 use helve_tools::{Executor, ExecutorOptions};
@@ -345,7 +345,8 @@ async fn kept_results_expire_and_may_belong_to_one_caller() {
     let (runs, tools) = counting(CacheRule { ttl: LONG, per_caller: true }, true);
     for conversation in [ConversationId::mint(), ConversationId::mint()] {
         for _ in 0..2 {
-            let cx = CallContext::new(Caller::default().conversation(conversation));
+            // Which run of a conversation asks makes no difference.
+            let cx = CallContext::new(Caller::default().conversation(conversation).run(RunId::mint()));
             executor.execute(&tools, ToolCall::new("count", json!({})), &cx).await;
         }
     }

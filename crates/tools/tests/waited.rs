@@ -215,12 +215,12 @@ async fn a_call_that_goes_on_is_made_again_without_another_question() {
     let approved = stage.agreed(&cx).await;
     let (_, held) = stage.executor.make(&stage.tools, approved, &cx, |_| true).await;
     let again = CallContext::default().with_extension("the answer");
-    let (state, held) = stage.executor.make_again(&stage.tools, held.expect("it goes on"), &again, |_| true).await;
-    assert_eq!(state.into_outcome().text(), r#"{"disk":1} with the answer"#);
+    let (made, held) = stage.executor.make_again(&stage.tools, held.expect("it goes on"), &again, |_| true).await;
+    assert_eq!(made.into_outcome().text(), r#"{"disk":1} with the answer"#);
     // What rules forbid by now is not made again.
     stage.executor.set_policy(Policy::new(vec![PermissionRule::for_tool("wipe", Permission::Deny)]));
-    let (state, held) = stage.executor.make_again(&stage.tools, held.expect("it goes on"), &again, |_| false).await;
-    assert_eq!(state.into_outcome().error().expect("refused").details()["reason"], "policy");
+    let (made, held) = stage.executor.make_again(&stage.tools, held.expect("it goes on"), &again, |_| false).await;
+    assert_eq!(made.into_outcome().error().expect("refused").details()["reason"], "policy");
     assert!(held.is_none() && stage.tasks().await[0].state == TaskState::Failed);
 }
 

@@ -31,12 +31,12 @@ pub fn run(command: &Worker, global: &Global, workspace: &Workspace) -> Result<E
             worker.run(stop).await;
             return Ok(ExitCode::SUCCESS);
         }
-        let worked = worker.run_until_empty(stop).await?;
+        let done = worker.run_until_empty(stop).await?;
         if global.json {
-            terminal::json(json!({"tasks_run": worked.tasks, "runs_resumed": worked.runs}));
+            terminal::json(json!({"tasks_run": done.tasks, "runs_resumed": done.runs}));
         } else {
             let of = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-            terminal::print(&format!("{} run, {} resumed", of(worked.tasks, "task"), of(worked.runs, "run")));
+            terminal::print(&format!("{} run, {} resumed", of(done.tasks, "task"), of(done.runs, "run")));
         }
         Ok(ExitCode::SUCCESS)
     })

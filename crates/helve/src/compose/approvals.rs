@@ -65,12 +65,11 @@ impl Helve {
 
     /// Whether what a person wrote fits: arguments instead of those that were asked about, or what a tool wants to know.
     fn check(&self, written: &Value, question: &Question) -> Result<(), AnswerError> {
-        let problems = match &question.input {
-            Some(needed) => Schema::new(needed.schema()).map_err(|error| AnswerError::Invalid(error.to_string()))?.check(written),
-            None => {
-                let entry = self.catalogue.get(&question.tool);
-                entry.and_then(|entry| entry.spec().input().fit(&mut written.clone()).err()).unwrap_or_default()
-            }
+        let problems = if let Some(needed) = &question.input {
+            Schema::new(needed.schema()).map_err(|error| AnswerError::Invalid(error.to_string()))?.check(written)
+        } else {
+            let entry = self.catalogue.get(&question.tool);
+            entry.and_then(|entry| entry.spec().input().fit(&mut written.clone()).err()).unwrap_or_default()
         };
         let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
         if listed.is_empty() { Ok(()) } else { Err(AnswerError::Invalid(listed.join("; "))) }

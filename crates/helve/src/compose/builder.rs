@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_core::{CancellationToken, DynTool, IntoTool, IntoTools, Layer, PermissionRule, Redactor, SpecError, ToolSource};
+use helve_core::{CancellationToken, DynLayer, DynTool, IntoTool, IntoTools, PermissionRule, Redactor, SpecError, ToolSource};
 use helve_tools::{ExecutorOptions, Record};
 
 use super::Helve;
@@ -96,8 +96,14 @@ impl HelveBuilder {
     }
 
     /// Adds a layer around calls that run, inside those that were added before.
-    pub fn layer(mut self, layer: impl Layer) -> Self {
+    pub fn layer(mut self, layer: impl DynLayer) -> Self {
         self.options.layers.push(Arc::new(layer));
+        self
+    }
+
+    /// Gives a value to the tools and layers of all calls, such as a database pool: [`CallContext::extension`](helve_core::CallContext::extension).
+    pub fn extension<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
+        self.options.extensions.insert(value);
         self
     }
 

@@ -30,7 +30,7 @@ impl NoRecord {
 
 /// A record's address.
 #[derive(Debug, PartialEq)]
-enum Place {
+pub(super) enum Place {
     File(PathBuf),
     Server(String),
 }
@@ -52,12 +52,16 @@ impl Place {
 }
 
 impl Helve {
-    /// Opens the record, and lets background calls be accepted into it.
+    /// Opens the store, and lets background calls be accepted into it. Whoever names none gets the one that is open.
     ///
     /// # Errors
-    /// Where it cannot be used; says what to do.
+    /// Where it cannot be used, or another one is open; says what to do.
     pub async fn open_record(&self, url: Option<&str>) -> Result<Record, NoRecord> {
         if let Some(record) = self.executor.record() {
+            if url.is_some() && self.opened.get() != Some(&self.place(url)?) {
+                let message = "another store is open already: calls and runs must be in one";
+                return Err(NoRecord::new(message, "use that one, or put another Helve together"));
+            }
             return Ok(record.clone());
         }
         let place = self.place(url)?;
@@ -68,6 +72,7 @@ impl Helve {
         let store = open(&place).await.map_err(|error| unusable(&place, &error))?;
         let record = Record::new(store);
         self.executor.use_record(record.clone()).map_err(|error| NoRecord::new(error.to_string(), "open the record once"))?;
+        let _ = self.opened.set(place);
         #[cfg(feature = "project")]
         self.tell_webhook(&record);
         Ok(record)

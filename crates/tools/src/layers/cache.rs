@@ -27,7 +27,7 @@ impl CacheKey {
     #[must_use]
     pub fn new(source: &SourceKey, spec: Digest, arguments: &Value, caller: Option<&Caller>) -> Self {
         // Which run of a conversation asks makes no difference to what it may see.
-        let caller = caller.map(|caller| caller.clone());
+        let caller = caller.map(|caller| caller.clone().run(None));
         Self { source: source.clone(), spec, arguments: canonical(arguments).into(), caller }
     }
 

@@ -52,24 +52,13 @@ impl AtTerminal {
         }
         *watched = Watched { since: Instant::now(), shown: false };
     }
-
-    /// What the person answers to a tool. Where there is no person, the tool is told no.
-    fn input(&self, question: &Question) -> Answered {
-        let needed = question.input.as_ref();
-        if !terminal::can_ask() {
-            terminal::note(&styled(FAINT, &format!("nobody is here to answer: {}", printable::escape_line(&question.reason))));
-            return Answered::Deny { reason: None };
-        }
-        let written = needed.and_then(|needed| input::ask(&question.tool, needed, &mut terminal::ask));
-        written.map_or(Answered::Deny { reason: None }, Answered::Edit)
-    }
 }
 
 impl Approver for AtTerminal {
     async fn ask(&self, question: &Question) -> Answered {
         self.clear_progress();
         let answered = match () {
-            () if question.input.is_some() => self.input(question),
+            () if question.input.is_some() => answer(question),
             () if self.yes => Answered::Approve,
             () if terminal::can_ask() => ask(question, &self.redactor, &mut terminal::ask),
             () => Answered::Later,
@@ -81,6 +70,17 @@ impl Approver for AtTerminal {
     fn name(&self) -> String {
         who()
     }
+}
+
+/// What the person answers to a tool. Where there is no person, the tool is told no.
+fn answer(question: &Question) -> Answered {
+    if !terminal::can_ask() {
+        terminal::note(&styled(FAINT, &format!("nobody is here to answer: {}", printable::escape_line(&question.reason))));
+        return Answered::Deny { reason: None };
+    }
+    let needed = question.input.as_ref();
+    let written = needed.and_then(|needed| input::ask(&question.tool, needed, &mut terminal::ask));
+    written.map_or(Answered::Deny { reason: None }, Answered::Edit)
 }
 
 /// Shows the exact call and reads yes or no. Anything that is not a clear yes is a no.

@@ -42,7 +42,7 @@ enum Move {
     /// It is made.
     Make(ToolCall),
     /// Its tool is told what it asked.
-    Answer(Box<Question>, Grant),
+    Answer(Box<(Question, Grant)>),
     /// It was approved, and is made again with what the server behind it asked for.
     MakeAgain(HeldTask),
 }
@@ -149,7 +149,11 @@ impl Calling {
             tokio::spawn(self.drive(state, task));
             return Ok(created);
         }
-        let mut step = self.settle(state).await;
+        let mut step = match state {
+            // As almost every call: nothing is left to wait for.
+            CallState::Over(outcome) if self.held.is_none() && !matches!(outcome.status, Status::Accepted) => return present(outcome),
+            state => self.settle(state).await,
+        };
         loop {
             step = match step {
                 Step::Over(result) => return result,
@@ -160,7 +164,7 @@ impl Calling {
                         // The tool is told nothing, and forgets the call.
                         self.cancel.cancel();
                     }
-                    let state = self.advance(Move::Answer(question, grant)).await;
+                    let state = self.advance(Move::Answer(Box::new((*question, grant)))).await;
                     self.settle(state).await
                 }
                 Step::Asks(result, kept) => return Ok(self.put_aside(result, kept)),
@@ -207,7 +211,7 @@ impl Calling {
             Kept::Asked { question, held } => {
                 self.held = held;
                 let grant = asking::answer(&question, self.request.params.get("inputResponses"));
-                Move::Answer(question, grant)
+                Move::Answer(Box::new((*question, grant)))
             }
             Kept::Approved { held, state } => {
                 if let Some(params) = self.request.params.as_object_mut() {
@@ -232,16 +236,19 @@ impl Calling {
     }
 
     /// Brings a call as far as it comes without a person.
-    async fn advance(&mut self, next: Move) -> CallState {
-        let (executor, cx) = (&self.service.helve.executor, &self.cx);
+    fn advance(&mut self, next: Move) -> BoxFuture<'_, CallState> {
+        // Boxed, because the way of a call is long, and the request is moved several times before it begins.
         match next {
-            Move::Make(call) => executor.call(&self.toolkit, call, cx).await,
-            Move::Answer(question, grant) => executor.resume(&self.toolkit, question.call, grant, cx).await,
-            Move::MakeAgain(held) => {
-                let (state, held) = executor.make_again(&self.toolkit, held, cx, goes_on).await;
+            Move::Make(call) => Box::pin(self.service.helve.executor.call(&self.toolkit, call, &self.cx)),
+            Move::Answer(answered) => {
+                let (question, grant) = *answered;
+                Box::pin(self.service.helve.executor.resume(&self.toolkit, question.call, grant, &self.cx))
+            }
+            Move::MakeAgain(held) => Box::pin(async move {
+                let (state, held) = self.service.helve.executor.make_again(&self.toolkit, held, &self.cx, goes_on).await;
                 self.held = held;
                 state
-            }
+            }),
         }
     }
 

@@ -52,12 +52,12 @@ impl AllKept {
     ///
     /// # Errors
     /// Gives the call back where there is too much already.
-    pub fn put(&self, kept: Kept, belongs: Digest) -> Result<String, Kept> {
-        let Some(name) = helve_mcp::unguessable().map(|name| format!("{}{name}", self.prefix)) else { return Err(kept) };
+    pub fn put(&self, kept: Kept, belongs: Digest) -> Result<String, Box<Kept>> {
+        let Some(name) = helve_mcp::unguessable().map(|name| format!("{}{name}", self.prefix)) else { return Err(Box::new(kept)) };
         let size = kept.size();
         let mut all = self.all();
         if all.len() >= MAX_KEPT || all.values().map(|one| one.size).sum::<usize>() + size > MAX_BYTES {
-            return Err(kept);
+            return Err(Box::new(kept));
         }
         let (here, taken) = oneshot::channel();
         let cancelled = kept.held().map_or_else(CancellationToken::new, |held| held.cancelled().clone());
