@@ -13,12 +13,17 @@ use helve::prelude::*;
 #[derive(Default)]
 struct PerUser(Mutex<HashMap<Arc<str>, u32>>);
 
+impl PerUser {
+    fn count(&self, user: &Arc<str>) -> u32 {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry(user.clone()).and_modify(|count| *count += 1).or_insert(1)
+    }
+}
+
 impl Layer for PerUser {
     async fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> Result<Output, ToolError> {
         let user = cx.caller().user.clone().unwrap_or_else(|| "nobody".into());
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = *counts.entry(user.clone()).and_modify(|count| *count += 1).or_insert(1);
-        drop(counts);
+        let count = self.count(&user);
         println!("{user} calls {} for the {count}. time", call.tool);
         if count > 2 {
             return Err(ToolError::new(ErrorKind::RateLimited, format!("{user} has made 2 calls")));

@@ -19,8 +19,9 @@ async fn main() -> helve::Result<()> {
         let helve = Helve::builder().tool(greet::tool()).build().await?;
         return Ok(helve.serve_stdio(McpServing::new().named("greeter", "1.0").instructions("Greets people.")).await?);
     }
-    let missing = Mcp::command("missing", ["no-such-program"]).connect().await;
-    println!("{}", missing.expect_err("there is no such program"));
+    if let Err(missing) = Mcp::command("missing", ["no-such-program"]).connect().await {
+        println!("{missing}");
+    }
 
     let program = std::env::current_exe()?.display().to_string();
     let greeter = Mcp::command("greeter", [program.as_str(), "serve"]).trusted().connect().await?;

@@ -35,8 +35,7 @@ impl Person {
 impl Approver for Person {
     async fn ask(&self, question: &Question) -> Answered {
         self.asked.lock().expect("a lock").push(question.clone());
-        let answer = self.answers.lock().expect("a lock").pop_front().expect("one more question than expected");
-        answer
+        self.answers.lock().expect("a lock").pop_front().expect("one more question than expected")
     }
 }
 
