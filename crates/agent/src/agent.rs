@@ -1,28 +1,24 @@
 //! An agent: a model, tools, and what was said so far.
 
+mod runs;
+mod set_up;
+
 use std::sync::Arc;
 
 use helve_core::source::ListSource;
 use helve_core::{
-    Approver, DynApprover, DynModel, DynTool, Extensions, GenerateOptions, Grant, IntoTool, IntoTools, Message, MessageBody, Mode,
-    ModelTools, RunId, SourceState,
+    DynApprover, DynModel, DynTool, Extensions, GenerateOptions, IntoTool, IntoTools, Message, Mode, ModelTools, SourceState,
 };
 use helve_dialect::ToolTable;
 use helve_tools::{Catalogue, Executor, Record, Selection, Toolkit, View, Worker};
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::context::{Context, Contexts, ToolCallContext};
+use crate::context::{Contexts, ToolCallContext};
 use crate::conversation::Conversation;
-use crate::driver::Driver;
-use crate::error::{AgentError, Paused};
-use crate::options::{AgentOptions, RunLimits};
+use crate::error::AgentError;
+use crate::options::AgentOptions;
 use crate::quotes::Quotes;
-use crate::run::{Answer, Run, RunSettings};
 use crate::strategy::Strategy;
-use crate::stream::{Outbox, RunStream};
-use crate::user_input::UserInput;
 
 /// How many background calls an agent runs at once that works on its queue itself.
 const AT_ONCE: usize = 8;
@@ -202,115 +198,6 @@ impl Agent {
         agent
     }
 
-    /// The same agent, set up like this.
-    #[must_use]
-    pub fn with_options(mut self, options: AgentOptions) -> Self {
-        self.0.generate = Arc::new(options.generate_options.clone());
-        self.0.options = options;
-        self
-    }
-
-    /// The same agent, which is told this before anyone speaks.
-    #[must_use]
-    pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
-        self.0.options.system_prompt = Some(prompt.into());
-        self
-    }
-
-    /// The same agent, under this name in events, errors and permission rules.
-    #[must_use]
-    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.0.options.name = Some(name.into());
-        self
-    }
-
-    /// The same agent, whose runs stop at these limits.
-    #[must_use]
-    pub fn limits(mut self, limits: RunLimits) -> Self {
-        self.0.options.limits = limits;
-        self
-    }
-
-    /// The same agent, which only has these tools of its catalogue.
-    #[must_use]
-    pub fn select(mut self, selection: Selection) -> Self {
-        self.0.selection = Some(selection);
-        self
-    }
-
-    /// The same agent, which goes on with a conversation.
-    #[must_use]
-    pub fn with_conversation(mut self, conversation: Conversation) -> Self {
-        self.0.conversation = conversation;
-        self
-    }
-
-    /// The same agent, whose calls that must be confirmed are shown to this person.
-    #[must_use]
-    pub fn with_approver(mut self, approver: impl Approver) -> Self {
-        self.0.approver = Some(Arc::new(approver));
-        self
-    }
-
-    /// The same agent, with one more part of its prompt.
-    #[must_use]
-    pub fn with_context(mut self, context: impl Context) -> Self {
-        self.0.contexts.push(Box::new(context));
-        self
-    }
-
-    /// The same agent, which begins with this strategy, because an earlier run found that it works.
-    #[must_use]
-    pub fn with_strategy(mut self, strategy: Strategy) -> Self {
-        self.0.learned = Some(strategy);
-        self
-    }
-
-    /// Tells when a run finds that another strategy works, so that it can be remembered for the model.
-    #[must_use]
-    pub fn on_strategy(mut self, learned: impl Fn(Strategy) + Send + Sync + 'static) -> Self {
-        self.0.on_strategy = Some(Arc::new(learned));
-        self
-    }
-
-    /// The same agent, with one more tool. Where agents share a catalogue, all of them have it.
-    ///
-    /// # Errors
-    /// Where its name or schema cannot be used.
-    pub fn tool<Kind>(self, tool: impl IntoTool<Kind>) -> Result<Self, AgentError> {
-        self.0.catalogue.register(tool)?;
-        Ok(self)
-    }
-
-    /// The same agent, with more tools: a value whose type has `#[tools]`, or a list.
-    ///
-    /// # Errors
-    /// Where the name or schema of one cannot be used.
-    pub fn tools<Kind>(self, tools: impl IntoTools<Kind>) -> Result<Self, AgentError> {
-        self.0.catalogue.register_all(tools)?;
-        Ok(self)
-    }
-
-    /// The same agent, which speaks with this person: [`Caller::user`](helve_core::Caller::user) says so to tools and layers, and in the
-    /// record.
-    #[must_use]
-    pub fn with_user(mut self, user: impl Into<Arc<str>>) -> Self {
-        self.0.user = Some(user.into());
-        self
-    }
-
-    /// The same agent, with a value for its tools and layers, such as a database pool; [`CallContext::extension`] gives it to them.
-    ///
-    /// Results of calls with extensions of an agent are not cached. A value for the calls of all agents, and for those in the background,
-    /// belongs into [`ExecutorOptions::extensions`](helve_tools::ExecutorOptions::extensions).
-    ///
-    /// [`CallContext::extension`]: helve_core::CallContext::extension
-    #[must_use]
-    pub fn with_extension<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
-        self.0.extensions.insert(value);
-        self
-    }
-
     /// Adds a tool, for the next turn on. Where agents share a catalogue, all of them have it.
     ///
     /// # Errors
@@ -394,86 +281,5 @@ impl Agent {
     #[must_use]
     pub fn strategy(&self) -> Option<Strategy> {
         self.0.learned
-    }
-
-    /// Answers one request.
-    ///
-    /// # Errors
-    /// Why there is no answer. What was said so far stays in the conversation.
-    pub async fn run(&mut self, input: impl Into<UserInput>) -> Result<Answer, AgentError> {
-        let run = self.begin(input.into())?;
-        Driver::new(&mut self.0, run, None, CancellationToken::new()).begin().await
-    }
-
-    /// Answers one request, and tells what happens as it happens.
-    ///
-    /// # Errors
-    /// Where the run cannot begin.
-    #[expect(clippy::unused_async, reason = "beginning a run waits for its store")]
-    pub async fn run_stream(&mut self, input: impl Into<UserInput>) -> Result<RunStream<'_>, AgentError> {
-        let run = self.begin(input.into())?;
-        let (outbox, cancel) = (Outbox::new(self.0.executor.redactor()), CancellationToken::new());
-        let driver = Driver::new(&mut self.0, run, Some(outbox.clone()), cancel.clone());
-        Ok(RunStream::borrowed(driver.begin(), outbox, cancel))
-    }
-
-    /// Answers one request with a value of a type. The model is told its schema, and once what is wrong with its answer.
-    ///
-    /// # Errors
-    /// Why there is no such answer.
-    pub async fn run_as<T: DeserializeOwned + JsonSchema>(&mut self, input: impl Into<UserInput>) -> Result<T, AgentError> {
-        self.0.output = Some(helve_core::Schema::of::<T>());
-        let answer = crate::typed::run_as(self, input.into()).await;
-        self.0.output = None;
-        answer
-    }
-
-    /// Goes on with a run that waited for people.
-    ///
-    /// # Errors
-    /// Why there is no answer; [`AgentError::Waiting`] again where questions are left.
-    pub async fn resume(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<Answer, AgentError> {
-        self.check_conversation(&paused)?;
-        Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.questions, answers).await
-    }
-
-    /// Goes on with a run that waited for people, and tells what happens as it happens.
-    ///
-    /// # Errors
-    /// If the run belongs to another conversation.
-    pub fn resume_stream(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<RunStream<'_>, AgentError> {
-        self.check_conversation(&paused)?;
-        let (outbox, cancel) = (Outbox::new(self.0.executor.redactor()), CancellationToken::new());
-        let driver = Driver::new(&mut self.0, paused.run, Some(outbox.clone()), cancel.clone());
-        Ok(RunStream::borrowed(driver.resume(paused.questions, answers), outbox, cancel))
-    }
-
-    fn check_conversation(&self, paused: &Paused) -> Result<(), AgentError> {
-        let conversation = &self.0.conversation;
-        if paused.run.conversation() == conversation.id && paused.run.messages().starts_with(&conversation.messages) {
-            return Ok(());
-        }
-        Err(AgentError::OtherConversation)
-    }
-
-    pub(crate) fn begin(&mut self, input: UserInput) -> Result<Run, AgentError> {
-        let (options, info) = (&self.0.options, self.0.model.info());
-        let strategy = Strategy::first(options.output_strategy, info, self.0.learned)?;
-        let settings = RunSettings {
-            agent: options.name.clone(),
-            model: info.name.clone(),
-            max_iterations: options.max_iterations,
-            limits: options.limits.clone(),
-            tool_choice: options.tool_choice.clone(),
-            output_strategy: options.output_strategy,
-            strategy,
-            constrains_output: info.constrains_output,
-            language: options.language,
-        };
-        let mut messages = self.0.conversation.messages.clone();
-        if !input.is_empty() {
-            messages.push(Arc::new(Message::new(MessageBody::User { parts: input.into_parts() })));
-        }
-        Ok(Run::new(RunId::mint(), self.0.conversation.id, messages, settings))
     }
 }
