@@ -24,7 +24,7 @@
 //! | module | what is in it |
 //! |---|---|
 //! | [`agent`] | agents, their runs, what they remember |
-//! | [`tool`] | tools, their calls, outcomes and errors |
+//! | [`mod@tool`] | tools, their calls, outcomes and errors |
 //! | [`catalogue`] | sources of tools, tool sets, and what an agent may use |
 //! | [`executor`] | the path of a call, and layers of your own |
 //! | [`permission`] | rules, questions to people, approvers |
