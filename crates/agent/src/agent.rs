@@ -113,7 +113,14 @@ impl Parts {
     /// Background calls need a queue and someone who works on it. An agent without a record has a queue in memory. An executor that
     /// came with a record has its own workers.
     pub(crate) fn accept_background_calls(&mut self) {
-        if self.worker.is_some() || (self.executor.record().is_some() && !self.owns_executor) {
+        if self.worker.is_none() && (self.executor.record().is_none() || self.owns_executor) {
+            self.work_on_queue();
+        }
+    }
+
+    /// Works on the queue for as long as the agent lives, unless it or its `Helve` does already.
+    pub(crate) fn work_on_queue(&mut self) {
+        if self.worker.is_some() {
             return;
         }
         // Tools that are not there are the first turn's concern.

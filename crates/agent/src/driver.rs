@@ -5,6 +5,7 @@ mod heard;
 mod log;
 mod model;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -271,7 +272,10 @@ impl<'a> Driver<'a> {
         // What was chosen is no experience; what had to be changed is.
         let strategy = self.run.strategy();
         if strategy != self.run.settings().strategy && self.parts.learned.replace(strategy) != Some(strategy) {
-            self.parts.on_strategy.iter().for_each(|tell| tell(strategy));
+            let told = catch_unwind(AssertUnwindSafe(|| self.parts.on_strategy.iter().for_each(|tell| tell(strategy))));
+            if told.is_err() {
+                tracing::error!(%strategy, "whoever remembers strategies panicked");
+            }
         }
     }
 
@@ -299,7 +303,7 @@ impl<'a> Driver<'a> {
             Some(approver) => {
                 let approver = approver.clone();
                 self.people.push(Box::pin(async move {
-                    let answer = approver.ask_boxed(&question).await;
+                    let answer = helve_core::ask_safely(&*approver, &question).await;
                     (question, answer, approver.recorded_as())
                 }));
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use helve_core::store::{Approval, RunCommit, RunState, TakenRun, TaskFilter};
+use helve_core::store::{Approval, RunCommit, RunState, TakenRun, TaskFilter, TaskState};
 use helve_core::{RunId, StoreError};
 use helve_tools::Record;
 use jiff::Timestamp;
@@ -76,18 +76,19 @@ impl Agent {
 
     /// Waits for results of background calls in this conversation, and answers to them. `None` if no call is under way.
     ///
-    /// Someone must work on the queue: the agent itself does, unless it was given an executor that has a store; then it is a
-    /// [`Worker`](helve_tools::Worker).
+    /// The agent works on the queue from now on, unless workers of its `Helve` do.
     ///
     /// # Errors
     /// Why there is no answer.
     pub async fn results(&mut self) -> Result<Option<Answer>, AgentError> {
         let Some(record) = self.executor().record().cloned() else { return Ok(None) };
         let mut changes = record.store().changes();
-        let filter = TaskFilter::default().conversation(self.conversation().id);
+        let filter = TaskFilter::default().conversation(self.conversation().id).limit(1);
+        self.parts().work_on_queue();
         loop {
             // Looked at first: a call that ends in between has its result in the inbox.
-            let under_way = record.store().tasks(filter.clone()).await?.iter().any(|task| !task.state.is_over());
+            let queued = record.store().tasks(filter.clone().state(TaskState::Queued)).await?;
+            let under_way = !queued.is_empty() || !record.store().tasks(filter.clone().state(TaskState::Running)).await?.is_empty();
             if let Some(answer) = self.run_on_results().await? {
                 return Ok(Some(answer));
             }

@@ -60,9 +60,11 @@ impl Outbox {
         match &mut event.data {
             EventData::TextDelta { text } => pieces.text.push_into(text),
             EventData::ReasoningDelta { text } => pieces.thoughts.push_into(text),
-            EventData::CallDelta { .. } => {}
-            _ => {
-                // What was held back comes before what happens next.
+            EventData::ModelResponded { .. }
+            | EventData::RunFinished { .. }
+            | EventData::RunFailed { .. }
+            | EventData::RunWaiting { .. } => {
+                // The text is over: what was held back comes before what happens next.
                 let thought = EventData::ReasoningDelta { text: pieces.thoughts.finish() };
                 let text = EventData::TextDelta { text: pieces.text.finish() };
                 for data in [thought, text] {
@@ -71,6 +73,8 @@ impl Outbox {
                     }
                 }
             }
+            // What happens while a model speaks passes by: half a secret must not show because a tool ended in its middle.
+            _ => {}
         }
         if !is_empty(&event.data) {
             self.tell(event);

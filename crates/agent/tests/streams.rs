@@ -75,7 +75,7 @@ async fn a_paused_run_goes_on_in_a_stream() {
     let mut agent = agent(ScriptedModel::new().calls([("delete", json!({"path": "a"}))]).says("gone"));
     let Err(AgentError::Waiting(paused)) = agent.run("delete a").await else { panic!("nobody was asked") };
     let grants = paused.questions.iter().map(|question| question.answer(Decision::Approve, "ada")).collect();
-    let mut stream = agent.resume_stream(*paused, grants).expect("the same conversation");
+    let mut stream = agent.resume_stream(*paused, grants).await.expect("the same conversation");
     let mut results = 0;
     while let Some(event) = stream.next().await {
         results += usize::from(matches!(event.expect("an event").data, EventData::ToolComplete { .. }));

@@ -1,5 +1,8 @@
 //! Who is asked about a call that must be confirmed, or whose tool wants to know something.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
@@ -57,6 +60,16 @@ impl<A: Approver> DynApprover for A {
     fn recorded_as(&self) -> String {
         self.name()
     }
+}
+
+/// Asks, and leaves the question open where the approver panics: then nobody has answered.
+pub async fn ask_safely(approver: &dyn DynApprover, question: &Question) -> Answered {
+    // The future is made inside, because making it may panic as well.
+    let asked = AssertUnwindSafe(async { approver.ask_boxed(question).await }).catch_unwind().await;
+    asked.unwrap_or_else(|_| {
+        tracing::error!(question = %question.id, tool = &*question.tool, "the approver panicked; the question stays open");
+        Answered::Later
+    })
 }
 
 /// What a person says to a question.

@@ -38,7 +38,7 @@ pub mod untrusted;
 
 pub use any_error::{AnyError, Result};
 pub use approval::{Decision, Grant, Question, call_digest, input_digest};
-pub use approver::{Answered, Approver, DynApprover};
+pub use approver::{Answered, Approver, DynApprover, ask_safely};
 pub use call::{CallContext, Caller, ToolCall};
 pub use digest::{Digest, DigestError, Digester};
 pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};

@@ -170,7 +170,7 @@ impl Helve {
     /// An agent with all tools, and the store if there is one.
     #[must_use]
     pub fn agent(&self, model: impl DynModel) -> Agent {
-        let agent = Agent::with_tools(model, self.catalogue.clone(), self.executor.clone(), None);
+        let agent = Agent::with_tools(model, self.catalogue.clone(), self.executor.clone(), None).with_workers(self.workers.clone());
         match self.executor.record() {
             None => agent,
             Some(record) => match agent.with_record(record.clone()) {

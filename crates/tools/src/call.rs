@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use helve_core::{CallContext, DynApprover, Grant, Outcome, Question, Status, ToolCall};
+use helve_core::{CallContext, DynApprover, Grant, Outcome, Question, Status, ToolCall, ask_safely};
 
 use crate::executor::{Admission, Executor};
 use crate::toolkit::Toolkit;
@@ -43,10 +43,10 @@ impl Executor {
     /// Goes on with a call that a person has answered: the call as the question shows it, and what [`Question::grant`] made of the answer.
     /// An answer counts once, and for this call only.
     pub async fn resume(&self, toolkit: &Toolkit, call: ToolCall, grant: Grant, cx: &CallContext) -> CallState {
-        let written = grant.arguments.as_ref().map(|arguments| format!("[the user changed the arguments to {arguments}]"));
+        let written = grant.arguments.as_ref().map(|arguments| self.redactor().cleaned(arguments));
         let mut state = self.enter(toolkit, call, Some(grant), cx).await;
-        if let (Some(note), CallState::Over(Outcome { status: Status::Done(Ok(output)), .. })) = (written, &mut state) {
-            output.text = format!("{note}\n{}", output.text);
+        if let (Some(arguments), CallState::Over(Outcome { status: Status::Done(Ok(output)), .. })) = (written, &mut state) {
+            output.text = format!("[the user changed the arguments to {arguments}]\n{}", output.text);
         }
         state
     }
@@ -55,7 +55,7 @@ impl Executor {
     pub async fn call_with(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext, approver: &dyn DynApprover) -> CallState {
         let mut state = self.call(toolkit, call, cx).await;
         while let CallState::Asks(question) = state {
-            let answered = approver.ask_boxed(&question).await;
+            let answered = ask_safely(approver, &question).await;
             let Some(grant) = question.grant(answered, approver.recorded_as()) else { return CallState::Asks(question) };
             state = self.resume(toolkit, question.call, grant, cx).await;
         }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use helve_core::mention::Mentions;
-use helve_core::{CallContext, ModelTool, ModelTools, Outcome, Pattern, Permission, ToolCall};
+use helve_core::store::Approval;
+use helve_core::{CallContext, ModelTool, ModelTools, Outcome, Pattern, Permission, Question, ToolCall};
 use serde_json::{Value, json};
 
 use crate::catalogue::{Entry, Snapshot, unknown};
@@ -129,6 +130,14 @@ impl Toolkit {
             }
         }
         Self(Arc::new(inner))
+    }
+
+    /// A question about a call of one of its tools, to be stored; `None` if the tool is gone.
+    #[must_use]
+    pub fn approval(&self, question: Question) -> Option<Approval> {
+        let member = self.member(&question.tool)?;
+        let approval = Approval::new(question, member.entry.digest(), member.entry.spec().rules());
+        Some(Approval { sets: member.sets.clone(), ..approval })
     }
 
     /// The same toolkit with one more tool; a tool of the same name stays as it was.

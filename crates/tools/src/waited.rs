@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Answering, Approval, ApprovalState, Finish, Reply, Task, TaskEnd};
+use helve_core::store::{Answering, ApprovalState, Finish, Reply, Task, TaskEnd};
 use helve_core::{
     ApprovalId, CallContext, CallId, Decision, Denial, ErrorKind, Outcome, Permission, Question, Status, StoreError, ToolCall, ToolError,
 };
@@ -12,7 +12,6 @@ use helve_core::{
 use tokio_util::sync::CancellationToken;
 
 use crate::call::CallState;
-use crate::catalogue::Entry;
 use crate::executor::{Executor, Prepared};
 use crate::record::{Hold, Record};
 use crate::toolkit::Toolkit;
@@ -103,14 +102,16 @@ impl Drop for Waiting {
 }
 
 impl Executor {
-    /// Stores a question that nobody can answer now. Once a person answers it, in any process, a worker makes the call.
+    /// Stores a question whether a call may run that nobody can answer now. Once a person answers it, in any process, a worker makes the call.
     ///
     /// # Errors
     /// Where the tool is gone, or the question cannot be stored.
     pub async fn ask_later(&self, toolkit: &Toolkit, question: Question) -> Result<Outcome, ToolError> {
-        let gone = || ToolError::new(ErrorKind::UnknownTool, format!("`{}` is gone", question.tool));
-        let entry = toolkit.get(&question.tool).ok_or_else(gone)?;
-        let approval = Approval::new(question, entry.digest(), entry.spec().rules());
+        if question.input.is_some() {
+            return Err(ToolError::failed(format!("the tool waits for an answer now, and cannot be asked later: {}", question.reason)));
+        }
+        let gone = ToolError::new(ErrorKind::UnknownTool, format!("`{}` is gone", question.tool));
+        let approval = toolkit.approval(question).ok_or(gone)?;
         let stored = |error: StoreError| ToolError::new(ErrorKind::Storage, error.to_string());
         let record = self.record().ok_or_else(|| ToolError::new(ErrorKind::Storage, "there is no store for the question"))?;
         record.store().ask(approval.clone()).await.map_err(stored)?;
@@ -122,7 +123,7 @@ impl Executor {
     ///
     /// # Errors
     /// What became of the call where it may not be made.
-    pub async fn approved(&self, entry: &Arc<Entry>, question: Question, cx: &CallContext) -> Result<ApprovedCall, Box<Outcome>> {
+    pub async fn approved(&self, toolkit: &Toolkit, question: Question, cx: &CallContext) -> Result<ApprovedCall, Box<Outcome>> {
         let (call, id, tool) = (question.call.id, question.id, question.tool.clone());
         let over = |error: ToolError| Box::new(Outcome::failed(call, tool.clone(), error));
         let stored = |error: StoreError| over(ToolError::new(ErrorKind::Storage, error.to_string()));
@@ -133,7 +134,9 @@ impl Executor {
         // Whoever answers looks whether this process lives.
         record.begin().await.map_err(stored)?;
         let by = question.caller.agent.clone().unwrap_or_else(|| "caller".into());
-        let approval = Approval::new(question, entry.digest(), entry.spec().rules()).asked_by(record.holder());
+        let Some(approval) = toolkit.approval(question).map(|approval| approval.asked_by(record.holder())) else {
+            return Err(over(ToolError::new(ErrorKind::UnknownTool, format!("`{tool}` is gone"))));
+        };
         // Also where nobody waits for that any more, the store may keep the question.
         let mut waiting = Waiting { record: record.clone(), question: id, call, by, over: false };
         record.store().ask(approval.clone()).await.map_err(stored)?;

@@ -1,11 +1,12 @@
 //! Workers: background calls out of the queue, run like any others.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{Claim, Finish, Finished, Progress, Recovered, Task, TaskEnd, interrupted};
-use helve_core::{CallContext, CallId, Digest, ErrorKind, EventData, Observer, Outcome, StoreError};
+use helve_core::{CallContext, CallId, Digest, ErrorKind, EventData, Observer, Outcome, StoreError, ToolError};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -145,9 +146,12 @@ async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task,
     let observer = Arc::new(Ear { record: record.clone(), task: task.id });
     let cx = CallContext::new(task.caller.clone()).with_cancel(cancel).with_observer(observer).silent();
     let member = Member { entry, sets: task.sets.clone() };
-    let outcome = match executor.prepare(&member, task.caller.agent.as_ref(), &task) {
-        Ok(prepared) => executor.attempt(prepared, &cx).await.into_outcome(),
-        Err(outcome) => *outcome,
+    // A task that took its worker down would be nobody's, and never end.
+    let prepared = catch_unwind(AssertUnwindSafe(|| executor.prepare(&member, task.caller.agent.as_ref(), &task)));
+    let outcome = match prepared {
+        Ok(Ok(prepared)) => executor.attempt(prepared, &cx).await.into_outcome(),
+        Ok(Err(outcome)) => *outcome,
+        Err(_) => Outcome::failed(task.id, task.tool.clone(), ToolError::failed("the tool panicked before its call could begin")),
     };
     let is = |kind: ErrorKind| outcome.error().is_some_and(|error| error.kind() == kind);
     let end = match (stop.is_cancelled() && is(ErrorKind::Cancelled), task.idempotent) {
@@ -185,7 +189,7 @@ pub(crate) async fn keep(record: &Record, tool: &str, finish: &Finish, stop: &Ca
 }
 
 fn may_pass(outcome: &Outcome) -> bool {
-    outcome.error().is_some_and(helve_core::ToolError::is_retryable)
+    outcome.error().is_some_and(ToolError::is_retryable)
 }
 
 /// Hears how far a task is.

@@ -51,8 +51,7 @@ impl Stage {
     /// Makes a call as someone who waits for it.
     async fn call(&self, cx: &CallContext) -> Outcome {
         let question = self.question(cx).await;
-        let entry = self.catalogue.get("wipe").expect("the tool");
-        match self.executor.approved(&entry, question, cx).await {
+        match self.executor.approved(&self.tools, question, cx).await {
             Err(outcome) => *outcome,
             Ok(approved) => self.executor.make(&self.tools, approved, cx, |_| false).await.0.into_outcome(),
         }
@@ -60,9 +59,8 @@ impl Stage {
 
     /// A call that a person agreed to.
     async fn agreed(&self, cx: &CallContext) -> ApprovedCall {
-        let entry = self.catalogue.get("wipe").expect("the tool");
         let question = self.question(cx).await;
-        let (approved, ()) = tokio::join!(self.executor.approved(&entry, question, cx), self.answer(Decision::Approve, None));
+        let (approved, ()) = tokio::join!(self.executor.approved(&self.tools, question, cx), self.answer(Decision::Approve, None));
         approved.unwrap_or_else(|outcome| panic!("a person agreed: {outcome:?}"))
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use helve_core::store::Reply;
 use helve_core::{Grant, Message, MessageBody, RunId};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -53,6 +54,9 @@ impl Agent {
     /// # Errors
     /// Why there is no answer; [`AgentError::Waiting`] again where questions are left.
     pub async fn resume(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<Answer, AgentError> {
+        if self.record_answers(&paused, &answers).await? {
+            return self.resume_run(paused.run.id()).await;
+        }
         self.check_conversation(&paused)?;
         Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.questions, answers).await
     }
@@ -61,11 +65,30 @@ impl Agent {
     ///
     /// # Errors
     /// If the run belongs to another conversation.
-    pub fn resume_stream(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<RunStream<'_>, AgentError> {
+    pub async fn resume_stream(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<RunStream<'_>, AgentError> {
+        if self.record_answers(&paused, &answers).await? {
+            return self.resume_run_stream(paused.run.id()).await;
+        }
         self.check_conversation(&paused)?;
         let (outbox, cancel) = (Outbox::new(self.0.executor.redactor()), CancellationToken::new());
         let driver = Driver::new(&mut self.0, paused.run, Some(outbox.clone()), cancel.clone());
         Ok(RunStream::borrowed(driver.resume(paused.questions, answers), outbox, cancel))
+    }
+
+    /// Records answers to a run that is stored: exactly one answer to a question counts, and another process may have been first. Says
+    /// whether the run is stored.
+    async fn record_answers(&self, paused: &Paused, answers: &[Grant]) -> Result<bool, AgentError> {
+        let Some(record) = self.record() else { return Ok(false) };
+        if record.store().run(paused.run.id()).await?.is_none() {
+            return Ok(false);
+        }
+        for question in &paused.questions {
+            let grant = answers.iter().find(|grant| grant.approval_id == question.id && grant.digest == question.digest);
+            if let Some(reply) = grant.and_then(|grant| Reply::of_grant(grant, question)) {
+                record.store().answer(question.id, reply).await?;
+            }
+        }
+        Ok(true)
     }
 
     fn check_conversation(&self, paused: &Paused) -> Result<(), AgentError> {

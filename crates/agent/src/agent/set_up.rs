@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use helve_core::{Approver, IntoTool, IntoTools};
 use helve_tools::Selection;
+use tokio_util::sync::DropGuard;
 
 use super::Agent;
 use crate::context::Context;
@@ -13,7 +14,7 @@ use crate::options::{AgentOptions, RunLimits};
 use crate::strategy::Strategy;
 
 impl Agent {
-    /// The same agent, set up like this.
+    /// The same agent with these options, in the place of all that `system_prompt`, `named` and `limits` set before.
     #[must_use]
     pub fn with_options(mut self, options: AgentOptions) -> Self {
         self.0.generate = Arc::new(options.generate_options.clone());
@@ -25,6 +26,14 @@ impl Agent {
     #[must_use]
     pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.0.options.system_prompt = Some(prompt.into());
+        self
+    }
+
+    /// The same agent, for which someone works on the queue for as long as it lives.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_workers(mut self, workers: Option<Arc<DropGuard>>) -> Self {
+        self.0.worker = workers;
         self
     }
 

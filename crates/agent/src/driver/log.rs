@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use helve_core::store::{Answering, Approval, NewRun, Reply, RunCommit, RunState};
-use helve_core::{Answered, CallId, Event, EventData, Grant, Question, Redactor, StoreError, printable};
+use helve_core::{Answered, CallId, Decision, Event, EventData, Grant, Question, Redactor, StoreError, printable};
 use helve_tools::{Hold, Record};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -166,9 +166,10 @@ impl Driver<'_> {
 
     /// Writes a question down with the next commit.
     pub(super) fn record_question(&mut self, question: &Question) {
-        let entry = self.around.toolkit.get(&question.call.tool);
-        if let (Some(log), Some(entry)) = (&mut self.log, entry) {
-            log.asked.push(Approval::new(question.clone(), entry.digest(), entry.spec().rules()));
+        if let Some(log) = &mut self.log
+            && let Some(approval) = self.around.toolkit.approval(question.clone())
+        {
+            log.asked.push(approval);
         }
     }
 
@@ -179,14 +180,26 @@ impl Driver<'_> {
         answer: Answered,
         by: &str,
     ) -> Result<(Option<Grant>, bool), AgentError> {
-        if let (Some(log), Some(reply)) = (&self.log, Reply::of(&answer, by))
-            && let Answering::TooLate(approval) = log.record.clone().store().answer(question.id, reply).await?
-            && let Some(grant) = approval.grant()
-        {
-            return Ok((Some(grant), approval.is_always()));
+        if let Some(log) = &self.log {
+            let store = log.record.store().clone();
+            let stored = match Reply::of(&answer, by) {
+                Some(reply) => match store.answer(question.id, reply).await? {
+                    Answering::Won(approval) | Answering::TooLate(approval) => Some(*approval),
+                    Answering::Unknown => None,
+                },
+                // Somebody else may have answered by now.
+                None => store.approval(question.id).await?,
+            };
+            if let Some(approval) = stored
+                && let Some(grant) = approval.grant()
+            {
+                return Ok((Some(grant), approval.is_always()));
+            }
         }
         let always = answer == Answered::Always && question.input.is_none();
-        Ok((question.grant(answer, by), always))
+        let grant = question.grant(answer, by);
+        let always = always && grant.as_ref().is_some_and(|grant| grant.decision == Decision::Approve);
+        Ok((grant, always))
     }
 
     /// Takes answers that came from elsewhere. Says whether there were any.

@@ -1,10 +1,13 @@
 //! The model's side of a run: the request of a turn, and the reading of its answer.
 
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
 use helve_core::{
     BoxFuture, Deltas, DynModel, EndReason, EventData, GenerateOptions, Message, Mode, ModelDelta, ModelError, ModelRequest, ModelStream,
 };
 use helve_dialect::{Call, CallDelta, Delta, Dialect, Event, Reader, Said, answer_text};
-use std::sync::Arc;
 
 use super::Driver;
 use crate::context::paragraph;
@@ -34,17 +37,23 @@ impl Work<'_> {
     pub(super) async fn next(&mut self, deltas: &mut Deltas) -> ModelEvent {
         match self {
             Self::Idle => std::future::pending().await,
-            Self::Opening(opening, _) => match opening.await {
-                Ok(stream) => ModelEvent::Opened(stream),
-                Err(error) => ModelEvent::Failed(error),
+            Self::Opening(opening, _) => match AssertUnwindSafe(opening).catch_unwind().await {
+                Ok(Ok(stream)) => ModelEvent::Opened(stream),
+                Ok(Err(error)) => ModelEvent::Failed(error),
+                Err(_) => ModelEvent::Failed(panicked()),
             },
-            Self::Speaking(stream, _) => match stream.read(deltas).await {
-                Ok(true) => ModelEvent::Said,
-                Ok(false) => ModelEvent::Over,
-                Err(error) => ModelEvent::Failed(error),
+            Self::Speaking(stream, _) => match AssertUnwindSafe(stream.read(deltas)).catch_unwind().await {
+                Ok(Ok(true)) => ModelEvent::Said,
+                Ok(Ok(false)) => ModelEvent::Over,
+                Ok(Err(error)) => ModelEvent::Failed(error),
+                Err(_) => ModelEvent::Failed(panicked()),
             },
         }
     }
+}
+
+fn panicked() -> ModelError {
+    ModelError::Protocol("the model panicked".into())
 }
 
 impl Driver<'_> {

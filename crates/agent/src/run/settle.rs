@@ -259,7 +259,8 @@ impl Run {
     /// Records the outcome of a call; only the first counts.
     fn settle(&mut self, outcome: Outcome, effects: &mut Vec<Effect>) {
         let most = self.settings.limits.result_bytes;
-        let (call_id, success, watched) = (outcome.call_id, outcome.is_success(), self.watched);
+        // A call that was accepted, or waits, has not failed.
+        let (call_id, success, watched) = (outcome.call_id, outcome.error().is_none(), self.watched);
         let Some(slot) = self.slot(call_id).filter(|slot| !slot.is_done()) else { return };
         if watched {
             slot.settle(outcome.text().into_owned(), success, most);

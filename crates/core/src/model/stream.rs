@@ -40,8 +40,8 @@ impl ModelStream {
     }
 
     /// An answer from a stream of groups of pieces.
-    pub fn of(stream: impl Stream<Item = Result<Deltas, ModelError>> + Send + Unpin + 'static) -> Self {
-        Self::new(Streamed(stream))
+    pub fn of(stream: impl Stream<Item = Result<Deltas, ModelError>> + Send + 'static) -> Self {
+        Self::new(Streamed(Box::pin(stream)))
     }
 
     /// Adds what has come to `deltas`; for streams that stand around this one.

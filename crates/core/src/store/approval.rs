@@ -58,6 +58,9 @@ pub struct Approval {
     pub asker: Option<HolderId>,
     /// How the tool is defined, so that a worker can run the call.
     pub definition: Digest,
+    /// The sets through which the caller has the tool, for the rules that hold when the call runs.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub sets: Arc<[Arc<str>]>,
     /// Whether the call goes into the queue in any case.
     #[serde(default)]
     pub background: bool,
@@ -113,6 +116,27 @@ impl Reply {
     }
 }
 
+impl Reply {
+    /// What a grant says to its question, for the store; `None` if it came too late to say anything.
+    #[must_use]
+    pub fn of_grant(grant: &Grant, question: &Question) -> Option<Self> {
+        let written = grant.given.as_ref().and_then(|given| given.answers.clone()).map(|mut answers| {
+            let requests = question.input.as_ref().map(|needed| needed.requests.as_slice()).unwrap_or_default();
+            match requests {
+                [only] => answers.remove(&only.key).unwrap_or_default(),
+                _ => Value::Object(answers),
+            }
+        });
+        (grant.decision != Decision::Expired).then(|| Self {
+            decision: grant.decision,
+            by: grant.by.as_str().into(),
+            reason: grant.reason.clone(),
+            always: false,
+            arguments: grant.arguments.clone().or(written),
+        })
+    }
+}
+
 /// What became of an answer.
 #[derive(Debug, Clone)]
 pub enum Answering {
@@ -133,6 +157,7 @@ impl Approval {
             parent_run: None,
             asker: None,
             definition,
+            sets: Arc::from([]),
             background: rules.mode == Mode::Background,
             idempotent: rules.idempotent,
             priority: rules.priority,

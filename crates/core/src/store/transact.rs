@@ -196,21 +196,22 @@ pub fn answer(rows: &mut dyn Rows, approval: ApprovalId, reply: Reply) -> Done<A
 fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &str) -> Done<()> {
     let question = &approval.question;
     let reply = approval.reply.as_ref();
-    if let (Some(conversation), true) =
-        (question.caller.conversation, reply.is_some_and(|reply| reply.always && decision == Decision::Approve))
+    if let (Some(conversation), true) = (question.caller.conversation, approval.is_always())
         && let Some(mut record) = rows.conversation(conversation)?
     {
         record.allowed.insert(approval.definition);
         rows.put_conversation(&record)?;
     }
     let Some(run) = question.caller.run else {
-        if decision == Decision::Approve {
+        // What a tool wants to know is for its run, or for whoever made the call: there is nothing to queue.
+        if decision == Decision::Approve && question.input.is_none() {
             let arguments = reply.and_then(|reply| reply.arguments.clone()).unwrap_or_else(|| question.call.arguments.clone());
             let call = ToolCall { arguments, ..question.call.clone() };
             let maker = approval.asker.filter(|_| !approval.background);
             let task = NewTask {
                 tool: question.tool.clone(),
                 caller: question.caller.clone(),
+                sets: approval.sets.clone(),
                 consent: Some(Consent::of_approval(question.id, &call, approval.definition)),
                 // Whoever waits for it makes it; when they are gone, nobody needs it again.
                 idempotent: approval.idempotent && maker.is_none(),

@@ -44,8 +44,12 @@ pub enum BuildError {
     Tool(#[from] SpecError),
     /// The store cannot be opened.
     #[cfg(feature = "store")]
-    #[error(transparent)]
-    Store(#[from] super::NoRecord),
+    #[error("{error}: {}", error.hint)]
+    Store {
+        /// Why, and what to do.
+        #[from]
+        error: super::NoRecord,
+    },
     /// Workers need a store to take calls from.
     #[error("workers need a store: name one with `store`, such as `sqlite:helve.db`")]
     NoStore,
@@ -132,7 +136,7 @@ impl HelveBuilder {
         self
     }
 
-    /// Starts from these options of the executor: limits, cache, layers. Set it first: it takes the place of layers and secrets that were added before.
+    /// Starts from these options of the executor: limits, cache, layers. Set them first: they take the place of layers, secrets, extensions and a record that were added before.
     pub fn options(mut self, options: ExecutorOptions) -> Self {
         self.options = options;
         self

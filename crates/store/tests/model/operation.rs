@@ -97,7 +97,7 @@ pub enum Step {
     CancelTask(Place),
     RetryTask(Place),
     Hear(Place),
-    Ask(Approval),
+    Ask(Box<Approval>),
     Answer(ApprovalId, Reply),
     Commit {
         commit: RunCommit,
@@ -239,11 +239,11 @@ impl Pools {
             Operation::Hear(a) => Step::Hear(self.place(a)),
             Operation::Ask(a) => {
                 let conversation = Some(self.conversation(a));
-                Step::Ask(self.question(Caller::default().conversation(conversation), a))
+                Step::Ask(Box::new(self.question(Caller::default().conversation(conversation), a)))
             }
             Operation::AskAgain(a) => match pick(&self.asked, a) {
-                Some(approval) => Step::Ask(approval),
-                None => Step::Ask(self.question(Caller::default(), a)),
+                Some(approval) => Step::Ask(Box::new(approval)),
+                None => Step::Ask(Box::new(self.question(Caller::default(), a))),
             },
             Operation::Answer(a, b) => {
                 let id = pick(&self.asked, a).map_or_else(ApprovalId::mint, |approval| approval.question.id);

@@ -102,7 +102,7 @@ impl Side {
                 value(task)
             }
             Step::Hear(place) => value(store.hear(self.id(place)).await?),
-            Step::Ask(approval) => value(store.ask(approval).await?),
+            Step::Ask(approval) => value(store.ask(*approval).await?),
             Step::Answer(id, reply) => self.answering(store.answer(id, reply).await?).await,
             Step::Commit { commit, stale, heard } => {
                 let found = store.run(commit.run).await?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use helve_core::{
-    ApprovalId, CallContext, CallId, Decision, Denial, Digest, Grant, InputNeeded, Permission, Policy, Question, Subject, ToolCall,
+    ApprovalId, CallContext, CallId, Caller, Decision, Denial, Digest, Grant, InputNeeded, Permission, Policy, Question, Subject, ToolCall,
     ToolError, input_digest,
 };
 
@@ -113,12 +113,18 @@ impl Permit {
             ruling.reason = format!("the agent's own rules say `{restriction}`");
         }
         let ask = |reason| {
-            let mut question = Question::new(call.clone(), entry.source(), entry.spec(), cx.caller().clone(), reason);
+            let mut question = Question::new(call.clone(), entry.source(), entry.spec(), caller(toolkit, cx), reason);
             question.expires_at = policy.expires(question.asked_at);
             Verdict::Ask(Box::new(question))
         };
         match (ruling.permission, grant) {
-            (Permission::Deny, _) => Verdict::Refuse(ToolError::denied(Denial::Policy, ruling.reason)),
+            (Permission::Deny, grant) => {
+                // An answer is used up also where a rule denies the call: a no that was said stays said.
+                if grant.is_some_and(|(grant, _)| grant.given.is_none()) {
+                    self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id);
+                }
+                Verdict::Refuse(ToolError::denied(Denial::Policy, ruling.reason))
+            }
             (Permission::Auto, None) => Verdict::Allow,
             (Permission::Confirm, None) => ask(ruling.reason),
             (_, Some((grant, shown))) if grant.given.is_some() => self.go_on(shown, &grant),
@@ -167,6 +173,14 @@ impl Permit {
 /// Why a queued call did not run, and how a person can let it run.
 fn unapproved(call: CallId, reason: &str) -> String {
     format!("the call needs a person's approval by now, and has none: {reason}. `helve tasks retry {call}` approves and repeats it")
+}
+
+/// On whose behalf a call is made. The agent whose toolkit it is counts more than what the caller says.
+fn caller(toolkit: &Toolkit, cx: &CallContext) -> Caller {
+    match toolkit.agent() {
+        Some(agent) => cx.caller().clone().agent(agent.clone()),
+        None => cx.caller().clone(),
+    }
 }
 
 /// What rules look at.

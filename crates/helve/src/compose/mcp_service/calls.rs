@@ -279,7 +279,7 @@ impl Calling {
         let (executor, cx) = (&self.service.helve.executor, &self.cx);
         let (id, tool) = (question.call.id, question.tool.clone());
         let message = format!("waits until a person has answered {}", question.id);
-        let approved = match self.still(executor.approved(&self.entry, *question, cx), message).await {
+        let approved = match self.still(executor.approved(&self.toolkit, *question, cx), message).await {
             Ok(approved) => approved,
             Err(outcome) => return CallState::Over(*outcome),
         };
