@@ -37,14 +37,14 @@ impl CallState {
 impl Executor {
     /// Makes a call, as far as it comes without a person.
     pub async fn call(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext) -> CallState {
-        self.enter(toolkit, call, None, cx).await
+        self.enter(toolkit, call, None, cx, !cx.is_silent()).await
     }
 
     /// Goes on with a call that a person has answered: the call as the question shows it, and what [`Question::grant`] made of the answer.
     /// An answer counts once, and for this call only.
     pub async fn resume(&self, toolkit: &Toolkit, call: ToolCall, grant: Grant, cx: &CallContext) -> CallState {
         let written = grant.arguments.as_ref().map(|arguments| self.redactor().cleaned(arguments));
-        let mut state = self.enter(toolkit, call, Some(grant), cx).await;
+        let mut state = self.enter(toolkit, call, Some(grant), cx, !cx.is_silent()).await;
         if let (Some(arguments), CallState::Over(Outcome { status: Status::Done(Ok(output)), .. })) = (written, &mut state) {
             output.text = format!("[the user changed the arguments to {arguments}]\n{}", output.text);
         }
@@ -65,12 +65,12 @@ impl Executor {
     /// Makes a call where there is nobody to ask. One that must be approved is `waiting`, and its question is gone; what a tool wants to
     /// know is a failure.
     pub async fn execute(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext) -> Outcome {
-        self.call(toolkit, call, &cx.clone().silent()).await.into_outcome()
+        self.enter(toolkit, call, None, cx, false).await.into_outcome()
     }
 
-    async fn enter(&self, toolkit: &Toolkit, call: ToolCall, grant: Option<Grant>, cx: &CallContext) -> CallState {
+    async fn enter(&self, toolkit: &Toolkit, call: ToolCall, grant: Option<Grant>, cx: &CallContext, may_ask: bool) -> CallState {
         match self.admit(toolkit, call, cx, grant).await {
-            Admission::Ready(prepared) => self.attempt(prepared, cx).await,
+            Admission::Ready(prepared) => self.attempt(prepared, cx, may_ask).await,
             Admission::Decided(state) => state,
         }
     }

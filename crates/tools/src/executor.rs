@@ -285,11 +285,11 @@ impl Executor {
         }
     }
 
-    /// Runs a call that was admitted. What its tool wants to know is a failure where the context is silent, or it asks too often.
-    pub(crate) async fn attempt(&self, prepared: Prepared, cx: &CallContext) -> CallState {
+    /// Runs a call that was admitted. What its tool wants to know is a failure where it may not ask, or asks too often.
+    pub(crate) async fn attempt(&self, prepared: Prepared, cx: &CallContext, may_ask: bool) -> CallState {
         let Prepared { call, entry, begun, given } = prepared;
         let round = given.as_ref().map_or(0, |given| given.round) + 1;
-        let may_ask = round <= MAX_QUESTIONS && !cx.is_silent();
+        let may_ask = may_ask && round <= MAX_QUESTIONS;
         let result = self.work(&call, &entry, given, cx, may_ask).await;
         if let Err(error) = &result
             && let Some(needed) = error.input().filter(|_| may_ask)

@@ -198,7 +198,7 @@ impl Executor {
         let (id, tool) = (held.task.id, held.task.tool.clone());
         let work = async move {
             let state = match executor.prepare_approved(&toolkit, &held.task, &cx) {
-                Ok(prepared) => executor.attempt(prepared, &cx).await,
+                Ok(prepared) => executor.attempt(prepared, &cx, !cx.is_silent()).await,
                 Err(outcome) => CallState::Over(*outcome),
             };
             match &state {

@@ -144,12 +144,12 @@ async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task,
     let cancel = stop.child_token();
     let _hold = record.hold_task(task.id, cancel.clone());
     let observer = Arc::new(Ear { record: record.clone(), task: task.id });
-    let cx = CallContext::new(task.caller.clone()).with_cancel(cancel).with_observer(observer).silent();
+    let cx = CallContext::new(task.caller.clone()).with_cancel(cancel).with_observer(observer);
     let member = Member { entry, sets: task.sets.clone() };
     // A task that took its worker down would be nobody's, and never end.
     let prepared = catch_unwind(AssertUnwindSafe(|| executor.prepare(&member, task.caller.agent.as_ref(), &task)));
     let outcome = match prepared {
-        Ok(Ok(prepared)) => executor.attempt(prepared, &cx).await.into_outcome(),
+        Ok(Ok(prepared)) => executor.attempt(prepared, &cx, false).await.into_outcome(),
         Ok(Err(outcome)) => *outcome,
         Err(_) => Outcome::failed(task.id, task.tool.clone(), ToolError::failed("the tool panicked before its call could begin")),
     };
