@@ -44,7 +44,7 @@ impl Executor {
     /// An answer counts once, and for this call only.
     pub async fn resume(&self, toolkit: &Toolkit, call: ToolCall, grant: Grant, cx: &CallContext) -> CallState {
         let written = grant.arguments.as_ref().map(|arguments| self.redactor().cleaned(arguments));
-        let mut state = self.enter(toolkit, call, Some(grant), cx, !cx.is_silent()).await;
+        let mut state = self.enter(toolkit, call, Some(Box::new(grant)), cx, !cx.is_silent()).await;
         if let (Some(arguments), CallState::Over(Outcome { status: Status::Done(Ok(output)), .. })) = (written, &mut state) {
             output.text = format!("[the user changed the arguments to {arguments}]\n{}", output.text);
         }
@@ -68,7 +68,8 @@ impl Executor {
         self.enter(toolkit, call, None, cx, false).await.into_outcome()
     }
 
-    async fn enter(&self, toolkit: &Toolkit, call: ToolCall, grant: Option<Grant>, cx: &CallContext, may_ask: bool) -> CallState {
+    /// The grant is boxed, because few calls have one and every call would carry its size.
+    async fn enter(&self, toolkit: &Toolkit, call: ToolCall, grant: Option<Box<Grant>>, cx: &CallContext, may_ask: bool) -> CallState {
         match self.admit(toolkit, call, cx, grant).await {
             Admission::Ready(prepared) => self.attempt(prepared, cx, may_ask).await,
             Admission::Decided(state) => state,

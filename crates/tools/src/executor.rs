@@ -198,7 +198,7 @@ impl Executor {
     }
 
     /// Decides whether a call may run. A grant answers the question that an earlier admission or attempt gave.
-    pub(crate) async fn admit(&self, toolkit: &Toolkit, mut call: ToolCall, cx: &CallContext, mut grant: Option<Grant>) -> Admission {
+    pub(crate) async fn admit(&self, toolkit: &Toolkit, mut call: ToolCall, cx: &CallContext, mut grant: Option<Box<Grant>>) -> Admission {
         let begun = Instant::now();
         let Some(member) = toolkit.member(&call.tool) else {
             let clean = self.redactor().clean(&call.tool);

@@ -100,7 +100,7 @@ impl Permit {
         member: &Member,
         call: &ToolCall,
         cx: &CallContext,
-        grant: Option<(Grant, Digest)>,
+        grant: Option<(Box<Grant>, Digest)>,
     ) -> Verdict {
         let entry = &member.entry;
         let agent = toolkit.agent().or(cx.caller().agent.as_ref()).map(|agent| &**agent);
@@ -131,7 +131,7 @@ impl Permit {
             (_, Some((grant, shown))) if grant.digest != shown => {
                 ask("the call or its tool changed after the question was asked".to_owned())
             }
-            (_, Some((grant, _))) => self.redeem(call.id, grant),
+            (_, Some((grant, _))) => self.redeem(call.id, &grant),
         }
     }
 
@@ -158,9 +158,9 @@ impl Permit {
     }
 
     /// Lets one answer count for a call. A denial is used up too, so that nobody can approve what was denied.
-    fn redeem(&self, call: CallId, grant: Grant) -> Verdict {
+    fn redeem(&self, call: CallId, grant: &Grant) -> Verdict {
         let first = self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(call);
-        let said = grant.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        let said = grant.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         match grant.decision {
             Decision::Deny => Verdict::Refuse(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
             Decision::Expired => Verdict::Refuse(ToolError::denied(Denial::Expired, "nobody approved the call in time")),
