@@ -64,7 +64,7 @@ pub(crate) struct Parts {
     pub(crate) extensions: Extensions,
     /// Where its runs are recorded.
     pub(crate) record: Option<Record>,
-    /// Whether nobody else was given its executor.
+    /// Whether the executor is the agent's own.
     owns_executor: bool,
     /// Stops the worker that the agent and its forks have for background calls.
     worker: Option<Arc<DropGuard>>,

@@ -274,7 +274,7 @@ impl<'a> Driver<'a> {
         if strategy != self.run.settings().strategy && self.parts.learned.replace(strategy) != Some(strategy) {
             let told = catch_unwind(AssertUnwindSafe(|| self.parts.on_strategy.iter().for_each(|tell| tell(strategy))));
             if told.is_err() {
-                tracing::error!(%strategy, "whoever remembers strategies panicked");
+                tracing::error!(%strategy, "the `on_strategy` hook panicked");
             }
         }
     }

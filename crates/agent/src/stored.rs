@@ -15,7 +15,7 @@ use crate::error::AgentError;
 use crate::run::{Answer, Effect, Input, Run};
 use crate::stream::{Outbox, RunStream};
 
-/// How often results are looked for that nobody told of.
+/// Interval between checks for results, where the store does not announce them.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Agent {

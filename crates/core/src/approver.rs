@@ -62,7 +62,7 @@ impl<A: Approver> DynApprover for A {
     }
 }
 
-/// Asks, and leaves the question open where the approver panics: then nobody has answered.
+/// Asks an approver. If it panics, the question stays open.
 pub async fn ask_safely(approver: &dyn DynApprover, question: &Question) -> Answered {
     // The future is made inside, because making it may panic as well.
     let asked = AssertUnwindSafe(async { approver.ask_boxed(question).await }).catch_unwind().await;
@@ -86,8 +86,8 @@ pub enum Answered {
     },
     /// It may run with these arguments instead. Where the tool wants to know something, this is what it is told.
     Edit(Value),
-    /// Nobody answers now: the call waits, and so does its run.
+    /// No answer yet: the call waits, and so does its run.
     Later,
-    /// Nobody answered in time.
+    /// The question expired.
     Expired,
 }

@@ -163,7 +163,7 @@ impl CallContext {
         self
     }
 
-    /// The same context where nobody can be told what a tool wants to know: that is a failure then.
+    /// Makes a tool's request for input a failure, because there is no one to answer it.
     #[must_use]
     pub fn silent(mut self) -> Self {
         self.silent = true;

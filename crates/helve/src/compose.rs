@@ -180,8 +180,7 @@ impl Helve {
         }
     }
 
-    /// Stores a question that nobody can answer now, and tells the project's webhook. Once a person answers it, in any process, a worker
-    /// makes the call.
+    /// Stores a question for later, and notifies the project's webhook. Once a person approves it, in any process, a worker makes the call.
     ///
     /// # Errors
     /// Where the tool is gone, or the question cannot be stored.

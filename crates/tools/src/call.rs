@@ -62,8 +62,8 @@ impl Executor {
         state
     }
 
-    /// Makes a call where there is nobody to ask. One that must be approved is `waiting`, and its question is gone; what a tool wants to
-    /// know is a failure.
+    /// Makes a call without anyone to ask. A call that needs approval returns `waiting` and its question is dropped; a tool's request for
+    /// input is a failure.
     pub async fn execute(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext) -> Outcome {
         self.enter(toolkit, call, None, cx, false).await.into_outcome()
     }

@@ -102,7 +102,7 @@ impl Drop for Waiting {
 }
 
 impl Executor {
-    /// Stores a question whether a call may run that nobody can answer now. Once a person answers it, in any process, a worker makes the call.
+    /// Stores the question whether a call may run. Once a person approves it, in any process, a worker makes the call.
     ///
     /// # Errors
     /// Where the tool is gone, or the question cannot be stored.

@@ -146,7 +146,7 @@ async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task,
     let observer = Arc::new(Ear { record: record.clone(), task: task.id });
     let cx = CallContext::new(task.caller.clone()).with_cancel(cancel).with_observer(observer);
     let member = Member { entry, sets: task.sets.clone() };
-    // A task that took its worker down would be nobody's, and never end.
+    // A panic here would leave the task running forever.
     let prepared = catch_unwind(AssertUnwindSafe(|| executor.prepare(&member, task.caller.agent.as_ref(), &task)));
     let outcome = match prepared {
         Ok(Ok(prepared)) => executor.attempt(prepared, &cx, false).await.into_outcome(),

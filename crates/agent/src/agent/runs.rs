@@ -30,7 +30,7 @@ impl Agent {
     ///
     /// # Errors
     /// Where the run cannot begin.
-    #[expect(clippy::unused_async, reason = "beginning a run waits for its store")]
+    #[expect(clippy::unused_async, reason = "programs await it; the run begins when its stream is polled")]
     pub async fn run_stream(&mut self, input: impl Into<UserInput>) -> Result<RunStream<'_>, AgentError> {
         let run = self.begin(input.into())?;
         let (outbox, cancel) = (Outbox::new(self.0.executor.redactor()), CancellationToken::new());

@@ -173,7 +173,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Records a person's answer, and says whether it is one for always. Another one may have been first: then that one counts.
+    /// Records a person's answer. Returns the answer that counts, which may be an earlier one, and whether it also allows later calls.
     pub(super) async fn record_answer(
         &mut self,
         question: &Question,

@@ -203,7 +203,7 @@ fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &s
         rows.put_conversation(&record)?;
     }
     let Some(run) = question.caller.run else {
-        // What a tool wants to know is for its run, or for whoever made the call: there is nothing to queue.
+        // The answer to a tool's request for input goes to its run or its caller. Only an approval queues a call.
         if decision == Decision::Approve && question.input.is_none() {
             let arguments = reply.and_then(|reply| reply.arguments.clone()).unwrap_or_else(|| question.call.arguments.clone());
             let call = ToolCall { arguments, ..question.call.clone() };

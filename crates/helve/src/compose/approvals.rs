@@ -13,7 +13,7 @@ const LISTED: usize = 1000;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// Someone was faster, or nobody waits for the answer any more.
+    /// Another answer came first, or the caller no longer waits.
     #[error("the question was answered before, or is over: {}", .0.state.name())]
     TooLate(Box<Approval>),
     /// There is no such question.
@@ -31,7 +31,7 @@ pub enum AnswerError {
 }
 
 impl Helve {
-    /// Questions that nobody has answered yet, the newest first.
+    /// Pending questions, newest first.
     ///
     /// # Errors
     /// Where there is no store, or it cannot be used.

@@ -101,7 +101,7 @@ impl HelveBuilder {
 
     /// Adds a layer around calls that run, inside those that were added before.
     pub fn layer(mut self, layer: impl DynLayer) -> Self {
-        self.options.layers.push(Arc::new(layer));
+        self.options = self.options.layer(layer);
         self
     }
 

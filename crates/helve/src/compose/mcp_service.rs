@@ -60,28 +60,16 @@ impl McpServing {
         (self.name, self.version) = (Some(name.into()), Some(version.into()));
         self
     }
-
-    /// Tells models what the server is for.
-    #[must_use]
-    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
-        self.instructions = Some(instructions.into());
-        self
-    }
-
-    /// Serves only the tools of these sets.
-    #[must_use]
-    pub fn sets(mut self, sets: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
-        self.sets = sets.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Passes on what servers have besides tools, and their questions.
-    #[must_use]
-    pub fn gateway(mut self, gateway: bool) -> Self {
-        self.gateway = gateway;
-        self
-    }
 }
+
+helve_core::setters!(McpServing {
+    /// Tells models what the server is for.
+    instructions: some into String,
+    /// Serves only the tools of these sets.
+    sets: list Arc<str>,
+    /// Passes on what servers have besides tools, and their questions.
+    gateway: bool,
+});
 
 impl Helve {
     /// The catalogue as an MCP server. Give it to [`helve_mcp::serve::Server`].

@@ -32,6 +32,15 @@ pub struct ModelChoice {
     pub record: Option<PathBuf>,
 }
 
+helve_core::setters!(ModelChoice {
+    /// Names the model, as after `--model`.
+    spec: some into String,
+    /// Reaches models on this machine only.
+    local_only: bool,
+    /// Records what the model says in this file.
+    record: some into PathBuf,
+});
+
 /// The model that answers.
 pub struct ChosenModel {
     /// The model.

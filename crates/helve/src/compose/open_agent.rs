@@ -13,6 +13,13 @@ pub struct AgentChoice {
     pub store: Option<String>,
 }
 
+helve_core::setters!(AgentChoice {
+    /// Chooses the model.
+    model: ModelChoice,
+    /// Chooses the store, such as `sqlite:helve.db`.
+    store: some into String,
+});
+
 /// An agent of a project, ready to run.
 #[derive(Debug)]
 pub struct OpenAgent {
@@ -20,7 +27,7 @@ pub struct OpenAgent {
     pub agent: Agent,
     /// What its file says; `None` if no file describes it.
     pub file: Option<ProjectAgent>,
-    /// Why this model was chosen, where nobody named it.
+    /// Why this model was chosen; `None` if it was named.
     pub because: Option<String>,
 }
 

@@ -52,7 +52,7 @@ impl Place {
 }
 
 impl Helve {
-    /// Opens the store, and lets background calls be accepted into it. Whoever names none gets the one that is open.
+    /// Opens the store, and accepts background calls into it. Without an address, returns the store that is already open.
     ///
     /// # Errors
     /// Where it cannot be used, or another one is open; says what to do.

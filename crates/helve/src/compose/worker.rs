@@ -1,4 +1,4 @@
-//! A worker of a project: runs background calls, goes on with runs that nobody drives, and lets agents answer to results.
+//! A project's worker: runs background calls, resumes runs that no process drives, and wakes agents when results arrive.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use helve_tools::Record;
 
 use super::{AgentChoice, Helve, OpenAgentError};
 
-/// How often runs are looked for that nobody told of.
+/// Interval between checks for runs, where the store does not announce them.
 const LOOK: Duration = Duration::from_secs(1);
 /// So many runs are looked at in a round.
 const ROUND: usize = 100;
@@ -111,7 +111,7 @@ impl ProjectWorker {
         Ok(self.helve.open_agent(name, &self.choice).await?.agent)
     }
 
-    /// Goes on with runs that nobody drives, and says how many.
+    /// Resumes runs that no process drives. Returns how many.
     async fn resume(&self, stop: &CancellationToken) -> Result<usize, OpenAgentError> {
         let mut count = 0;
         for run in self.record.store().runs(Some(RunState::Ready), ROUND).await.map_err(AgentError::from)? {
@@ -131,7 +131,7 @@ impl ProjectWorker {
         Ok(count)
     }
 
-    /// Lets agents answer to results that nobody told them of, where their files say so. Says how many did.
+    /// Wakes agents whose files say `on_result: run` and that have unread results. Returns how many ran.
     async fn wake(&self, stop: &CancellationToken) -> Result<usize, OpenAgentError> {
         let mut count = 0;
         for (conversation, name) in self.unheard().await.map_err(AgentError::from)? {

@@ -140,7 +140,7 @@ impl Mcp {
     /// Connects, and waits until the server has told its tools. Afterwards it is connected again whenever its connection is lost.
     ///
     /// # Errors
-    /// Where the server cannot be used: a program that is not there, an address that nobody listens at, a mistake in what was set.
+    /// Where the server cannot be used: a program that is not there, an address with no server, an invalid setting.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -75,7 +75,7 @@ impl Approver for AtTerminal {
 /// What the person answers to a tool. Where there is no person, the tool is told no.
 fn answer(question: &Question) -> Answered {
     if !terminal::can_ask() {
-        terminal::note(&styled(FAINT, &format!("nobody is here to answer: {}", printable::escape_line(&question.reason))));
+        terminal::note(&styled(FAINT, &format!("not a terminal, so the answer to the tool is no: {}", printable::escape_line(&question.reason))));
         return Answered::Deny { reason: None };
     }
     let needed = question.input.as_ref();

@@ -90,13 +90,13 @@ async fn watch(call: ToolCall, yes: bool, helve: &Helve) -> CallState {
     }
 }
 
-/// Stores a question that nobody is here to answer.
+/// Stores a question that cannot be asked here.
 fn ask_later(question: Question, global: &Global, workspace: &Workspace) -> Result<Outcome, Failure> {
     let id = question.id;
     workspace.record(global)?;
     let stored = workspace.block_on(workspace.helve().ask_later(question));
     let outcome = stored.map_err(|error| Failure::new(error.kind().name(), error.message()))?;
-    terminal::note(&styled(FAINT, &format!("nobody is here to ask; answer with: helve approvals approve|deny {id}")));
+    terminal::note(&styled(FAINT, &format!("not a terminal, so the call waits for approval; decide with: helve approvals approve|deny {id}")));
     Ok(outcome)
 }
 
