@@ -1,4 +1,4 @@
-//! An agent with tools: a question, calls, an answer, and a conversation that goes on.
+//! An agent with tools: a request, calls, an answer, and a conversation that goes on.
 //!
 //! `cargo run -p helve --features models --example agent` plays a scripted model. With `-- --openrouter` it asks a real one, with the key
 //! in `OPENROUTER_API_KEY`.

@@ -27,9 +27,9 @@ async fn main() -> helve::Result<()> {
     let store = format!("sqlite:{}", folder.path().join("helve.db").display());
 
     // Someone is here: a person at a terminal, a dialog, a policy of your own.
-    let here = |question: Question| async move {
-        println!("{} with {}?", question.tool, question.call.arguments);
-        Answered::Edit(json!({"path": "old-notes.txt"}))
+    let here = |request: ApprovalRequest| async move {
+        println!("{} with {}?", request.tool, request.call.arguments);
+        Decision::Edit(json!({"path": "old-notes.txt"}))
     };
     let mut agent = process(&store).await?.agent(model()).with_approver(here);
     println!("{}", agent.run("Delete my notes").await?);
@@ -42,11 +42,11 @@ async fn main() -> helve::Result<()> {
     // Another process decides, and goes on with the run.
     let helve = process(&store).await?;
     for approval in helve.pending().await? {
-        let decided = helve.answer(approval.question.id, &Answered::Approve, "ada").await?;
-        if let Err(too_late) = helve.answer(approval.question.id, &Answered::Deny { reason: None }, "eve").await {
+        let decided = helve.decide(approval.request.id, &Decision::Approve, "ada").await?;
+        if let Err(too_late) = helve.decide(approval.request.id, &Decision::Deny { reason: None }, "eve").await {
             println!("{too_late}");
         }
-        if let Some(run) = decided.question.caller.run {
+        if let Some(run) = decided.request.caller.run {
             println!("{}", helve.agent(ScriptedModel::new().says("It is gone.")).resume_run(run).await?);
         }
     }

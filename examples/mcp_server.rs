@@ -10,7 +10,7 @@ use std::time::Duration;
 use helve::CancellationToken;
 use helve::mcp::{Mcp, McpServing};
 use helve::prelude::*;
-use helve::store::Record;
+use helve::store::StoreHandle;
 use tokio::net::TcpListener;
 
 /// Greets someone.
@@ -43,9 +43,9 @@ async fn failing_job() -> Result<String, ToolError> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> helve::Result<()> {
-    // Calls in the background, and questions to people, are written down; here only for as long as the process lives.
+    // Calls in the background, and requests to people, are written down; here only for as long as the process lives.
     let tools = [greet::tool(), slow_compute::tool(), failing_job::tool()];
-    let helve = Helve::builder().tools(tools).record(Record::in_memory()).workers(4).build().await?;
+    let helve = Helve::builder().tools(tools).store_handle(StoreHandle::in_memory()).workers(4).build().await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/mcp", listener.local_addr()?);
     println!("serving MCP at {url}");

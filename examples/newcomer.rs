@@ -35,9 +35,9 @@ async fn main() -> helve::Result<()> {
     let store = format!("sqlite:{}", folder.path().join("shop.db").display());
     let helve = Helve::builder().tools(Shop { apples: 10.into() }).store(store).build().await?;
     let model = ScriptedModel::new().calls([("stock", json!({}))]).calls([("sell", json!({"count": 3}))]).says("Sold.");
-    let mut agent = helve.agent(model).with_approver(|question: Question| async move {
-        println!("{} {}?", question.tool, question.call.arguments);
-        Answered::Approve
+    let mut agent = helve.agent(model).with_approver(|request: ApprovalRequest| async move {
+        println!("{} {}?", request.tool, request.call.arguments);
+        Decision::Approve
     });
     println!("{}", agent.run("Three apples, please").await?);
     Ok(())

@@ -57,10 +57,10 @@ fn a_run_waits_is_answered_elsewhere_and_goes_on() {
     let (_, list, _) = scene.helve(&["approvals"]);
     let asked = list["approvals"].as_array().expect("a list");
     assert_eq!(asked.len(), 2, "{list}");
-    for (place, question) in asked.iter().enumerate() {
-        assert_eq!((&question["tool"], &question["state"]), (&json!("pay"), &json!("pending")));
-        let id = question["id"].as_str().expect("an id");
-        assert!(question["digest"].is_string() && question["call_id"].is_string() && question["run_id"].is_string(), "{question}");
+    for (place, request) in asked.iter().enumerate() {
+        assert_eq!((&request["tool"], &request["state"]), (&json!("pay"), &json!("pending")));
+        let id = request["id"].as_str().expect("an id");
+        assert!(request["digest"].is_string() && request["call_id"].is_string() && request["run_id"].is_string(), "{request}");
         let answer: &[&str] = if place == 0 { &["approvals", "approve", id] } else { &["approvals", "deny", id, "--reason", "too much"] };
         assert_eq!(scene.helve(answer).0, Some(0));
         let (code, again, _) = scene.helve(&["approvals", "approve", id]);
@@ -277,8 +277,8 @@ fn a_worker_goes_on_with_runs_that_were_answered() {
     let scene = Scene::new(answers_results()).with(PAY.0, PAY.1);
     assert_eq!(scene.run(&["pay"]).code, Some(3));
     let (_, list, _) = scene.helve(&["approvals"]);
-    for question in list["approvals"].as_array().expect("a list") {
-        scene.helve(&["approvals", "approve", question["id"].as_str().expect("an id")]);
+    for request in list["approvals"].as_array().expect("a list") {
+        scene.helve(&["approvals", "approve", request["id"].as_str().expect("an id")]);
     }
     let (_, worked, stderr) = scene.helve(&["worker", "--until-empty"]);
     assert_eq!((&worked["runs_resumed"], scene.paid()), (&json!(1), 2), "{stderr}");
@@ -321,8 +321,8 @@ fn the_record_can_be_on_a_server() {
     let waiting = scene.run(&["--store", &store, "pay"]);
     assert_eq!(waiting.code, Some(3), "{}", waiting.stderr);
     let (_, list, _) = scene.helve(&["--store", &store, "approvals"]);
-    for question in list["approvals"].as_array().expect("a list") {
-        scene.helve(&["--store", &store, "approvals", "approve", question["id"].as_str().expect("an id")]);
+    for request in list["approvals"].as_array().expect("a list") {
+        scene.helve(&["--store", &store, "approvals", "approve", request["id"].as_str().expect("an id")]);
     }
     let (_, worked, stderr) = scene.helve(&["--store", &store, "worker", "--until-empty"]);
     assert_eq!((&worked["runs_resumed"], scene.paid()), (&json!(1), 2), "{stderr}");

@@ -32,7 +32,7 @@ pub struct Global {
     /// Reach models on this machine only
     #[arg(long, global = true)]
     pub local: bool,
-    /// Record what the model says, to be replayed later
+    /// StoreHandle what the model says, to be replayed later
     #[arg(long, value_name = "FILE", global = true)]
     pub record: Option<PathBuf>,
     /// The record: `sqlite:FILE` or `postgres://…`
@@ -71,7 +71,7 @@ pub enum Command {
     Runs(records::Runs),
     /// List background calls, show, cancel or repeat one
     Tasks(records::Tasks),
-    /// List questions that wait for a person, and answer them
+    /// List requests that wait for a person, and answer them
     Approvals(records::Approvals),
     /// Run background calls, and go on with runs that were answered
     Worker(records::Worker),

@@ -108,7 +108,7 @@ pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Forgets what was typed before a question was there to be read: it cannot have been meant as its answer.
+/// Forgets what was typed before a request was there to be read: it cannot have been meant as its answer.
 pub fn forget_typed() {
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
@@ -123,10 +123,10 @@ pub fn width() -> usize {
     terminal_size::terminal_size_of(io::stdout()).map_or(usize::MAX, |(width, _)| width.0.into())
 }
 
-/// Asks a question and reads one line; nothing where the input ends.
-pub fn ask(question: &str) -> Option<String> {
+/// Asks a request and reads one line; nothing where the input ends.
+pub fn ask(request: &str) -> Option<String> {
     let mut stderr = anstream::stderr();
-    let _ = write!(stderr, "{} ", clean(question)).and_then(|()| stderr.flush());
+    let _ = write!(stderr, "{} ", clean(request)).and_then(|()| stderr.flush());
     let mut line = String::new();
     match io::stdin().lock().read_line(&mut line) {
         Ok(0) | Err(_) => None,

@@ -8,7 +8,7 @@ use helve::Helve;
 use helve::catalogue::View;
 use helve::project::{Diagnostic, OpenOptions, ProjectReport};
 use helve::secret::Redactor;
-use helve::store::Record;
+use helve::store::StoreHandle;
 use tokio::runtime::Runtime;
 
 use crate::cli::Global;
@@ -91,9 +91,9 @@ impl Workspace {
         let _ = self.block_on(unless_interrupted(async { tokio::time::timeout(patience, found).await }));
     }
 
-    /// The record.
-    pub fn record(&self, global: &Global) -> Result<Record, Failure> {
-        let opened = self.block_on(self.helve.open_record(global.store.as_deref()));
+    /// The store.
+    pub fn store(&self, global: &Global) -> Result<StoreHandle, Failure> {
+        let opened = self.block_on(self.helve.open_store(global.store.as_deref()));
         opened.map_err(|error| Failure::new("storage", &error).hint(&error.hint))
     }
 

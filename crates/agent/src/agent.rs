@@ -10,7 +10,7 @@ use helve_core::{
     DynApprover, DynModel, DynTool, Extensions, GenerateOptions, IntoTool, IntoTools, Message, Mode, ModelTools, SourceState,
 };
 use helve_dialect::ToolTable;
-use helve_tools::{Catalogue, Executor, Record, Selection, Toolkit, View, Worker};
+use helve_tools::{Catalogue, Executor, Selection, StoreHandle, Toolkit, View, Worker};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::context::{Contexts, ToolCallContext};
@@ -63,7 +63,7 @@ pub(crate) struct Parts {
     /// What its tools and layers are given.
     pub(crate) extensions: Extensions,
     /// Where its runs are recorded.
-    pub(crate) record: Option<Record>,
+    pub(crate) store: Option<StoreHandle>,
     /// Whether the executor is the agent's own.
     owns_executor: bool,
     /// Stops the worker that the agent and its forks have for background calls.
@@ -76,7 +76,7 @@ impl std::fmt::Debug for Agent {
         let parts = &self.0;
         let mut shown = f.debug_struct("Agent");
         shown.field("name", &parts.options.name).field("model", &parts.model.info().name).field("user", &parts.user);
-        shown.field("conversation", &parts.conversation.id).field("tools", &parts.catalogue).field("record", &parts.record);
+        shown.field("conversation", &parts.conversation.id).field("tools", &parts.catalogue).field("store", &parts.store);
         shown.finish_non_exhaustive()
     }
 }
@@ -110,10 +110,10 @@ impl Parts {
         }
     }
 
-    /// Background calls need a queue and someone who works on it. An agent without a record has a queue in memory. An executor that
-    /// came with a record has its own workers.
+    /// Background calls need a queue and someone who works on it. An agent without a store has a queue in memory. An executor that
+    /// came with a store has its own workers.
     pub(crate) fn accept_background_calls(&mut self) {
-        if self.worker.is_none() && (self.executor.record().is_none() || self.owns_executor) {
+        if self.worker.is_none() && (self.executor.store().is_none() || self.owns_executor) {
             self.work_on_queue();
         }
     }
@@ -128,11 +128,11 @@ impl Parts {
         if !toolkit.list().any(|entry| entry.spec().rules().mode == Mode::Background) {
             return;
         }
-        let record = self.executor.record().cloned().unwrap_or_else(Record::in_memory);
+        let store = self.executor.store().cloned().unwrap_or_else(StoreHandle::in_memory);
         // Another agent with this executor may have been faster, and works on the queue then.
-        if self.executor.use_record(record.clone()).is_ok() {
-            let in_memory = record.is_in_memory();
-            let worker = Worker::new(record, self.executor.clone(), self.catalogue.clone(), AT_ONCE);
+        if self.executor.use_store(store.clone()).is_ok() {
+            let in_memory = store.is_in_memory();
+            let worker = Worker::new(store, self.executor.clone(), self.catalogue.clone(), AT_ONCE);
             let (worker, stop) = (if in_memory { worker } else { worker.finishing_calls() }, CancellationToken::new());
             tokio::spawn(worker.run(stop.clone()));
             self.worker = Some(Arc::new(stop.drop_guard()));
@@ -141,8 +141,8 @@ impl Parts {
 }
 
 impl Agent {
-    pub(crate) fn own_record(&self) -> Option<&Record> {
-        self.0.record.as_ref()
+    pub(crate) fn own_store(&self) -> Option<&StoreHandle> {
+        self.0.store.as_ref()
     }
 
     pub(crate) fn parts(&mut self) -> &mut Parts {
@@ -183,7 +183,7 @@ impl Agent {
             on_strategy: None,
             user: None,
             extensions: Extensions::default(),
-            record: None,
+            store: None,
             owns_executor: false,
             worker: None,
         })
@@ -199,7 +199,7 @@ impl Agent {
         (agent.0.view, agent.0.learned) = (parts.view.clone(), parts.learned);
         agent.0.approver.clone_from(&parts.approver);
         (agent.0.user, agent.0.extensions) = (parts.user.clone(), parts.extensions.clone());
-        agent.0.record.clone_from(&parts.record);
+        agent.0.store.clone_from(&parts.store);
         agent.0.on_strategy.clone_from(&parts.on_strategy);
         (agent.0.owns_executor, agent.0.worker) = (parts.owns_executor, parts.worker.clone());
         agent

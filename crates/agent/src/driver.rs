@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use helve_core::store::RunState;
 use helve_core::{
-    Answered, BoxFuture, CallContext, Caller, Deltas, DynModel, EndOfRun, Event, EventData, Grant, Observer, Question, ToolCall,
+    ApprovalRequest, BoxFuture, CallContext, Caller, Decision, Deltas, DynModel, EndOfRun, Event, EventData, Grant, Observer, ToolCall,
 };
 use helve_tools::Toolkit;
 use jiff::Timestamp;
@@ -44,9 +44,9 @@ pub(crate) struct Driver<'a> {
     log: Option<Log>,
     outbox: Option<Outbox>,
     calls: Calls,
-    people: FuturesUnordered<BoxFuture<'static, (Question, Answered, String)>>,
+    people: FuturesUnordered<BoxFuture<'static, (ApprovalRequest, Decision, String)>>,
     /// Questions that nobody answers now.
-    open: Vec<Question>,
+    open: Vec<ApprovalRequest>,
     around: Around,
     progress: Option<mpsc::Receiver<EventData>>,
     cancel: CancellationToken,
@@ -105,10 +105,10 @@ impl<'a> Driver<'a> {
 
     /// Begins the run, and drives it to its end.
     pub(crate) async fn begin(mut self) -> Result<Answer, AgentError> {
-        if let Some(record) = self.parts.record.clone() {
-            record.begin().await?;
+        if let Some(store) = self.parts.store.clone() {
+            store.begin().await?;
             let said = self.parts.conversation.messages.len();
-            self.log = Some(Log::new(record, &self.run, self.around.executor.redactor(), said, self.cancel.clone()));
+            self.log = Some(Log::new(store, &self.run, self.around.executor.redactor(), said, self.cancel.clone()));
             self.run = self.run.watched(true);
         }
         self.parts.accept_background_calls();
@@ -120,12 +120,12 @@ impl<'a> Driver<'a> {
     /// they may.
     pub(crate) async fn go_on(mut self, taken: Taken) -> Result<Answer, AgentError> {
         let said = self.parts.conversation.messages.len();
-        self.log = Some(Log::taken(taken.record, taken.hold, taken.epoch, said, taken.seq));
+        self.log = Some(Log::taken(taken.store, taken.hold, taken.epoch, said, taken.seq));
         self.run = self.run.watched(true);
         self.run.number(taken.seq);
         self.parts.accept_background_calls();
         self.around.toolkit = self.parts.toolkit()?;
-        self.open = taken.questions;
+        self.open = taken.requests;
         self.handle(Input::Recover);
         self.paused = !self.open.is_empty();
         self.take_answers().await?;
@@ -133,15 +133,15 @@ impl<'a> Driver<'a> {
     }
 
     /// Goes on with a run that was paused.
-    pub(crate) async fn resume(mut self, questions: Vec<Question>, answers: Vec<Grant>) -> Result<Answer, AgentError> {
+    pub(crate) async fn resume(mut self, requests: Vec<ApprovalRequest>, answers: Vec<Grant>) -> Result<Answer, AgentError> {
         self.parts.accept_background_calls();
         self.around.toolkit = self.parts.toolkit()?;
         let mut answers = answers;
-        for question in questions {
-            let fits = |grant: &Grant| grant.approval_id == question.id && grant.digest == question.digest;
+        for request in requests {
+            let fits = |grant: &Grant| grant.approval_id == request.id && grant.digest == request.digest;
             match answers.iter().position(fits) {
-                Some(place) => self.go_on_with(question, answers.swap_remove(place)),
-                None => self.open.push(question),
+                Some(place) => self.go_on_with(request, answers.swap_remove(place)),
+                None => self.open.push(request),
             }
         }
         self.paused = true;
@@ -188,7 +188,7 @@ impl<'a> Driver<'a> {
                 if let Some(outbox) = &self.outbox {
                     outbox.taken().await;
                 }
-                return Err(AgentError::Waiting(Box::new(Paused { run: self.run, questions: self.open })));
+                return Err(AgentError::Waiting(Box::new(Paused { run: self.run, requests: self.open })));
             }
             // The time that people take to think is not the run's.
             let thinking = (!self.people.is_empty() && self.calls.is_empty() && matches!(work, Work::Idle)).then(Instant::now);
@@ -210,9 +210,9 @@ impl<'a> Driver<'a> {
                         self.settled(settled);
                     }
                 }
-                Some((question, answer, by)) = self.people.next(), if !self.people.is_empty() => {
-                    let (grant, always) = self.record_answer(&question, answer, &by).await?;
-                    self.answer(question, grant, always);
+                Some((request, answer, by)) = self.people.next(), if !self.people.is_empty() => {
+                    let (grant, always) = self.record_answer(&request, answer, &by).await?;
+                    self.answer(request, grant, always);
                 }
                 () = soon(self.log.as_ref()) => self.commit(RunState::Running).await?,
                 event = work.next(&mut deltas), if !matches!(work, Work::Idle) => {
@@ -243,7 +243,7 @@ impl<'a> Driver<'a> {
                     Effect::AskModel => self.ask = true,
                     Effect::StartCall(call) => self.start(call, None),
                     Effect::CancelCalls => self.around.cx.cancellation().cancel(),
-                    Effect::AskPerson(question) => self.ask_person(*question),
+                    Effect::AskPerson(request) => self.ask_person(*request),
                     Effect::Emit(event) => self.emit(event),
                     Effect::Persist => self.persist(),
                     Effect::Pause => self.paused = true,
@@ -291,45 +291,45 @@ impl<'a> Driver<'a> {
         outbox.push(Event { run_id, conversation_id, parent_run_id: None, seq, time: Timestamp::now(), data });
     }
 
-    fn ask_person(&mut self, question: Question) {
+    fn ask_person(&mut self, request: ApprovalRequest) {
         let allowed =
-            self.around.toolkit.get(&question.call.tool).is_some_and(|entry| self.parts.conversation.allowed.contains(&entry.digest()));
-        if allowed && question.input.is_none() {
-            let grant = question.grant(Answered::Approve, ALWAYS);
-            return self.answer(question, grant, false);
+            self.around.toolkit.get(&request.call.tool).is_some_and(|entry| self.parts.conversation.allowed.contains(&entry.digest()));
+        if allowed && request.input.is_none() {
+            let grant = request.grant(Decision::Approve, ALWAYS);
+            return self.answer(request, grant, false);
         }
-        self.record_question(&question);
+        self.record_request(&request);
         match &self.parts.approver {
             Some(approver) => {
                 let approver = approver.clone();
                 self.people.push(Box::pin(async move {
-                    let answer = helve_core::ask_safely(&*approver, &question).await;
-                    (question, answer, approver.recorded_as())
+                    let answer = helve_core::decide_safely(&*approver, &request).await;
+                    (request, answer, approver.recorded_as())
                 }));
             }
-            None => self.open.push(question),
+            None => self.open.push(request),
         }
     }
 
     /// Takes an answer; `None` if it comes later. One for always holds for the tool as it is now.
-    fn answer(&mut self, question: Question, grant: Option<Grant>, always: bool) {
-        if always && let Some(entry) = self.around.toolkit.get(&question.call.tool) {
+    fn answer(&mut self, request: ApprovalRequest, grant: Option<Grant>, always: bool) {
+        if always && let Some(entry) = self.around.toolkit.get(&request.call.tool) {
             self.parts.conversation.allowed.insert(entry.digest());
         }
         match grant {
-            Some(grant) => self.go_on_with(question, grant),
-            None => self.open.push(question),
+            Some(grant) => self.go_on_with(request, grant),
+            None => self.open.push(request),
         }
     }
 
     /// Lets a call go on that was answered. An answer to a call that nobody waits for any more opens nothing.
-    fn go_on_with(&mut self, question: Question, grant: Grant) {
-        if !self.run.is_waiting(question.id) {
+    fn go_on_with(&mut self, request: ApprovalRequest, grant: Grant) {
+        if !self.run.is_waiting(request.id) {
             return;
         }
         self.paused = false;
-        self.handle(Input::Answered { approval: question.id, decision: grant.decision, by: grant.by.clone() });
-        self.start(question.call, Some(grant));
+        self.handle(Input::Decided { approval: request.id, decision: grant.verdict, by: grant.by.clone() });
+        self.start(request.call, Some(grant));
     }
 
     /// Starts a call; where the run is recorded, only after that it begins is recorded.
@@ -343,11 +343,11 @@ impl<'a> Driver<'a> {
 
 /// A recorded run that this process took.
 pub(crate) struct Taken {
-    pub(crate) record: helve_tools::Record,
+    pub(crate) store: helve_tools::StoreHandle,
     pub(crate) hold: helve_tools::Hold,
     pub(crate) epoch: u64,
     pub(crate) seq: u64,
-    pub(crate) questions: Vec<Question>,
+    pub(crate) requests: Vec<ApprovalRequest>,
 }
 
 /// How a run that is over is recorded.

@@ -1,6 +1,6 @@
 //! What ends a run without an answer.
 
-use helve_core::{EndOfRun, ModelError, Question, RunError, SpecError, StoreError};
+use helve_core::{ApprovalRequest, EndOfRun, ModelError, RunError, SpecError, StoreError};
 use helve_tools::ToolkitError;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub enum AgentError {
     #[error("the run was over before")]
     Over,
     /// The agent has no store for its runs.
-    #[error("this agent has no store: give it one with `Agent::with_record`, or take it from a `Helve` that has one")]
+    #[error("this agent has no store: give it one with `Agent::with_store`, or take it from a `Helve` that has one")]
     NoStore,
     /// The tools that the agent shares have another store: background calls would go there, and its runs elsewhere.
     #[error("the agent's tools have another store already: its runs and their background calls must be in one")]
@@ -58,7 +58,7 @@ pub enum AgentError {
     #[error("{0}")]
     Storage(StoreError),
     /// The run waits for people. It goes on with `Agent::resume`.
-    #[error("the run waits for a person to approve {} call(s)", .0.questions.len())]
+    #[error("the run waits for a person to approve {} call(s)", .0.requests.len())]
     Waiting(Box<Paused>),
 }
 
@@ -68,14 +68,14 @@ pub struct Paused {
     /// The run.
     pub run: Run,
     /// What must be answered.
-    pub questions: Vec<Question>,
+    pub requests: Vec<ApprovalRequest>,
 }
 
 /// Leaves out the arguments of the calls that wait: they may be secret.
 impl std::fmt::Debug for Paused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let questions: Vec<_> = self.questions.iter().map(|question| (question.id, &question.tool)).collect();
-        f.debug_struct("Paused").field("run", &self.run).field("questions", &questions).finish()
+        let requests: Vec<_> = self.requests.iter().map(|request| (request.id, &request.tool)).collect();
+        f.debug_struct("Paused").field("run", &self.run).field("requests", &requests).finish()
     }
 }
 

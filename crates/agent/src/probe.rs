@@ -72,9 +72,9 @@ async fn attempt(model: &dyn DynModel, request: &ModelRequest) -> Result<Option<
     Ok(Some(said))
 }
 
-fn asked(question: &str) -> ModelRequest {
+fn asked(prompt: &str) -> ModelRequest {
     let mut request = ModelRequest::default();
-    request.messages = vec![Arc::new(Message::user(question))];
+    request.messages = vec![Arc::new(Message::user(prompt))];
     request.options = Arc::new(GenerateOptions::default().temperature(0.0).max_tokens(MAX_TOKENS));
     request.stream = true;
     request

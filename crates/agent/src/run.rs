@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use helve_core::{
-    ApprovalId, CallId, ConversationId, EndOfRun, EndReason, EventData, Message, MessageBody, ModelError, Outcome, Part, Question, RunId,
-    ToolCall, ToolChoice, Usage,
+    ApprovalId, ApprovalRequest, CallId, ConversationId, EndOfRun, EndReason, EventData, Message, MessageBody, ModelError, Outcome, Part,
+    RunId, ToolCall, ToolChoice, Usage,
 };
 use helve_dialect::{Call, Language, Malformed};
 use serde::{Deserialize, Serialize};
@@ -155,13 +155,13 @@ pub enum Input<'a> {
     /// A call ended.
     CallFinished(Outcome),
     /// A call must be confirmed first.
-    CallWaits(Box<Question>),
-    /// A person answered a question; the call goes on its way.
-    Answered {
-        /// The question.
+    CallWaits(Box<ApprovalRequest>),
+    /// A person answered a request; the call goes on its way.
+    Decided {
+        /// The request.
         approval: ApprovalId,
         /// The answer, for the record.
-        decision: helve_core::Decision,
+        decision: helve_core::Verdict,
         /// Who answered.
         by: String,
     },
@@ -207,7 +207,7 @@ pub enum Effect {
     /// Stop the calls that are under way; their outcomes are known already.
     CancelCalls,
     /// Ask a person.
-    AskPerson(Box<Question>),
+    AskPerson(Box<ApprovalRequest>),
     /// Tell whoever listens.
     Emit(EventData),
     /// Write the messages down: all calls in them are answered.
@@ -355,10 +355,10 @@ impl Run {
         }
     }
 
-    /// Whether a call waits for the answer to this question.
+    /// Whether a call waits for the answer to this request.
     #[must_use]
     pub fn is_waiting(&self, approval: ApprovalId) -> bool {
-        self.phase != Phase::Over && self.turn.open_questions().contains(&approval)
+        self.phase != Phase::Over && self.turn.open_requests().contains(&approval)
     }
 
     /// Whether this is the last chance to answer, without tools.
@@ -385,8 +385,8 @@ impl Run {
             Input::ModelEnded(end) => self.answered(end, effects),
             Input::ModelFailed { error, begun } => self.broke_off(error, begun, effects),
             Input::CallFinished(outcome) => self.finished(outcome, effects),
-            Input::CallWaits(question) => self.waits(question, effects),
-            Input::Answered { approval, decision, by } => {
+            Input::CallWaits(request) => self.waits(request, effects),
+            Input::Decided { approval, decision, by } => {
                 effects.push(Effect::Emit(EventData::PermissionResult { approval_id: approval, decision, by }));
                 self.waiting_told = false;
                 self.turn.resume(approval);

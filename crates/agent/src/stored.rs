@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use helve_core::store::{Approval, RunCommit, RunState, TakenRun, TaskFilter, TaskState};
 use helve_core::{RunId, StoreError};
-use helve_tools::Record;
+use helve_tools::StoreHandle;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -21,23 +21,23 @@ const LOOK: Duration = Duration::from_secs(1);
 impl Agent {
     /// The same agent, whose runs are recorded: they survive the process, and people can answer days later.
     ///
-    /// Background calls go into the queue of the record. An agent with an executor of its own ([`Agent::new`]) also works on that queue
+    /// Background calls go into the queue of the store. An agent with an executor of its own ([`Agent::new`]) also works on that queue
     /// while it lives; an agent that was given an executor leaves that to a [`Worker`](helve_tools::Worker).
     ///
     /// # Errors
-    /// [`AgentError::OtherStore`] if the agent or its executor has another record: its runs and its background calls would be in
+    /// [`AgentError::OtherStore`] if the agent or its executor has another store: its runs and its background calls would be in
     /// two places.
-    pub fn with_record(mut self, record: Record) -> Result<Self, AgentError> {
-        let used = self.parts().executor.use_record(record.clone());
+    pub fn with_store(mut self, store: StoreHandle) -> Result<Self, AgentError> {
+        let used = self.parts().executor.use_store(store.clone());
         used.map_err(|_| AgentError::OtherStore)?;
-        self.parts().record = Some(record);
+        self.parts().store = Some(store);
         Ok(self)
     }
 
     /// Where its runs are recorded.
     #[must_use]
-    pub fn record(&self) -> Option<&Record> {
-        self.own_record()
+    pub fn store(&self) -> Option<&StoreHandle> {
+        self.own_store()
     }
 
     /// Goes on with a recorded run that nothing drives: one that waited for people, was dropped, or whose process ended.
@@ -50,7 +50,7 @@ impl Agent {
         Driver::new(self.parts(), run, None, cancel).go_on(taken).await
     }
 
-    /// The same, and tells what happens as it happens. What happened before is in the record.
+    /// The same, and tells what happens as it happens. What happened before is in the store.
     ///
     /// # Errors
     /// Where it cannot be taken.
@@ -67,8 +67,8 @@ impl Agent {
     /// Why there is no answer.
     pub async fn run_on_results(&mut self) -> Result<Option<Answer>, AgentError> {
         // An agent whose runs are not recorded has a queue in memory, from its first background call on.
-        let Some(record) = self.executor().record().cloned() else { return Ok(None) };
-        if record.store().inbox(self.conversation().id).await?.is_empty() {
+        let Some(store) = self.executor().store().cloned() else { return Ok(None) };
+        if store.inbox(self.conversation().id).await?.is_empty() {
             return Ok(None);
         }
         self.run(Vec::new()).await.map(Some)
@@ -81,14 +81,14 @@ impl Agent {
     /// # Errors
     /// Why there is no answer.
     pub async fn results(&mut self) -> Result<Option<Answer>, AgentError> {
-        let Some(record) = self.executor().record().cloned() else { return Ok(None) };
-        let mut changes = record.store().changes();
+        let Some(store) = self.executor().store().cloned() else { return Ok(None) };
+        let mut changes = store.changes();
         let filter = TaskFilter::default().conversation(self.conversation().id).limit(1);
         self.parts().work_on_queue();
         loop {
             // Looked at first: a call that ends in between has its result in the inbox.
-            let queued = record.store().tasks(filter.clone().state(TaskState::Queued)).await?;
-            let under_way = !queued.is_empty() || !record.store().tasks(filter.clone().state(TaskState::Running)).await?.is_empty();
+            let queued = store.tasks(filter.clone().state(TaskState::Queued)).await?;
+            let under_way = !queued.is_empty() || !store.tasks(filter.clone().state(TaskState::Running)).await?.is_empty();
             if let Some(answer) = self.run_on_results().await? {
                 return Ok(Some(answer));
             }
@@ -107,8 +107,8 @@ impl Agent {
     /// # Errors
     /// Where there is none, or it cannot be read.
     pub async fn open_conversation(&mut self, id: helve_core::ConversationId) -> Result<(), AgentError> {
-        let record = self.parts().record.clone().ok_or(AgentError::NoStore)?;
-        let stored = record.store().conversation(id).await?.ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))?;
+        let store = self.parts().store.clone().ok_or(AgentError::NoStore)?;
+        let stored = store.conversation(id).await?.ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))?;
         let parts = self.parts();
         parts.contexts.restore(stored.contexts);
         parts.conversation = Conversation { id, messages: stored.messages, allowed: stored.allowed, usage: stored.usage };
@@ -116,17 +116,16 @@ impl Agent {
     }
 
     pub(crate) async fn take(&mut self, id: RunId, cancel: &CancellationToken) -> Result<(Run, Taken), AgentError> {
-        let record = self.parts().record.clone().ok_or(AgentError::NoStore)?;
-        let (TakenRun { record: stored, snapshot }, hold) = record.take_run(id, cancel.clone()).await?;
+        let store = self.parts().store.clone().ok_or(AgentError::NoStore)?;
+        let (TakenRun { record: stored, snapshot }, hold) = store.take_run(id, cancel.clone()).await?;
         self.open_conversation(stored.conversation_id).await?;
         let snapshot = snapshot.ok_or_else(|| StoreError::Damaged(format!("nothing says how run {id} goes on")))?;
         let run = Run::restore(snapshot, self.conversation().messages.clone())?;
-        // What the run cost is counted when it ends; the record has counted it already.
+        // What the run cost is counted when it ends; the store has counted it already.
         self.parts().conversation.usage = self.parts().conversation.usage.without(run.usage());
-        let asked = record.store().approvals(Some(id), false, usize::MAX).await?;
-        let questions =
-            asked.into_iter().map(|Approval { question, .. }| question).filter(|question| run.is_waiting(question.id)).collect();
-        Ok((run, Taken { record, hold, epoch: stored.epoch, seq: stored.seq, questions }))
+        let asked = store.approvals(Some(id), false, usize::MAX).await?;
+        let requests = asked.into_iter().map(|Approval { request, .. }| request).filter(|request| run.is_waiting(request.id)).collect();
+        Ok((run, Taken { store, hold, epoch: stored.epoch, seq: stored.seq, requests }))
     }
 }
 
@@ -134,17 +133,16 @@ impl Agent {
 /// call in it is answered.
 ///
 /// # Errors
-/// Where there is none, or the record cannot be used.
-pub async fn cancel_run(record: &Record, id: RunId) -> Result<RunState, StoreError> {
-    let store = record.store();
+/// Where there is none, or the store cannot be used.
+pub async fn cancel_run(store: &StoreHandle, id: RunId) -> Result<RunState, StoreError> {
     let stored = store.cancel_run(id).await?;
     if stored.state.is_over() {
         return Ok(stored.state);
     }
-    let (taken, mut hold) = match record.take_run(id, CancellationToken::new()).await {
+    let (taken, mut hold) = match store.take_run(id, CancellationToken::new()).await {
         Ok(taken) => taken,
         Err(StoreError::Conflict(_)) => {
-            record.stop_run(id);
+            store.stop_run(id);
             return Ok(RunState::Running);
         }
         Err(error) => return Err(error),

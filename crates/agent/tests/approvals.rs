@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use helve_agent::{Agent, AgentError, AgentOptions, RunLimits, ScriptedModel};
 use helve_core::{
-    Answered, Approver, Decision, DynTool, EventData, InputNeeded, InputRequest, IntoTool, MessageBody, Output, Question, ToolError, tool,
+    ApprovalRequest, Approver, Decision, DynTool, EventData, InputNeeded, InputRequest, IntoTool, MessageBody, Output, ToolError, Verdict,
+    tool,
 };
 use serde_json::json;
 
@@ -22,20 +23,20 @@ async fn delete(path: String) -> String {
 /// Answers from a list, and remembers what it was asked.
 #[derive(Clone)]
 struct Person {
-    answers: Arc<Mutex<VecDeque<Answered>>>,
-    asked: Arc<Mutex<Vec<Question>>>,
+    answers: Arc<Mutex<VecDeque<Decision>>>,
+    asked: Arc<Mutex<Vec<ApprovalRequest>>>,
 }
 
 impl Person {
-    fn who_says(answers: impl IntoIterator<Item = Answered>) -> Self {
+    fn who_says(answers: impl IntoIterator<Item = Decision>) -> Self {
         Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() }
     }
 }
 
 impl Approver for Person {
-    async fn ask(&self, question: &Question) -> Answered {
-        self.asked.lock().expect("a lock").push(question.clone());
-        self.answers.lock().expect("a lock").pop_front().expect("one more question than expected")
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        self.asked.lock().expect("a lock").push(request.clone());
+        self.answers.lock().expect("a lock").pop_front().expect("one more request than expected")
     }
 }
 
@@ -59,7 +60,7 @@ fn results(model: &ScriptedModel) -> Vec<String> {
 #[tokio::test]
 async fn a_person_says_yes_or_no_and_the_model_is_told() {
     let model = ScriptedModel::new().calls([("delete", json!({"path": "a"})), ("delete", json!({"path": "b"}))]).says("done");
-    let person = Person::who_says([Answered::Approve, Answered::Deny { reason: Some("I need b".into()) }]);
+    let person = Person::who_says([Decision::Approve, Decision::Deny { reason: Some("I need b".into()) }]);
     let mut agent = agent(model.clone()).with_approver(person);
     assert_eq!(agent.run("delete a and b").await.expect("an answer").text, "done");
     let told = results(&model);
@@ -76,7 +77,7 @@ async fn what_is_allowed_for_good_is_not_asked_again() {
         .says("done")
         .calls([("delete", json!({"path": "c"}))])
         .says("done");
-    let person = Person::who_says([Answered::Always]);
+    let person = Person::who_says([Decision::Always]);
     let mut agent = agent(model.clone()).with_approver(person.clone());
     agent.run("delete a, then b").await.expect("an answer");
     agent.run("and c").await.expect("an answer");
@@ -89,13 +90,13 @@ async fn what_is_allowed_for_good_is_not_asked_again() {
 #[tokio::test]
 async fn edited_arguments_run_and_the_model_learns_of_it() {
     let model = ScriptedModel::new().calls([("delete", json!({"path": "/"}))]).says("done");
-    let person = Person::who_says([Answered::Edit(json!({"path": "/tmp/x"}))]);
+    let person = Person::who_says([Decision::Edit(json!({"path": "/tmp/x"}))]);
     agent(model.clone()).with_approver(person).run("clean up").await.expect("an answer");
     let told = results(&model);
     assert!(told[0].contains("the user changed the arguments") && told[0].ends_with("deleted /tmp/x"), "{told:?}");
 
     let model = ScriptedModel::new().calls([("delete", json!({"path": "/"}))]).says("done");
-    let person = Person::who_says([Answered::Edit(json!({"paht": "/tmp/x"}))]);
+    let person = Person::who_says([Decision::Edit(json!({"paht": "/tmp/x"}))]);
     agent(model.clone()).with_approver(person).run("clean up").await.expect("an answer");
     assert!(results(&model)[0].contains("invalid_parameters"), "what a person writes is checked too");
 }
@@ -105,17 +106,17 @@ async fn without_anyone_to_ask_the_run_pauses_and_goes_on_later() {
     let model = ScriptedModel::new().calls([("delete", json!({"path": "a"})), ("delete", json!({"path": "b"}))]).says("done");
     let mut agent = agent(model.clone());
     let AgentError::Waiting(paused) = agent.run("delete").await.expect_err("it waits") else { panic!("it waits") };
-    assert_eq!(paused.questions.len(), 2);
+    assert_eq!(paused.requests.len(), 2);
     assert_eq!(model.asked().len(), 1);
     // One answer is not enough.
-    let first = paused.questions[0].answer(Decision::Approve, "ada");
+    let first = paused.requests[0].resolve(Verdict::Approve, "ada");
     let AgentError::Waiting(paused) = agent.resume(*paused, vec![first]).await.expect_err("it still waits") else { panic!("it waits") };
-    assert_eq!(paused.questions.len(), 1);
+    assert_eq!(paused.requests.len(), 1);
     // It can be written down, and go on elsewhere.
     let text = serde_json::to_string(&paused.run).expect("JSON");
     let run = serde_json::from_str(&text).expect("a run");
-    let second = paused.questions[0].answer(Decision::Deny, "ada").because("no");
-    let paused = helve_agent::Paused { run, questions: paused.questions };
+    let second = paused.requests[0].resolve(Verdict::Deny, "ada").because("no");
+    let paused = helve_agent::Paused { run, requests: paused.requests };
     assert_eq!(agent.resume(paused, vec![second]).await.expect("an answer").text, "done");
     let told = results(&model);
     assert_eq!(told[0], "deleted a");
@@ -125,7 +126,7 @@ async fn without_anyone_to_ask_the_run_pauses_and_goes_on_later() {
 #[tokio::test]
 async fn questions_and_answers_are_events() {
     let model = ScriptedModel::new().calls([("delete", json!({"path": "a"}))]).says("done");
-    let mut agent = agent(model).with_approver(Person::who_says([Answered::Approve]));
+    let mut agent = agent(model).with_approver(Person::who_says([Decision::Approve]));
     let mut stream = agent.run_stream("delete a").await.expect("a run");
     let mut told = Vec::new();
     while let Some(event) = stream.next().await {
@@ -144,17 +145,17 @@ async fn an_answer_opens_only_the_call_that_was_shown_in_its_own_conversation() 
     let model = || ScriptedModel::new().calls([("delete", json!({"path": "a"}))]).says("done");
     let (mut stranger, mut agent) = (agent(model()), agent(model()));
     let AgentError::Waiting(mut paused) = agent.run("delete a").await.expect_err("it waits") else { panic!("it waits") };
-    let shown = paused.questions[0].answer(Decision::Approve, "ada");
+    let shown = paused.requests[0].resolve(Verdict::Approve, "ada");
     // Somebody changes what is stored, together with its digest.
     let other = delete::tool().into_tool().expect("a tool");
-    let mut call = paused.questions[0].call.clone();
+    let mut call = paused.requests[0].call.clone();
     call.arguments = json!({"path": "/"});
-    paused.questions[0].digest = helve_core::call_digest(&call, &"functions".into(), other.spec());
-    paused.questions[0].call = call;
+    paused.requests[0].digest = helve_core::call_digest(&call, &"functions".into(), other.spec());
+    paused.requests[0].call = call;
     let AgentError::Waiting(paused) = agent.resume(*paused, vec![shown]).await.expect_err("it still waits") else { panic!("it waits") };
-    assert_eq!(paused.questions.len(), 1, "the answer was to another call");
+    assert_eq!(paused.requests.len(), 1, "the answer was to another call");
     // A conversation that went on, or another one, is not this run's.
-    let answer = paused.questions[0].answer(Decision::Approve, "ada");
+    let answer = paused.requests[0].resolve(Verdict::Approve, "ada");
     let error = stranger.resume(*paused, vec![answer]).await.expect_err("another agent");
     assert!(matches!(error, AgentError::OtherConversation), "{error}");
 }
@@ -163,9 +164,9 @@ async fn an_answer_opens_only_the_call_that_was_shown_in_its_own_conversation() 
 struct Slow;
 
 impl Approver for Slow {
-    async fn ask(&self, _: &Question) -> Answered {
+    async fn decide(&self, _: &ApprovalRequest) -> Decision {
         tokio::time::sleep(Duration::from_mins(10)).await;
-        Answered::Approve
+        Decision::Approve
     }
 }
 
@@ -195,14 +196,14 @@ fn greeter() -> Arc<dyn DynTool> {
 #[tokio::test]
 async fn a_tool_asks_a_person_and_goes_on_with_the_answer() {
     let model = ScriptedModel::new().calls([("greet", json!({})), ("greet", json!({}))]).says("done");
-    let person = Person::who_says([Answered::Edit(json!({"name": "Ada"})), Answered::Deny { reason: None }]);
+    let person = Person::who_says([Decision::Edit(json!({"name": "Ada"})), Decision::Deny { reason: None }]);
     let mut agent = Agent::new(model.clone()).with_approver(person.clone());
     agent.register_tool(greeter()).expect("a tool");
     assert_eq!(agent.run("greet").await.expect("an answer").text, "done");
     let mut told = results(&model);
     told.sort_unstable();
     assert_eq!(told, ["hello Ada", "hello nobody"]);
-    assert!(person.asked.lock().expect("a lock").iter().all(|question| question.input.is_some()));
+    assert!(person.asked.lock().expect("a lock").iter().all(|request| request.input.is_some()));
 }
 
 #[tokio::test]
@@ -212,7 +213,7 @@ async fn a_run_waits_for_what_a_tool_asks_and_is_answered_later() {
     agent.register_tool(greeter()).expect("a tool");
     let Err(AgentError::Waiting(paused)) = agent.run("greet").await else { panic!("it waits") };
     let paused: helve_agent::Paused = serde_json::from_value(json!(paused)).expect("it can be stored");
-    let grant = paused.questions[0].answer_with(&json!({"name": "Ada"}), "ada");
+    let grant = paused.requests[0].resolve_with(&json!({"name": "Ada"}), "ada");
     assert_eq!(agent.resume(paused, vec![grant]).await.expect("an answer").text, "done");
     assert_eq!(results(&model), ["hello Ada"]);
 }
@@ -228,5 +229,5 @@ async fn what_is_shown_of_a_paused_run_has_ids_and_names_but_no_contents() {
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(shown.contains("delete") && shown.contains(&paused.run.conversation().to_string()), "{shown}");
     }
-    assert!(format!("{again:?}").contains(&again.questions[0].id.to_string()));
+    assert!(format!("{again:?}").contains(&again.requests[0].id.to_string()));
 }

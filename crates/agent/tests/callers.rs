@@ -1,4 +1,4 @@
-//! On whose behalf an agent calls tools, and what it gives them: seen by tools, by layers and in the record.
+//! On whose behalf an agent calls tools, and what it gives them: seen by tools, by layers and in the store.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
@@ -61,7 +61,7 @@ async fn the_user_of_a_background_call_is_recorded() {
     let mut agent = Agent::new(model).with_user("ada");
     agent.register_tool(greet_later::tool()).expect("a tool");
     agent.run("greet").await.expect("an answer");
-    let store = agent.executor().record().expect("a queue").store().clone();
+    let store = agent.executor().store().expect("a queue").inner().clone();
     let mut changes = store.changes();
     loop {
         let task = store.tasks(TaskFilter::default()).await.expect("a list").pop().expect("a task");

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use helve_agent::{Agent, AgentError, Context, ContextError, ScriptedModel};
-use helve_core::store::{Answering, ApprovalState, MemoryStore, Reply, RunState, TaskFilter, TaskState};
-use helve_core::{Decision, ErrorKind, EventData, MessageBody, Outcome, RunId, Store, tool};
-use helve_tools::{Catalogue, Executor, Record, Worker};
+use helve_core::store::{ApprovalState, DecisionRecord, DecisionResult, MemoryStore, RunState, TaskFilter, TaskState};
+use helve_core::{ErrorKind, EventData, MessageBody, Outcome, RunId, Store, Verdict, tool};
+use helve_tools::{Catalogue, Executor, StoreHandle, Worker};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -63,7 +63,7 @@ async fn gated_report(gate: usize) -> String {
 }
 
 fn agent(model: ScriptedModel, store: &MemoryStore) -> Agent {
-    let mut agent = Agent::new(model).with_record(Record::new(Arc::new(store.clone()))).expect("the first");
+    let mut agent = Agent::new(model).with_store(StoreHandle::new(Arc::new(store.clone()))).expect("the first");
     register(&mut agent);
     agent
 }
@@ -107,8 +107,8 @@ fn told(model: &ScriptedModel) -> String {
         .collect()
 }
 
-fn yes(by: &str) -> Reply {
-    Reply { decision: Decision::Approve, by: by.into(), reason: None, always: false, arguments: None }
+fn yes(by: &str) -> DecisionRecord {
+    DecisionRecord { verdict: Verdict::Approve, by: by.into(), reason: None, always: false, arguments: None }
 }
 
 #[tokio::test]
@@ -138,15 +138,15 @@ async fn a_run_waits_for_an_answer_and_goes_on_in_another_process() {
     let run = only_run(&store).await;
     assert_eq!((run.state, run.holder), (RunState::Waiting, None));
     let mut open = store.approvals(Some(run.id), true, 10).await.expect("a list");
-    open.sort_by_key(|approval| approval.question.call.arguments["path"].to_string());
-    let [a, b] = &open[..] else { panic!("two questions") };
-    assert_eq!(a.question.call.arguments, json!({"path": "a"}));
-    let no = Reply { decision: Decision::Deny, reason: Some("I need it".into()), ..yes("bob") };
-    assert!(matches!(store.answer(b.question.id, no).await, Ok(Answering::Won(_))));
+    open.sort_by_key(|approval| approval.request.call.arguments["path"].to_string());
+    let [a, b] = &open[..] else { panic!("two requests") };
+    assert_eq!(a.request.call.arguments, json!({"path": "a"}));
+    let no = DecisionRecord { verdict: Verdict::Deny, reason: Some("I need it".into()), ..yes("bob") };
+    assert!(matches!(store.decide(b.request.id, no).await, Ok(DecisionResult::Accepted(_))));
     // One answer is not enough.
     let error = agent(ScriptedModel::new(), &store).resume_run(run.id).await.expect_err("it waits still");
-    assert!(matches!(error, AgentError::Waiting(paused) if paused.questions.len() == 1));
-    store.answer(a.question.id, yes("ada")).await.expect("answered");
+    assert!(matches!(error, AgentError::Waiting(paused) if paused.requests.len() == 1));
+    store.decide(a.request.id, yes("ada")).await.expect("answered");
     assert_eq!(store.run(run.id).await.expect("readable").expect("a run").state, RunState::Ready);
     let model = ScriptedModel::new().says("done");
     let answer = agent(model.clone(), &store).resume_run(run.id).await.expect("an answer");
@@ -157,7 +157,7 @@ async fn a_run_waits_for_an_answer_and_goes_on_in_another_process() {
         EventData::PermissionResult { decision, by, .. } => Some((decision, by)),
         _ => None,
     });
-    assert_eq!(results.collect::<Vec<_>>(), [(Decision::Deny, "bob".to_owned()), (Decision::Approve, "ada".to_owned())]);
+    assert_eq!(results.collect::<Vec<_>>(), [(Verdict::Deny, "bob".to_owned()), (Verdict::Approve, "ada".to_owned())]);
 }
 
 #[tokio::test]
@@ -165,23 +165,26 @@ async fn arguments_that_a_person_changed_run_instead() {
     let store = MemoryStore::default();
     let model = ScriptedModel::new().calls([("delete", json!({"path": "a"}))]);
     agent(model, &store).run("go").await.expect_err("it waits");
-    let open = store.approvals(None, true, 10).await.expect("a list").pop().expect("a question");
-    store.answer(open.question.id, Reply { arguments: Some(json!({"path": "z"})), always: true, ..yes("ada") }).await.expect("answered");
+    let open = store.approvals(None, true, 10).await.expect("a list").pop().expect("a request");
+    store
+        .decide(open.request.id, DecisionRecord { arguments: Some(json!({"path": "z"})), always: true, ..yes("ada") })
+        .await
+        .expect("answered");
     let model = ScriptedModel::new().calls([("delete", json!({"path": "y"}))]).says("done");
     let run = only_run(&store).await;
     let mut agent = agent(model.clone(), &store);
-    agent.resume_run(run.id).await.expect("an answer, without another question");
+    agent.resume_run(run.id).await.expect("an answer, without another request");
     let told = told(&model);
     assert!(told.contains("deleted z") && !told.contains("deleted a") && told.contains("deleted y"), "{told}");
 }
 
 /// Drops a run in the middle of a call, as a process does that is killed.
 async fn killed(agent: &mut Agent, store: &MemoryStore) -> RunId {
-    let record = agent.record().expect("a record").clone();
+    let handle = agent.store().expect("a store").clone();
     let mut run = Box::pin(agent.run("go"));
     assert!(tokio::time::timeout(Duration::from_millis(200), &mut run).await.is_err());
     // Without a heartbeat nothing is given back.
-    record.close().await.expect("gone");
+    handle.close().await.expect("gone");
     drop(run);
     let run = only_run(store).await;
     assert_eq!(run.state, RunState::Running);
@@ -221,8 +224,8 @@ async fn a_run_that_lost_its_lease_cannot_write_any_more() {
     let mut first = agent(model, &store);
     let error = first.run("go").await.expect_err("it waits");
     let run = only_run(&store).await.id;
-    let open = store.approvals(None, true, 10).await.expect("a list").pop().expect("a question");
-    store.answer(open.question.id, yes("ada")).await.expect("answered");
+    let open = store.approvals(None, true, 10).await.expect("a list").pop().expect("a request");
+    store.decide(open.request.id, yes("ada")).await.expect("answered");
     agent(ScriptedModel::new().says("done"), &store).resume_run(run).await.expect("an answer");
     let error = match error {
         AgentError::Waiting(_) => first.resume_run(run).await.expect_err("it is over"),
@@ -238,14 +241,13 @@ async fn a_background_call_is_accepted_and_its_result_told_once() {
     let model = ScriptedModel::new().calls([("report", json!({"topic": "bees"}))]).says("I ordered it").says("bees!").says("again");
     // Whoever brings an executor brings a worker.
     let agent = Agent::with_tools(model.clone(), Catalogue::new(), Executor::default(), None).with_context(Counter(0));
-    let mut agent = agent.with_record(Record::new(Arc::new(store.clone()))).expect("the first");
+    let mut agent = agent.with_store(StoreHandle::new(Arc::new(store.clone()))).expect("the first");
     register(&mut agent);
     assert_eq!(agent.run("report on bees").await.expect("an answer").text, "I ordered it");
     assert!(told(&model).contains("accepted"));
     let task = store.tasks(TaskFilter::default()).await.expect("a list").pop().expect("a task");
     assert_eq!(task.state, TaskState::Queued);
-    let record = Record::new(Arc::new(store.clone()));
-    let count = Worker::new(record, Executor::default(), agent.catalogue().clone(), 4)
+    let count = Worker::new(StoreHandle::new(Arc::new(store.clone())), Executor::default(), agent.catalogue().clone(), 4)
         .run_until_empty(CancellationToken::new())
         .await
         .expect("work");
@@ -293,8 +295,8 @@ async fn contexts_remember_across_processes() {
     let store = MemoryStore::default();
     let model = ScriptedModel::new().calls([("add", json!({"a": 1, "b": 2}))]).calls([("delete", json!({"path": "a"}))]);
     agent(model, &store).with_context(Counter(0)).run("go").await.expect_err("it waits");
-    let open = store.approvals(None, true, 10).await.expect("a list").pop().expect("a question");
-    store.answer(open.question.id, yes("ada")).await.expect("answered");
+    let open = store.approvals(None, true, 10).await.expect("a list").pop().expect("a request");
+    store.decide(open.request.id, yes("ada")).await.expect("answered");
     let run = only_run(&store).await;
     agent(ScriptedModel::new().says("done"), &store).with_context(Counter(0)).resume_run(run.id).await.expect("an answer");
     let saved = store.conversation(run.conversation_id).await.expect("readable").expect("a conversation");
@@ -353,20 +355,20 @@ async fn results_of_a_queue_in_memory_are_answered_too() {
     fork.set_conversation(agent.conversation().clone());
     drop(agent);
     GATES[1].notify_one();
-    let store = fork.executor().record().expect("a queue").store().clone();
+    let store = fork.executor().store().expect("a queue").inner().clone();
     assert_eq!(result(&mut fork, &*store).await, "here it is");
 }
 
 #[tokio::test]
 async fn an_agent_and_its_executor_have_one_record() {
-    let (first, second) = (Record::in_memory(), Record::in_memory());
+    let (first, second) = (StoreHandle::in_memory(), StoreHandle::in_memory());
     let executor = Executor::default();
-    executor.use_record(first.clone()).expect("the first");
-    executor.use_record(first.clone()).expect("the same");
-    assert!(executor.use_record(second.clone()).is_err());
+    executor.use_store(first.clone()).expect("the first");
+    executor.use_store(first.clone()).expect("the same");
+    assert!(executor.use_store(second.clone()).is_err());
     let agent = || Agent::with_tools(ScriptedModel::new(), Catalogue::new(), executor.clone(), None);
-    let agent = agent().with_record(second.clone()).err().map(|error| (error, agent().with_record(first)));
-    let Some((error, Ok(agent))) = agent else { panic!("only the executor's own record fits") };
+    let agent = agent().with_store(second.clone()).err().map(|error| (error, agent().with_store(first)));
+    let Some((error, Ok(agent))) = agent else { panic!("only the executor's own store fits") };
     assert!(matches!(&error, AgentError::OtherStore), "{error}");
-    assert!(agent.with_record(second).is_err());
+    assert!(agent.with_store(second).is_err());
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
 use helve_agent::{Agent, AgentError, AgentOptions, Run, ScriptedModel};
-use helve_core::{Answered, Approver, Deltas, DynTool, EndReason, EventData, MessageBody, ModelDelta, Output, Question, ToolKind};
+use helve_core::{
+    ApprovalRequest, Approver, Decision, Deltas, DynTool, EndReason, EventData, MessageBody, ModelDelta, Output, ToolKind, Verdict,
+};
 use helve_testkit::{fake, spec_of};
 use serde_json::{Value, json};
 
@@ -67,7 +69,7 @@ async fn after_a_native_call_text_is_text_in_later_runs_too() {
     assert_eq!(agent.run("Read it.").await.expect("an answer").text, "Read.");
     let told = events(&mut agent, "Write something.").await;
     assert_eq!((answer(&told).as_str(), notes(&told)), (ORDER, 0));
-    // The record of the conversation says it, also to another process.
+    // The store of the conversation says it, also to another process.
     let conversation = serde_json::from_value(serde_json::to_value(agent.conversation()).expect("JSON")).expect("a conversation");
     let (again, _) = tools("Nothing.");
     let mut other = Agent::new(model).with_conversation(conversation);
@@ -157,8 +159,8 @@ async fn the_model_is_told_in_its_language() {
 struct Later;
 
 impl Approver for Later {
-    async fn ask(&self, _: &Question) -> Answered {
-        Answered::Later
+    async fn decide(&self, _: &ApprovalRequest) -> Decision {
+        Decision::Later
     }
 }
 
@@ -181,7 +183,7 @@ async fn a_run_that_waits_knows_that_the_model_calls_natively() {
     let (snapshot, messages) = (paused.run.snapshot().expect("a snapshot"), paused.run.messages().to_vec());
     paused.run = Run::restore(snapshot, messages).expect("a run");
     assert!(paused.run.calls_natively());
-    let grant = paused.questions[0].answer(helve_core::Decision::Approve, "ann");
+    let grant = paused.requests[0].resolve(Verdict::Approve, "ann");
     assert_eq!(agent.resume(paused, vec![grant]).await.expect("an answer").text, ORDER);
     assert_eq!((sent.lock().expect("a lock").len(), agent.strategy()), (0, None));
 }

@@ -4,8 +4,8 @@
 
 use futures_util::{Stream, StreamExt};
 use helve_agent::{Agent, AgentError, AgentOptions, OutputStrategy, OwnedRunStream, ScriptedModel};
-use helve_core::{Decision, Event, EventData, RunId, tool};
-use helve_tools::Record;
+use helve_core::{Event, EventData, RunId, Verdict, tool};
+use helve_tools::StoreHandle;
 use serde_json::json;
 
 /// Deletes a file.
@@ -64,7 +64,7 @@ async fn what_keeps_a_run_from_beginning_is_told_and_the_agent_comes_back() {
     assert!(stream.next().await.is_none());
     assert!(stream.into_agent().is_some());
 
-    let agent = agent(ScriptedModel::new()).with_record(Record::in_memory()).expect("the first");
+    let agent = agent(ScriptedModel::new()).with_store(StoreHandle::in_memory()).expect("the first");
     let mut stream = agent.resume_run_into_stream(RunId::mint());
     assert!(matches!(stream.next().await, Some(Err(AgentError::Storage(_)))));
     assert!(stream.into_agent().is_some());
@@ -74,7 +74,7 @@ async fn what_keeps_a_run_from_beginning_is_told_and_the_agent_comes_back() {
 async fn a_paused_run_goes_on_in_a_stream() {
     let mut agent = agent(ScriptedModel::new().calls([("delete", json!({"path": "a"}))]).says("gone"));
     let Err(AgentError::Waiting(paused)) = agent.run("delete a").await else { panic!("nobody was asked") };
-    let grants = paused.questions.iter().map(|question| question.answer(Decision::Approve, "ada")).collect();
+    let grants = paused.requests.iter().map(|request| request.resolve(Verdict::Approve, "ada")).collect();
     let mut stream = agent.resume_stream(*paused, grants).await.expect("the same conversation");
     let mut results = 0;
     while let Some(event) = stream.next().await {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use helve_agent::{Agent, AgentOptions, RunLimits, ScriptedModel};
 use helve_core::{
-    Answered, CallContext, DynTool, Layer, Message, MessageBody, Next, Output, Permission, Question, Rules, ToolCall, ToolError,
+    ApprovalRequest, CallContext, Decision, DynTool, Layer, Message, MessageBody, Next, Output, Permission, Rules, ToolCall, ToolError,
 };
 use helve_testkit::{fake, spec};
 use helve_tools::{Catalogue, Executor, ExecutorOptions};
@@ -99,9 +99,9 @@ async fn a_thousand_calls_give_a_thousand_results_in_order() {
     let calls = random_calls(7, &["well", "well", "well", "fail", "panic", "hang", "wary", "unknown"]);
     let model = ScriptedModel::new().calls(calls.clone()).says("done");
     let tools = [moody("moody", short, &alive), moody("wary", wary, &alive)];
-    let approver = |question: Question| async move {
-        let even = question.call.arguments["number"].as_u64().is_some_and(|number| number % 2 == 0);
-        if even { Answered::Approve } else { Answered::Deny { reason: None } }
+    let approver = |request: ApprovalRequest| async move {
+        let even = request.call.arguments["number"].as_u64().is_some_and(|number| number % 2 == 0);
+        if even { Decision::Approve } else { Decision::Deny { reason: None } }
     };
     let mut agent = agent(tools, model, ExecutorOptions::default()).with_approver(approver);
     assert_eq!(agent.run("go").await.expect("an answer").text, "done");

@@ -1,4 +1,4 @@
-//! A question to a person about one exact call, and the answer that can only open that call.
+//! A request to a person about one exact call, and the answer that can only open that call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approver::Answered;
+use crate::approver::Decision;
 use crate::call::{Caller, ToolCall};
 pub use crate::digest::Digest;
 use crate::ids::ApprovalId;
@@ -18,8 +18,8 @@ use crate::spec::ToolSpec;
 
 /// A call that waits for a person. It can be stored, shown elsewhere and answered days later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Question {
-    /// Names the question.
+pub struct ApprovalRequest {
+    /// Names the request.
     pub id: ApprovalId,
     /// The exact call that will run.
     pub call: ToolCall,
@@ -35,12 +35,12 @@ pub struct Question {
     pub asked_at: Timestamp,
     /// When it can no longer be answered; none means never.
     pub expires_at: Option<Timestamp>,
-    /// What the tool wants to know, where the question is not whether the call may run.
+    /// What the tool wants to know, where the request is not whether the call may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Box<InputNeeded>>,
 }
 
-impl Question {
+impl ApprovalRequest {
     /// Asks about one call.
     #[must_use]
     pub fn new(call: ToolCall, source: &SourceId, spec: &ToolSpec, caller: Caller, reason: String) -> Self {
@@ -52,28 +52,28 @@ impl Question {
     #[must_use]
     pub fn about_input(call: ToolCall, source: &SourceId, spec: &ToolSpec, caller: Caller, needed: InputNeeded) -> Self {
         let digest = input_digest(call_digest(&call, source, spec), &needed.state);
-        let question = Self::new(call, source, spec, caller, needed.summary());
-        Self { digest, input: Some(Box::new(needed)), ..question }
+        let request = Self::new(call, source, spec, caller, needed.summary());
+        Self { digest, input: Some(Box::new(needed)), ..request }
     }
 
     /// Turns what an approver said into the grant that re-enters the executor; `None` if the answer comes later.
     #[must_use]
-    pub fn grant(&self, answered: Answered, by: impl Into<String>) -> Option<Grant> {
-        Some(match answered {
-            Answered::Later => return None,
-            Answered::Expired => self.answer(Decision::Expired, by),
-            Answered::Approve | Answered::Always => self.answer(Decision::Approve, by),
-            Answered::Deny { reason } => Grant { reason, ..self.answer(Decision::Deny, by) },
-            Answered::Edit(written) if self.input.is_some() => self.answer_with(&written, by),
-            Answered::Edit(arguments) => Grant { arguments: Some(arguments), ..self.answer(Decision::Approve, by) },
+    pub fn grant(&self, decision: Decision, by: impl Into<String>) -> Option<Grant> {
+        Some(match decision {
+            Decision::Later => return None,
+            Decision::Expired => self.resolve(Verdict::Expired, by),
+            Decision::Approve | Decision::Always => self.resolve(Verdict::Approve, by),
+            Decision::Deny { reason } => Grant { reason, ..self.resolve(Verdict::Deny, by) },
+            Decision::Edit(written) if self.input.is_some() => self.resolve_with(&written, by),
+            Decision::Edit(arguments) => Grant { arguments: Some(arguments), ..self.resolve(Verdict::Approve, by) },
         })
     }
 
     /// Turns what a person wrote into the grant that re-enters the executor, where the tool wants to know something.
     #[must_use]
-    pub fn answer_with(&self, written: &Value, by: impl Into<String>) -> Grant {
-        let mut grant = self.answer(Decision::Approve, by);
-        if grant.decision == Decision::Approve {
+    pub fn resolve_with(&self, written: &Value, by: impl Into<String>) -> Grant {
+        let mut grant = self.resolve(Verdict::Approve, by);
+        if grant.verdict == Verdict::Approve {
             grant.given = self.input.as_ref().map(|needed| needed.give(written));
         }
         grant
@@ -81,22 +81,22 @@ impl Question {
 
     /// Turns a person's answer into the grant that re-enters the executor. An answer that comes too late is none.
     #[must_use]
-    pub fn answer(&self, decision: Decision, by: impl Into<String>) -> Grant {
+    pub fn resolve(&self, verdict: Verdict, by: impl Into<String>) -> Grant {
         let late = self.expires_at.is_some_and(|end| end <= Timestamp::now());
-        let decision = if late { Decision::Expired } else { decision };
+        let verdict = if late { Verdict::Expired } else { verdict };
         // A yes without a word means what the tool would take anyway.
-        let given = self.input.as_ref().map(|needed| match decision {
-            Decision::Approve => needed.give(&Value::Null),
-            Decision::Deny | Decision::Expired => needed.decline(),
+        let given = self.input.as_ref().map(|needed| match verdict {
+            Verdict::Approve => needed.give(&Value::Null),
+            Verdict::Deny | Verdict::Expired => needed.decline(),
         });
-        Grant { approval_id: self.id, digest: self.digest, decision, reason: None, by: by.into(), given, arguments: None }
+        Grant { approval_id: self.id, digest: self.digest, verdict, reason: None, by: by.into(), given, arguments: None }
     }
 }
 
 /// What a person decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum Verdict {
     /// The call may run.
     Approve,
     /// It may not.
@@ -105,7 +105,7 @@ pub enum Decision {
     Expired,
 }
 
-impl fmt::Display for Decision {
+impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Approve => "approve",
@@ -115,17 +115,18 @@ impl fmt::Display for Decision {
     }
 }
 
-/// The answer to one question. It opens exactly the call whose digest it carries, once.
+/// The answer to one request. It opens exactly the call whose digest it carries, once.
 ///
 /// It is deliberately not `Clone`: a grant is used up by the call it opens.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// The question.
+    /// The request.
     pub approval_id: ApprovalId,
     /// The exact call that was shown.
     pub digest: Digest,
-    /// The answer.
-    pub decision: Decision,
+    /// Yes or no.
+    #[serde(rename = "decision")]
+    pub verdict: Verdict,
     /// What the person said besides yes or no; told to the model on denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -172,25 +173,25 @@ mod tests {
     use super::*;
     use crate::schema::Schema;
 
-    fn question() -> Question {
+    fn request() -> ApprovalRequest {
         let spec = ToolSpec::new("wipe", "Wipes a disk.", Schema::any_object()).expect("a spec");
-        Question::new(ToolCall::new("wipe", json!({"disk": 1})), &"s".into(), &spec, Caller::default(), "because".into())
+        ApprovalRequest::new(ToolCall::new("wipe", json!({"disk": 1})), &"s".into(), &spec, Caller::default(), "because".into())
     }
 
     #[test]
     fn a_question_survives_a_restart() {
-        let question = question();
-        let stored = serde_json::to_string(&question).expect("writable");
-        assert_eq!(serde_json::from_str::<Question>(&stored).ok(), Some(question));
+        let request = request();
+        let stored = serde_json::to_string(&request).expect("writable");
+        assert_eq!(serde_json::from_str::<ApprovalRequest>(&stored).ok(), Some(request));
     }
 
     #[test]
     fn a_late_answer_is_no_answer() {
-        let mut question = question();
-        question.expires_at = Some(Timestamp::now());
-        assert_eq!(question.answer(Decision::Approve, "ada").decision, Decision::Expired);
-        question.expires_at = Some(Timestamp::MAX);
-        assert_eq!(question.answer(Decision::Approve, "ada").decision, Decision::Approve);
+        let mut request = request();
+        request.expires_at = Some(Timestamp::now());
+        assert_eq!(request.resolve(Verdict::Approve, "ada").verdict, Verdict::Expired);
+        request.expires_at = Some(Timestamp::MAX);
+        assert_eq!(request.resolve(Verdict::Approve, "ada").verdict, Verdict::Approve);
     }
 
     #[test]

@@ -6,26 +6,26 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use crate::approval::Question;
+use crate::approval::ApprovalRequest;
 
 /// Someone who can answer at once: a person at a terminal, a policy of your own, a closure.
 ///
 /// ```
-/// use helve_core::{Answered, Approver, Question};
+/// use helve_core::{ApprovalRequest, Approver, Decision};
 ///
 /// fn careful() -> impl Approver {
-///     |question: Question| async move {
-///         if question.tool.starts_with("read_") { Answered::Approve } else { Answered::Later }
+///     |request: ApprovalRequest| async move {
+///         if request.tool.starts_with("read_") { Decision::Approve } else { Decision::Later }
 ///     }
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot answer questions about calls",
-    note = "implement `Approver`, or use a closure that takes a `Question` and gives a future of `Answered`"
+    message = "`{Self}` cannot answer requests about calls",
+    note = "implement `Approver`, or use a closure that takes an `ApprovalRequest` and gives a future of `Decision`"
 )]
 pub trait Approver: Send + Sync + 'static {
     /// Asks about one call. Other calls go on meanwhile.
-    fn ask(&self, question: &Question) -> impl Future<Output = Answered> + Send;
+    fn decide(&self, request: &ApprovalRequest) -> impl Future<Output = Decision> + Send;
 
     /// The name under which answers are recorded.
     fn name(&self) -> String {
@@ -35,26 +35,26 @@ pub trait Approver: Send + Sync + 'static {
 
 impl<F, A> Approver for F
 where
-    F: Fn(Question) -> A + Send + Sync + 'static,
-    A: Future<Output = Answered> + Send,
+    F: Fn(ApprovalRequest) -> A + Send + Sync + 'static,
+    A: Future<Output = Decision> + Send,
 {
-    fn ask(&self, question: &Question) -> impl Future<Output = Answered> + Send {
-        self(question.clone())
+    fn decide(&self, request: &ApprovalRequest) -> impl Future<Output = Decision> + Send {
+        self(request.clone())
     }
 }
 
 /// An [`Approver`] of any type. Implement `Approver`; this follows.
 pub trait DynApprover: Send + Sync + 'static {
     /// Asks about one call.
-    fn ask_boxed<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answered>;
+    fn decide_boxed<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;
 
     /// The name under which answers are recorded.
     fn recorded_as(&self) -> String;
 }
 
 impl<A: Approver> DynApprover for A {
-    fn ask_boxed<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answered> {
-        Box::pin(self.ask(question))
+    fn decide_boxed<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        Box::pin(self.decide(request))
     }
 
     fn recorded_as(&self) -> String {
@@ -62,19 +62,19 @@ impl<A: Approver> DynApprover for A {
     }
 }
 
-/// Asks an approver. If it panics, the question stays open.
-pub async fn ask_safely(approver: &dyn DynApprover, question: &Question) -> Answered {
+/// Asks an approver. If it panics, the request stays open.
+pub async fn decide_safely(approver: &dyn DynApprover, request: &ApprovalRequest) -> Decision {
     // The future is made inside, because making it may panic as well.
-    let asked = AssertUnwindSafe(async { approver.ask_boxed(question).await }).catch_unwind().await;
+    let asked = AssertUnwindSafe(async { approver.decide_boxed(request).await }).catch_unwind().await;
     asked.unwrap_or_else(|_| {
-        tracing::error!(question = %question.id, tool = &*question.tool, "the approver panicked; the question stays open");
-        Answered::Later
+        tracing::error!(request = %request.id, tool = &*request.tool, "the approver panicked; the request stays open");
+        Decision::Later
     })
 }
 
-/// What a person says to a question.
+/// What a person says to a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answered {
+pub enum Decision {
     /// The call may run.
     Approve,
     /// It may run, and so may every other call of this tool in this conversation.
@@ -88,6 +88,6 @@ pub enum Answered {
     Edit(Value),
     /// No answer yet: the call waits, and so does its run.
     Later,
-    /// The question expired.
+    /// The request expired.
     Expired,
 }

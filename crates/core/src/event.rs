@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approval::{Decision, Digest};
+use crate::approval::{Digest, Verdict};
 use crate::ids::{ApprovalId, CallId, ConversationId, RunId};
 use crate::message::SaidCall;
 use crate::model::{EndReason, Usage};
@@ -128,7 +128,7 @@ pub enum EventData {
     },
     /// The run waits for people.
     RunWaiting {
-        /// The questions that are open.
+        /// The requests that are open.
         approvals: Vec<ApprovalId>,
     },
     /// The run is over.
@@ -179,7 +179,7 @@ pub enum EventData {
     },
     /// A person is asked.
     PermissionRequest {
-        /// The question.
+        /// The request.
         approval_id: ApprovalId,
         /// The call it is about.
         call_id: CallId,
@@ -194,10 +194,10 @@ pub enum EventData {
     },
     /// A person answered.
     PermissionResult {
-        /// The question.
+        /// The request.
         approval_id: ApprovalId,
         /// The answer.
-        decision: Decision,
+        decision: Verdict,
         /// Who answered.
         by: String,
     },
@@ -333,7 +333,7 @@ mod tests {
             EventData::Notification { message: "x".into() },
             EventData::ToolStart { call_id, tool: "add".into() },
             EventData::TaskAccepted { call_id, tool: "add".into() },
-            EventData::PermissionResult { approval_id: ApprovalId::mint(), decision: Decision::Deny, by: "ada".into() },
+            EventData::PermissionResult { approval_id: ApprovalId::mint(), decision: Verdict::Deny, by: "ada".into() },
         ] {
             assert_eq!(json!(data)["type"], data.name());
         }

@@ -120,7 +120,7 @@ id!(
     ConversationId, "conv"
 );
 id!(
-    /// One question to a person about a call.
+    /// One request to a person about a call.
     ApprovalId, "appr"
 );
 

@@ -37,8 +37,8 @@ mod tool;
 pub mod untrusted;
 
 pub use any_error::{AnyError, Result};
-pub use approval::{Decision, Grant, Question, call_digest, input_digest};
-pub use approver::{Answered, Approver, DynApprover, ask_safely};
+pub use approval::{ApprovalRequest, Grant, Verdict, call_digest, input_digest};
+pub use approver::{Approver, Decision, DynApprover, decide_safely};
 pub use call::{CallContext, Caller, ToolCall};
 pub use digest::{Digest, DigestError, Digester};
 pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};

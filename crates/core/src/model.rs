@@ -1,4 +1,4 @@
-//! A language model, seen from inside: one question, a stream of pieces, typed errors. What a model can do is data.
+//! A language model, seen from inside: one request, a stream of pieces, typed errors. What a model can do is data.
 
 mod delta;
 mod erased;
@@ -79,7 +79,7 @@ impl ModelInfo {
     }
 }
 
-/// One question to a model.
+/// One request to a model.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ModelRequest {

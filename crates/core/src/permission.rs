@@ -162,7 +162,7 @@ impl Ruling {
 pub struct Policy {
     rules: Vec<PermissionRule>,
     only_tightens: bool,
-    question_time: Option<Duration>,
+    approval_time: Option<Duration>,
 }
 
 impl Policy {
@@ -179,17 +179,17 @@ impl Policy {
         self
     }
 
-    /// The same rules, whose questions expire when nobody answers for so long. Without it they never do.
+    /// The same rules, whose requests expire when nobody answers for so long. Without it they never do.
     #[must_use]
-    pub fn with_question_time(mut self, time: Option<Duration>) -> Self {
-        self.question_time = time;
+    pub fn with_approval_time(mut self, time: Option<Duration>) -> Self {
+        self.approval_time = time;
         self
     }
 
-    /// When a question that is asked now expires.
+    /// When a request that is asked now expires.
     #[must_use]
     pub fn expires(&self, now: Timestamp) -> Option<Timestamp> {
-        self.question_time
+        self.approval_time
             .map(|time| jiff::SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok()).unwrap_or(Timestamp::MAX))
     }
 

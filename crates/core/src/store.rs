@@ -20,7 +20,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-pub use self::approval::{Answering, Approval, ApprovalState, Reply};
+pub use self::approval::{Approval, ApprovalState, DecisionRecord, DecisionResult};
 pub use self::consent::Consent;
 pub use self::memory::MemoryStore;
 pub use self::rows::Rows;
@@ -155,11 +155,11 @@ pub trait Store: Send + Sync + 'static {
     /// The agent was told of a task's result. For runs that are not recorded; others say so with their next step.
     fn hear(&self, task: CallId) -> Stored<'_, ()>;
 
-    /// Stores a question about a call that belongs to no run.
-    fn ask(&self, approval: Approval) -> Stored<'_, ()>;
-    /// Answers a question. Exactly one answer wins; with it the run can be resumed, or the call goes into the queue.
-    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering>;
-    /// One question.
+    /// Stores a request about a call that belongs to no run.
+    fn add_approval(&self, approval: Approval) -> Stored<'_, ()>;
+    /// Answers a request. Exactly one answer wins; with it the run can be resumed, or the call goes into the queue.
+    fn decide(&self, approval: ApprovalId, decision: DecisionRecord) -> Stored<'_, DecisionResult>;
+    /// One request.
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>>;
     /// Questions, newest first: those of a run, those that are open, or all.
     fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>>;
@@ -191,7 +191,7 @@ pub trait Store: Send + Sync + 'static {
     /// A large body.
     fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>>;
 
-    /// Forgets runs, tasks and answered questions that ended before so long, and conversations of which nothing else is left. Says how many.
+    /// Forgets runs, tasks and answered requests that ended before so long, and conversations of which nothing else is left. Says how many.
     fn prune(&self, age: Duration) -> Stored<'_, usize>;
     /// Copies the record into a file, while it is used.
     fn backup<'a>(&'a self, file: &'a Path) -> Stored<'a, ()> {

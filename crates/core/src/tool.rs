@@ -130,6 +130,6 @@ pub trait DynTool: Send + Sync + 'static {
         None
     }
 
-    /// A call that asked a person for something does not go on, and what is kept for it can go. `state` is what came with the question.
+    /// A call that asked a person for something does not go on, and what is kept for it can go. `state` is what came with the request.
     fn forget(&self, _call: &ToolCall, _state: &Value) {}
 }

@@ -30,12 +30,12 @@ mod open_agent;
 mod pins;
 #[cfg(feature = "project")]
 mod project;
-#[cfg(feature = "store")]
-mod record;
 #[cfg(feature = "project")]
 mod resolve;
 #[cfg(feature = "project")]
 mod servers;
+#[cfg(feature = "store")]
+mod store;
 #[cfg(all(feature = "project", feature = "sqlite"))]
 mod takeover;
 #[cfg(all(feature = "project", feature = "store"))]
@@ -46,8 +46,8 @@ mod worker;
 use std::sync::Arc;
 
 use helve_agent::Agent;
-use helve_core::{CallContext, DynModel, Outcome, Question, Redactor, ToolCall, ToolError};
-use helve_tools::{Catalogue, Executor, ExecutorOptions, Record, Toolkit, View, Worker};
+use helve_core::{ApprovalRequest, CallContext, DynModel, Outcome, Redactor, ToolCall, ToolError};
+use helve_tools::{Catalogue, Executor, ExecutorOptions, StoreHandle, Toolkit, View, Worker};
 use serde_json::Value;
 
 #[cfg(feature = "models")]
@@ -71,7 +71,7 @@ pub use helve_store::{Durability, SqliteStore};
 #[cfg(feature = "project")]
 pub use self::agents::NoAgent;
 #[cfg(feature = "store")]
-pub use self::approvals::AnswerError;
+pub use self::approvals::DecideError;
 pub use self::builder::{BuildError, HelveBuilder};
 #[cfg(feature = "mcp")]
 pub use self::mcp_service::McpServing;
@@ -83,10 +83,10 @@ pub use self::open::OpenOptions;
 pub use self::open_agent::{AgentChoice, OpenAgent, OpenAgentError};
 #[cfg(feature = "project")]
 pub use self::project::{ProjectReport, TrustChanges, file_schemas};
-#[cfg(feature = "store")]
-pub use self::record::NoRecord;
 #[cfg(feature = "project")]
 pub use self::resolve::ProjectAgent;
+#[cfg(feature = "store")]
+pub use self::store::NoStore;
 #[cfg(all(feature = "project", feature = "models", feature = "store"))]
 pub use self::worker::{ProjectWorker, Worked};
 
@@ -102,7 +102,7 @@ pub struct Helve {
     telling: webhook::Telling,
     /// Where the store is, once it is open.
     #[cfg(feature = "store")]
-    opened: Arc<std::sync::OnceLock<record::Place>>,
+    opened: Arc<std::sync::OnceLock<store::Place>>,
     /// Stops the workers that were started with it.
     workers: Option<Arc<tokio_util::sync::DropGuard>>,
 }
@@ -171,30 +171,30 @@ impl Helve {
     #[must_use]
     pub fn agent(&self, model: impl DynModel) -> Agent {
         let agent = Agent::with_tools(model, self.catalogue.clone(), self.executor.clone(), None).with_workers(self.workers.clone());
-        match self.executor.record() {
+        match self.executor.store() {
             None => agent,
-            Some(record) => match agent.with_record(record.clone()) {
+            Some(store) => match agent.with_store(store.clone()) {
                 Ok(agent) => agent,
                 Err(error) => unreachable!("the store is that of the executor: {error}"),
             },
         }
     }
 
-    /// Stores a question for later, and notifies the project's webhook. Once a person approves it, in any process, a worker makes the call.
+    /// Stores a request for later, and notifies the project's webhook. Once a person approves it, in any process, a worker makes the call.
     ///
     /// # Errors
-    /// Where the tool is gone, or the question cannot be stored.
-    pub async fn ask_later(&self, question: Question) -> Result<Outcome, ToolError> {
-        let outcome = self.executor.ask_later(&self.toolkit(), question).await?;
+    /// Where the tool is gone, or the request cannot be stored.
+    pub async fn ask_later(&self, request: ApprovalRequest) -> Result<Outcome, ToolError> {
+        let outcome = self.executor.ask_later(&self.toolkit(), request).await?;
         #[cfg(all(feature = "project", feature = "store"))]
         self.told().await;
         Ok(outcome)
     }
 
-    /// Runs so many background calls of a record at once, and nothing else.
+    /// Runs so many background calls of a store at once, and nothing else.
     #[must_use]
-    pub fn task_worker(&self, record: &Record, concurrency: usize) -> Worker {
-        Worker::new(record.clone(), self.executor.clone(), self.catalogue.clone(), concurrency)
+    pub fn task_worker(&self, store: &StoreHandle, concurrency: usize) -> Worker {
+        Worker::new(store.clone(), self.executor.clone(), self.catalogue.clone(), concurrency)
     }
 }
 

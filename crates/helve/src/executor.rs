@@ -9,7 +9,7 @@
 //! let call = ToolCall::new("nowhere", json!({}));
 //! match helve.executor().call(&helve.toolkit(), call, &CallContext::default()).await {
 //!     CallState::Over(outcome) => assert_eq!(outcome.error().map(ToolError::kind), Some(ErrorKind::UnknownTool)),
-//!     CallState::Asks(question) => println!("a person must decide: {}", question.reason),
+//!     CallState::Waiting(request) => println!("a person must decide: {}", request.reason),
 //! }
 //! # }
 //! ```

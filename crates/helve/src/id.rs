@@ -1,4 +1,4 @@
-//! Names of calls, runs, conversations and questions. They sort by time, and say what they name.
+//! Names of calls, runs, conversations and requests. They sort by time, and say what they name.
 //!
 //! ```
 //! use helve::id::RunId;

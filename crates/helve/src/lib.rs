@@ -27,9 +27,9 @@
 //! | [`mod@tool`] | tools, their calls, outcomes and errors |
 //! | [`catalogue`] | sources of tools, tool sets, and what an agent may use |
 //! | [`executor`] | the path of a call, and layers of your own |
-//! | [`permission`] | rules, questions to people, approvers |
+//! | [`permission`] | rules, requests to people, approvers |
 //! | [`model`] | language models: the trait, and models over HTTP |
-//! | [`store`] | what is kept: runs, background calls, questions |
+//! | [`store`] | what is kept: runs, background calls, requests |
 //! | [`event`], [`id`], [`secret`] | what happens in a run; names of things; what must never show |
 //! | `mcp`, `project`, `test` | with the features of these names |
 //! | [`dialect`] | calls in a model's text |
@@ -86,7 +86,7 @@ pub mod prelude {
     #[cfg(feature = "models")]
     pub use crate::model::HttpModel;
     pub use crate::model::ToolChoice;
-    pub use crate::permission::{Answered, Approver, Permission, PermissionRule, Policy, Question};
+    pub use crate::permission::{ApprovalRequest, Approver, Decision, Permission, PermissionRule, Policy};
     #[cfg(feature = "test")]
     pub use crate::test::ScriptedModel;
     pub use crate::tool::{

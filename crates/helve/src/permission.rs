@@ -1,7 +1,7 @@
 //! Who may call what, and the people who are asked.
 //!
 //! ```
-//! use helve::permission::{Answered, Question};
+//! use helve::permission::{Decision, ApprovalRequest};
 //! use helve::prelude::*;
 //!
 //! /// Deletes a file.
@@ -12,9 +12,9 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let helve = Helve::builder().tool(delete::tool()).build().await?;
-//! let careful = |question: Question| async move {
-//!     let path = question.call.arguments["path"].as_str().unwrap_or_default().to_owned();
-//!     if path.starts_with("/tmp/") { Answered::Approve } else { Answered::Deny { reason: Some("not there".into()) } }
+//! let careful = |request: ApprovalRequest| async move {
+//!     let path = request.call.arguments["path"].as_str().unwrap_or_default().to_owned();
+//!     if path.starts_with("/tmp/") { Decision::Approve } else { Decision::Deny { reason: Some("not there".into()) } }
 //! };
 //! let call = ToolCall::new("delete", json!({"path": "/etc/passwd"}));
 //! let state = helve.executor().call_with(&helve.toolkit(), call, &CallContext::default(), &careful).await;
@@ -23,7 +23,8 @@
 //! ```
 
 #[cfg(feature = "store")]
-pub use crate::compose::AnswerError;
+pub use crate::compose::DecideError;
 pub use helve_core::{
-    Answered, Approver, Decision, Digest, DynApprover, Grant, Permission, PermissionRule, Policy, Question, Ruling, Subject, call_digest,
+    ApprovalRequest, Approver, Decision, Digest, DynApprover, Grant, Permission, PermissionRule, Policy, Ruling, Subject, Verdict,
+    call_digest,
 };

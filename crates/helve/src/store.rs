@@ -1,4 +1,4 @@
-//! What is kept: runs, background calls, questions and conversations.
+//! What is kept: runs, background calls, requests and conversations.
 //!
 //! Name a store when you put a Helve together, with the feature `sqlite` or `postgres`.
 //!
@@ -13,18 +13,18 @@
 //! let nap = tool_fn("nap", "Takes a nap.", |_: serde_json::Value, _| async { Ok("rested") }).background();
 //! let helve = Helve::builder().tool(nap).store("sqlite:helve.db").build().await?;
 //! let outcome = helve.call("nap", json!({})).await;
-//! let record = helve.executor().record().expect("a store");
-//! assert_eq!(record.store().tasks(TaskFilter::default()).await?[0].id, outcome.call_id);
+//! let store = helve.executor().store().expect("a store");
+//! assert_eq!(store.tasks(TaskFilter::default()).await?[0].id, outcome.call_id);
 //! # Ok(()) }
 //! # #[cfg(not(feature = "sqlite"))] fn main() {}
 //! ```
 
 #[cfg(feature = "store")]
-pub use crate::compose::NoRecord;
+pub use crate::compose::NoStore;
 #[cfg(feature = "postgres")]
 pub use crate::compose::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use crate::compose::{Durability, SqliteStore};
 pub use helve_core::store::*;
 pub use helve_core::{Store, StoreError};
-pub use helve_tools::{Hold, Record, RecordConflict, Worker};
+pub use helve_tools::{Hold, StoreConflict, StoreHandle, Worker};

@@ -12,10 +12,10 @@ use helve::CancellationToken;
 use helve::catalogue::ListSource;
 use helve::event::EventData;
 use helve::model::{Deltas, EndReason, ModelDelta, ModelError, ModelStream, model_fn};
-use helve::permission::Decision;
+use helve::permission::{Decision, Verdict};
 use helve::prelude::*;
 use helve::secret::Redactor;
-use helve::store::{Record, TaskFilter, TaskState};
+use helve::store::{StoreHandle, TaskFilter, TaskState};
 use helve::tool::{DynTool, InputNeeded, InputRequest};
 use helve_testkit::{fake, spec};
 use serde_json::Value;
@@ -55,7 +55,7 @@ fn helve_with(options: ExecutorOptions, tools: impl IntoIterator<Item = Arc<dyn 
 }
 
 fn recorded(tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Helve {
-    helve_with(ExecutorOptions::default().record(Record::in_memory()), tools)
+    helve_with(ExecutorOptions::default().store(StoreHandle::in_memory()), tools)
 }
 
 fn secrets() -> Redactor {
@@ -64,16 +64,16 @@ fn secrets() -> Redactor {
     redactor
 }
 
-fn asked(state: CallState) -> Question {
+fn asked(state: CallState) -> ApprovalRequest {
     match state {
-        CallState::Asks(question) => *question,
+        CallState::Waiting(request) => *request,
         CallState::Over(outcome) => panic!("a person must be asked: {outcome:?}"),
     }
 }
 
 async fn work(helve: &Helve) {
-    let record = helve.executor().record().expect("a store");
-    helve.task_worker(record, 1).run_until_empty(CancellationToken::new()).await.expect("worked");
+    let store = helve.executor().store().expect("a store");
+    helve.task_worker(store, 1).run_until_empty(CancellationToken::new()).await.expect("worked");
 }
 
 #[tokio::test]
@@ -86,13 +86,13 @@ async fn rules_for_sets_and_agents_hold_for_calls_that_are_answered_later() {
         let selection = Selection::default().agent("bob").sets(["files"]);
         let toolkit = helve.catalogue().toolkit(&selection, &View::default()).expect("a toolkit");
         let call = ToolCall::new("wipe", json!({"path": "/tmp/x"}));
-        let question = asked(helve.executor().call(&toolkit, call, &CallContext::default()).await);
-        let id = question.id;
-        helve.executor().ask_later(&toolkit, question).await.expect("stored");
-        helve.answer(id, &Answered::Edit(json!({"path": "/etc/passwd"})), "ada").await.expect("answered");
+        let request = asked(helve.executor().call(&toolkit, call, &CallContext::default()).await);
+        let id = request.id;
+        helve.executor().ask_later(&toolkit, request).await.expect("stored");
+        helve.decide(id, &Decision::Edit(json!({"path": "/etc/passwd"})), "ada").await.expect("answered");
         work(&helve).await;
         assert!(ran.lock().expect("a list").is_empty());
-        let tasks = helve.executor().record().expect("a store").store().tasks(TaskFilter::default()).await.expect("tasks");
+        let tasks = helve.executor().store().expect("a store").tasks(TaskFilter::default()).await.expect("tasks");
         assert_eq!(tasks[0].state, TaskState::Failed);
     }
 }
@@ -100,18 +100,18 @@ async fn rules_for_sets_and_agents_hold_for_calls_that_are_answered_later() {
 #[tokio::test]
 async fn what_a_tool_wants_to_know_is_no_approval_of_a_call() {
     let helve = recorded([curious()]);
-    let question = asked(helve.executor().call(&helve.toolkit(), ToolCall::new("ask", json!({})), &CallContext::default()).await);
-    assert!(helve.ask_later(question).await.is_err(), "its call has begun, and cannot begin later");
+    let request = asked(helve.executor().call(&helve.toolkit(), ToolCall::new("ask", json!({})), &CallContext::default()).await);
+    assert!(helve.ask_later(request).await.is_err(), "its call has begun, and cannot begin later");
 }
 
 #[tokio::test]
 async fn always_to_what_a_tool_wants_to_know_allows_nothing() {
     let policy = Policy::new(vec![PermissionRule::for_tool("ask", Permission::Confirm).when("danger", "*")]);
-    let helve = helve_with(ExecutorOptions::default().policy(policy).record(Record::in_memory()), [curious()]);
+    let helve = helve_with(ExecutorOptions::default().policy(policy).store(StoreHandle::in_memory()), [curious()]);
     let Err(AgentError::Waiting(paused)) = helve.agent(ScriptedModel::new().calls([("ask", json!({}))])).run("go").await else {
         panic!("a person must answer");
     };
-    helve.answer(paused.questions[0].id, &Answered::Always, "ada").await.expect("answered");
+    helve.decide(paused.requests[0].id, &Decision::Always, "ada").await.expect("answered");
     let mut agent = helve.agent(ScriptedModel::new().calls([("ask", json!({"danger": "1"}))]).says("done"));
     let ended = agent.resume_run(paused.run.id()).await;
     assert!(matches!(ended, Err(AgentError::Waiting(_))), "{ended:?}");
@@ -119,20 +119,20 @@ async fn always_to_what_a_tool_wants_to_know_allows_nothing() {
 
 #[tokio::test]
 async fn a_late_always_opens_nothing() {
-    for record in [None, Some(Record::in_memory())] {
+    for store in [None, Some(StoreHandle::in_memory())] {
         let (tool, ran) = wipe();
-        let policy = Policy::default().with_question_time(Some(Duration::from_millis(20)));
+        let policy = Policy::default().with_approval_time(Some(Duration::from_millis(20)));
         let mut options = ExecutorOptions::default().policy(policy);
-        options.record = record;
+        options.store = store;
         let first = Arc::new(AtomicUsize::new(0));
-        let slow = move |_: Question| {
+        let slow = move |_: ApprovalRequest| {
             let first = first.clone();
             async move {
                 if first.fetch_add(1, Ordering::SeqCst) > 0 {
-                    return Answered::Deny { reason: None };
+                    return Decision::Deny { reason: None };
                 }
                 tokio::time::sleep(Duration::from_millis(60)).await;
-                Answered::Always
+                Decision::Always
             }
         };
         let model = ScriptedModel::new().calls([("wipe", json!({"n": 1}))]).calls([("wipe", json!({"n": 2}))]).says("done");
@@ -147,11 +147,11 @@ async fn a_no_that_was_said_stays_said_when_a_rule_is_lifted() {
     let (tool, ran) = wipe();
     let helve = helve_with(ExecutorOptions::default(), [tool]);
     let (executor, toolkit, cx) = (helve.executor(), helve.toolkit(), CallContext::default());
-    let question = asked(executor.call(&toolkit, ToolCall::new("wipe", json!({})), &cx).await);
+    let request = asked(executor.call(&toolkit, ToolCall::new("wipe", json!({})), &cx).await);
     executor.set_policy(Policy::new(vec![PermissionRule::for_tool("wipe", Permission::Deny)]));
-    executor.resume(&toolkit, question.call.clone(), question.answer(Decision::Deny, "ada"), &cx).await;
+    executor.resume(&toolkit, request.call.clone(), request.resolve(Verdict::Deny, "ada"), &cx).await;
     executor.set_policy(Policy::default());
-    let state = executor.resume(&toolkit, question.call.clone(), question.answer(Decision::Approve, "eve"), &cx).await;
+    let state = executor.resume(&toolkit, request.call.clone(), request.resolve(Verdict::Approve, "eve"), &cx).await;
     assert!(state.into_outcome().error().is_some() && ran.lock().expect("a list").is_empty());
 }
 
@@ -160,7 +160,7 @@ async fn a_secret_in_edited_arguments_is_told_to_nobody() {
     let (tool, ran) = wipe();
     let helve = helve_with(ExecutorOptions::default().redactor(secrets()), [tool]);
     let model = ScriptedModel::new().calls([("wipe", json!({}))]).says("done");
-    let person = |_: Question| async { Answered::Edit(json!({"key": SECRET})) };
+    let person = |_: ApprovalRequest| async { Decision::Edit(json!({"key": SECRET})) };
     helve.agent(model.clone()).with_approver(person).run("go").await.expect("an answer");
     assert_eq!(*ran.lock().expect("a list"), [json!({"key": SECRET})]);
     let told = json!(model.asked().last().expect("asked").messages).to_string();
@@ -217,8 +217,8 @@ async fn a_stored_no_is_not_overruled_by_whoever_holds_the_paused_run() {
     let helve = recorded([tool]);
     let mut agent = helve.agent(ScriptedModel::new().calls([("wipe", json!({}))]).says("one"));
     let Err(AgentError::Waiting(paused)) = agent.run("go").await else { panic!("a person must decide") };
-    helve.answer(paused.questions[0].id, &Answered::Deny { reason: None }, "ada").await.expect("answered");
-    let grants = paused.questions.iter().map(|question| question.answer(Decision::Approve, "eve")).collect();
+    helve.decide(paused.requests[0].id, &Decision::Deny { reason: None }, "ada").await.expect("answered");
+    let grants = paused.requests.iter().map(|request| request.resolve(Verdict::Approve, "eve")).collect();
     assert_eq!(agent.resume(*paused, grants).await.expect("an answer").text, "one");
     assert!(ran.lock().expect("a list").is_empty());
 }
@@ -229,10 +229,10 @@ async fn a_paused_run_that_goes_on_is_over_for_everybody() {
     let helve = recorded([tool]);
     let mut agent = helve.agent(ScriptedModel::new().calls([("wipe", json!({}))]).says("one"));
     let Err(AgentError::Waiting(paused)) = agent.run("go").await else { panic!("a person must decide") };
-    let (run, question) = (paused.run.id(), paused.questions[0].id);
-    let grants = paused.questions.iter().map(|question| question.answer(Decision::Approve, "eve")).collect();
+    let (run, request) = (paused.run.id(), paused.requests[0].id);
+    let grants = paused.requests.iter().map(|request| request.resolve(Verdict::Approve, "eve")).collect();
     agent.resume(*paused, grants).await.expect("an answer");
-    assert!(helve.answer(question, &Answered::Approve, "ada").await.is_err(), "it was answered");
+    assert!(helve.decide(request, &Decision::Approve, "ada").await.is_err(), "it was answered");
     assert!(helve.agent(ScriptedModel::new().says("two")).resume_run(run).await.is_err(), "it is over");
     assert_eq!(ran.lock().expect("a list").len(), 1);
 }
@@ -242,11 +242,11 @@ async fn panics_of_approvers_and_models_are_contained() {
     let (tool, ran) = wipe();
     let helve = helve_with(ExecutorOptions::default(), [tool]);
     let model = ScriptedModel::new().calls([("wipe", json!({}))]).says("done");
-    let panics = |_: Question| async { panic!("the approver is broken") };
+    let panics = |_: ApprovalRequest| async { panic!("the approver is broken") };
     let ended = helve.agent(model).with_approver(panics).run("go").await;
     assert!(matches!(ended, Err(AgentError::Waiting(_))), "nobody has answered: {ended:?}");
     let state = helve.executor().call_with(&helve.toolkit(), ToolCall::new("wipe", json!({})), &CallContext::default(), &panics).await;
-    assert!(matches!(state, CallState::Asks(_)) && ran.lock().expect("a list").is_empty());
+    assert!(matches!(state, CallState::Waiting(_)) && ran.lock().expect("a list").is_empty());
     let broken = model_fn("broken", |_| async { if true { panic!("the model is broken") } else { Ok::<_, ModelError>("") } });
     let ended = helve.agent(broken).run("go").await;
     assert!(matches!(ended, Err(AgentError::Provider(_))), "{ended:?}");
@@ -258,7 +258,7 @@ async fn results_are_waited_for_behind_a_hundred_others_and_without_workers() {
         tokio::time::sleep(Duration::from_millis(args["ms"].as_u64().unwrap_or_default())).await;
         Ok("rested")
     });
-    let helve = Helve::builder().tool(nap.background()).record(Record::in_memory()).build().await.expect("a helve");
+    let helve = Helve::builder().tool(nap.background()).store_handle(StoreHandle::in_memory()).build().await.expect("a helve");
     let calls: Vec<_> = std::iter::once(("nap", json!({"ms": 300}))).chain((0..110).map(|n| ("nap", json!({"ms": 0, "n": n})))).collect();
     let mut model = ScriptedModel::new().calls(calls).says("They nap.");
     for _ in 0..120 {
@@ -271,7 +271,7 @@ async fn results_are_waited_for_behind_a_hundred_others_and_without_workers() {
     while let Some(answer) = tokio::time::timeout(Duration::from_secs(20), agent.results()).await.expect("no hang").expect("an answer") {
         assert_eq!(answer.text, "Some are rested.");
     }
-    let store = agent.executor().record().expect("a store").store().clone();
+    let store = agent.executor().store().expect("a store").inner().clone();
     let tasks = store.tasks(TaskFilter::default().limit(1000)).await.expect("tasks");
     assert!(tasks.len() == 111 && tasks.iter().all(|task| task.state == TaskState::Done));
     assert!(store.tasks(TaskFilter::default().unheard(true)).await.expect("tasks").is_empty(), "the agent has heard all");

@@ -22,13 +22,13 @@ async fn a_second_store_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
     let helve = Helve::builder().store(address("one.db")).build().await.expect("a store");
-    let again = helve.open_record(Some(&address("one.db"))).await.expect("the same store");
-    assert_eq!(again.holder(), helve.executor().record().expect("a store").holder());
-    assert!(helve.open_record(None).await.is_ok(), "whoever names none takes the one that is there");
-    let other = helve.open_record(Some(&address("two.db"))).await.expect_err("another store");
+    let again = helve.open_store(Some(&address("one.db"))).await.expect("the same store");
+    assert_eq!(again.holder(), helve.executor().store().expect("a store").holder());
+    assert!(helve.open_store(None).await.is_ok(), "whoever names none takes the one that is there");
+    let other = helve.open_store(Some(&address("two.db"))).await.expect_err("another store");
     assert!(other.to_string().contains("another store"), "{other}");
-    let own = helve::store::Record::in_memory();
-    assert!(matches!(helve.agent(ScriptedModel::new()).with_record(own), Err(AgentError::OtherStore)));
+    let own = helve::store::StoreHandle::in_memory();
+    assert!(matches!(helve.agent(ScriptedModel::new()).with_store(own), Err(AgentError::OtherStore)));
 }
 
 #[tokio::test]

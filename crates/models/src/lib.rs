@@ -26,5 +26,5 @@ pub use gemini::Gemini;
 pub use openai_chat::OpenAiChat;
 pub use openai_responses::OpenAiResponses;
 pub use provider::{PROVIDERS, Place, Provider, WireKind};
-pub use tape::{Record, Replay};
+pub use tape::{Recorder, Replay};
 pub use wire::{EventReader, Wire};

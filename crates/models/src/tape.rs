@@ -213,12 +213,12 @@ impl PollDeltas for Playing {
 
 /// A model whose answers are recorded.
 #[derive(Debug)]
-pub struct Record<M> {
+pub struct Recorder<M> {
     model: M,
     path: PathBuf,
 }
 
-impl<M: DynModel> Record<M> {
+impl<M: DynModel> Recorder<M> {
     /// Records what a model says at the end of a file.
     ///
     /// # Errors
@@ -230,7 +230,7 @@ impl<M: DynModel> Record<M> {
     }
 }
 
-impl<M: DynModel> LanguageModel for Record<M> {
+impl<M: DynModel> LanguageModel for Recorder<M> {
     fn info(&self) -> &ModelInfo {
         self.model.info()
     }

@@ -29,8 +29,8 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use helve_core::store::{
-    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, RunCommit,
-    RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
+    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
+    Recovered, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
 use tokio::sync::watch;
@@ -209,14 +209,14 @@ impl Store for PostgresStore {
         self.change("hear", of_task(task), task, |draft, task| transact::hear(draft, task))
     }
 
-    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
-        let keys = Keys { approvals: [approval.question.id].into(), ..Keys::default() };
-        self.change("ask", keys, approval, |draft, approval| transact::ask(draft, &approval))
+    fn add_approval(&self, approval: Approval) -> Stored<'_, ()> {
+        let keys = Keys { approvals: [approval.request.id].into(), ..Keys::default() };
+        self.change("ask", keys, approval, |draft, approval| transact::add_approval(draft, &approval))
     }
 
-    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
+    fn decide(&self, approval: ApprovalId, decision: DecisionRecord) -> Stored<'_, DecisionResult> {
         let keys = Keys { approvals: [approval].into(), ..Keys::default() };
-        self.change("answer", keys, reply, move |draft, reply| transact::answer(draft, approval, reply))
+        self.change("answer", keys, decision, move |draft, decision| transact::decide(draft, approval, decision))
     }
 
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
@@ -242,7 +242,7 @@ impl Store for PostgresStore {
             runs: [commit.run].into(),
             stepping: [commit.run].into(),
             conversations: commit.begin.iter().map(|begin| begin.conversation).collect(),
-            approvals: commit.asked.iter().map(|approval| approval.question.id).collect(),
+            approvals: commit.asked.iter().map(|approval| approval.request.id).collect(),
             tasks: commit.heard.iter().copied().collect(),
             ..Keys::default()
         };

@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use helve_core::store::{
-    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, RunCommit,
-    RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
+    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
+    Recovered, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
 use tokio::sync::watch;
@@ -247,12 +247,12 @@ impl Store for SqliteStore {
         self.change("hear", move |rows| transact::hear(rows, task))
     }
 
-    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
-        self.change("ask", move |rows| transact::ask(rows, &approval))
+    fn add_approval(&self, approval: Approval) -> Stored<'_, ()> {
+        self.change("ask", move |rows| transact::add_approval(rows, &approval))
     }
 
-    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
-        self.change("answer", move |rows| transact::answer(rows, approval, reply.clone()))
+    fn decide(&self, approval: ApprovalId, decision: DecisionRecord) -> Stored<'_, DecisionResult> {
+        self.change("answer", move |rows| transact::decide(rows, approval, decision.clone()))
     }
 
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {

@@ -1,11 +1,11 @@
 //! The one door for a call: make it, go on with it after a person has answered, or let someone answer until it is over.
 //!
-//! Nothing is held while a person thinks. A question can be stored, and its answer opens exactly the call that was shown, days later and
+//! Nothing is held while a person thinks. A request can be stored, and its answer opens exactly the call that was shown, days later and
 //! in another process.
 
 use std::time::Duration;
 
-use helve_core::{CallContext, DynApprover, Grant, Outcome, Question, Status, ToolCall, ask_safely};
+use helve_core::{ApprovalRequest, CallContext, DynApprover, Grant, Outcome, Status, ToolCall, decide_safely};
 
 use crate::executor::{Admission, Executor};
 use crate::toolkit::Toolkit;
@@ -16,8 +16,8 @@ pub enum CallState {
     /// It has its outcome; one in the background is accepted.
     Over(Outcome),
     /// It cannot go on before a person has answered: whether it may run, or what its tool wants to know. Give the answer to
-    /// [`Executor::resume`], with the call that stands in the question.
-    Asks(Box<Question>),
+    /// [`Executor::resume`], with the call that stands in the request.
+    Waiting(Box<ApprovalRequest>),
 }
 
 impl CallState {
@@ -26,9 +26,9 @@ impl CallState {
     pub fn into_outcome(self) -> Outcome {
         match self {
             Self::Over(outcome) => outcome,
-            Self::Asks(question) => {
-                let status = Status::Waiting(question.id);
-                Outcome { call_id: question.call.id, tool: question.tool, status, duration: Duration::ZERO }
+            Self::Waiting(request) => {
+                let status = Status::Waiting(request.id);
+                Outcome { call_id: request.call.id, tool: request.tool, status, duration: Duration::ZERO }
             }
         }
     }
@@ -40,7 +40,7 @@ impl Executor {
         self.enter(toolkit, call, None, cx, !cx.is_silent()).await
     }
 
-    /// Goes on with a call that a person has answered: the call as the question shows it, and what [`Question::grant`] made of the answer.
+    /// Goes on with a call that a person has answered: the call as the request shows it, and what [`ApprovalRequest::grant`] made of the answer.
     /// An answer counts once, and for this call only.
     pub async fn resume(&self, toolkit: &Toolkit, call: ToolCall, grant: Grant, cx: &CallContext) -> CallState {
         let written = grant.arguments.as_ref().map(|arguments| self.redactor().cleaned(arguments));
@@ -54,15 +54,15 @@ impl Executor {
     /// Makes a call and lets someone answer whatever is asked about it. It comes back asking only where the answer is "later".
     pub async fn call_with(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext, approver: &dyn DynApprover) -> CallState {
         let mut state = self.call(toolkit, call, cx).await;
-        while let CallState::Asks(question) = state {
-            let answered = ask_safely(approver, &question).await;
-            let Some(grant) = question.grant(answered, approver.recorded_as()) else { return CallState::Asks(question) };
-            state = self.resume(toolkit, question.call, grant, cx).await;
+        while let CallState::Waiting(request) = state {
+            let answered = decide_safely(approver, &request).await;
+            let Some(grant) = request.grant(answered, approver.recorded_as()) else { return CallState::Waiting(request) };
+            state = self.resume(toolkit, request.call, grant, cx).await;
         }
         state
     }
 
-    /// Makes a call without anyone to ask. A call that needs approval returns `waiting` and its question is dropped; a tool's request for
+    /// Makes a call without anyone to ask. A call that needs approval returns `waiting` and its request is dropped; a tool's request for
     /// input is a failure.
     pub async fn execute(&self, toolkit: &Toolkit, call: ToolCall, cx: &CallContext) -> Outcome {
         self.enter(toolkit, call, None, cx, false).await.into_outcome()

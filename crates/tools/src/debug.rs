@@ -6,11 +6,11 @@ use helve_core::Outcome;
 
 use crate::call::CallState;
 use crate::catalogue::{Catalogue, Entry, Snapshot};
+use crate::durable::Worker;
+use crate::durable::{ApprovedCall, HeldTask};
+use crate::durable::{Hold, StoreHandle};
 use crate::executor::{Executor, ExecutorOptions};
-use crate::record::{Hold, Record};
 use crate::toolkit::Toolkit;
-use crate::waited::{ApprovedCall, HeldTask};
-use crate::worker::Worker;
 
 impl Debug for Entry {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -41,20 +41,20 @@ impl Debug for ExecutorOptions {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let mut shown = f.debug_struct("ExecutorOptions");
         shown.field("concurrency", &self.concurrency).field("waiting", &self.waiting).field("cache_bytes", &self.cache_bytes);
-        shown.field("grace", &self.grace).field("record", &self.record).field("layers", &self.layers.len());
+        shown.field("grace", &self.grace).field("store", &self.store).field("layers", &self.layers.len());
         shown.field("extensions", &self.extensions).finish_non_exhaustive()
     }
 }
 
 impl Debug for Executor {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Executor").field("concurrency", &self.concurrency()).field("record", &self.record()).finish_non_exhaustive()
+        f.debug_struct("Executor").field("concurrency", &self.concurrency()).field("store", &self.store()).finish_non_exhaustive()
     }
 }
 
-impl Debug for Record {
+impl Debug for StoreHandle {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Record").field("holder", &self.holder()).field("in_memory", &self.is_in_memory()).finish_non_exhaustive()
+        f.debug_struct("StoreHandle").field("holder", &self.holder()).field("in_memory", &self.is_in_memory()).finish_non_exhaustive()
     }
 }
 
@@ -84,7 +84,7 @@ impl Debug for CallState {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Self::Over(outcome) => f.debug_tuple("Over").field(&Brief(outcome)).finish(),
-            Self::Asks(question) => f.debug_tuple("Asks").field(&question.id).finish(),
+            Self::Waiting(request) => f.debug_tuple("Waiting").field(&request.id).finish(),
         }
     }
 }

@@ -15,21 +15,21 @@ use helve_core::{
 
 use crate::call::CallState;
 use crate::catalogue::Entry;
+use crate::durable::{StoreConflict, StoreHandle};
 use crate::layers::cache::Cache;
 use crate::layers::catch::Catch;
 use crate::layers::check_output::CheckOutput;
 use crate::layers::defer::Maker;
 use crate::layers::limit::{Limit, Limits};
-use crate::layers::permit::{Permit, Verdict};
+use crate::layers::permit::{Permit, PermitState};
 use crate::layers::retry::Retry;
 use crate::layers::timeout::Timeout;
 use crate::layers::trace::Trace;
 use crate::layers::{defer, secrets, trace, validate};
-use crate::record::{Record, RecordConflict};
 use crate::toolkit::{Member, Toolkit};
 
 /// How often one call may ask; a tool that asks for ever does not end.
-const MAX_QUESTIONS: u32 = 10;
+const MAX_REQUESTS: u32 = 10;
 
 /// How an executor is set up.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub struct ExecutorOptions {
     pub policy: Policy,
     /// The secrets that must never show.
     pub redactor: Redactor,
-    /// Whether the secrets that the redactor knows are written to the record as they are. By default placeholders stand for them there,
+    /// Whether the secrets that the redactor knows are written to the store as they are. By default placeholders stand for them there,
     /// which are filled in when a call is made or a run goes on.
     pub store_secrets: bool,
     /// How many calls run at once.
@@ -50,7 +50,7 @@ pub struct ExecutorOptions {
     /// How long a cancelled tool may tidy up before its work is dropped.
     pub grace: Duration,
     /// Where background calls are accepted; without it they are refused.
-    pub record: Option<Record>,
+    pub store: Option<StoreHandle>,
     /// Concerns of your own, outermost first. They stand around the retries of a call, inside the cache: they see only calls that run.
     pub layers: Vec<Arc<dyn DynLayer>>,
     /// Values for the tools of all calls, such as a database pool; [`CallContext::extension`] gives them.
@@ -73,7 +73,7 @@ helve_core::setters!(ExecutorOptions {
     /// Sets how long a cancelled tool may tidy up.
     grace: Duration,
     /// Sets where background calls are accepted.
-    record: some Record,
+    store: some StoreHandle,
     /// Sets the layers, outermost first.
     layers: Vec<Arc<dyn DynLayer>>,
     /// Sets values for the tools of all calls.
@@ -99,7 +99,7 @@ impl Default for ExecutorOptions {
             waiting: 1024,
             cache_bytes: 64 << 20,
             grace: Duration::from_secs(1),
-            record: None,
+            store: None,
             layers: Vec::new(),
             extensions: Extensions::default(),
         }
@@ -117,7 +117,7 @@ struct Inner {
     concurrency: usize,
     limits: Limits,
     grace: Duration,
-    record: OnceLock<Record>,
+    store: OnceLock<StoreHandle>,
     store_secrets: bool,
     layers: Vec<Arc<dyn DynLayer>>,
     extensions: Extensions,
@@ -161,15 +161,15 @@ impl Executor {
             concurrency: options.concurrency,
             limits: Limits::new(options.concurrency, options.waiting),
             grace: options.grace,
-            record: OnceLock::new(),
+            store: OnceLock::new(),
             store_secrets: options.store_secrets,
             layers: options.layers,
             extensions: options.extensions,
             chains: RwLock::default(),
         }));
-        if let Some(record) = options.record {
-            executor.keep_secrets_out_of(&record);
-            let _ = executor.0.record.set(record);
+        if let Some(store) = options.store {
+            executor.keep_secrets_out_of(&store);
+            let _ = executor.0.store.set(store);
         }
         executor
     }
@@ -197,7 +197,7 @@ impl Executor {
         self.0.permit.usual(entry)
     }
 
-    /// Decides whether a call may run. A grant answers the question that an earlier admission or attempt gave.
+    /// Decides whether a call may run. A grant answers the request that an earlier admission or attempt gave.
     pub(crate) async fn admit(&self, toolkit: &Toolkit, mut call: ToolCall, cx: &CallContext, mut grant: Option<Box<Grant>>) -> Admission {
         let begun = Instant::now();
         let Some(member) = toolkit.member(&call.tool) else {
@@ -221,11 +221,11 @@ impl Executor {
         }
         let approval = grant.as_ref().filter(|grant| grant.given.is_none()).map(|grant| grant.approval_id);
         match self.0.permit.decide(toolkit, member, &call, cx, grant.zip(shown)) {
-            Verdict::Allow => {}
-            Verdict::Refuse(error) => return over(&call, Err(error)),
-            Verdict::Ask(question) => {
-                trace::waiting(&question);
-                return Admission::Decided(CallState::Asks(question));
+            PermitState::Allow => {}
+            PermitState::Refuse(error) => return over(&call, Err(error)),
+            PermitState::Ask(request) => {
+                trace::waiting(&request);
+                return Admission::Decided(CallState::Waiting(request));
             }
         }
         // What a person answered is for this call alone, and must reach its tool.
@@ -234,7 +234,7 @@ impl Executor {
             return over(&call, Ok(output));
         }
         let maker = Maker { caller: cx.caller(), agent: toolkit.agent(), approval };
-        match defer::defer(self.record(), member, &call, &maker).await {
+        match defer::defer(self.store(), member, &call, &maker).await {
             Ok(false) => Admission::Ready(Prepared { call, entry: entry.clone(), begun, given }),
             Ok(true) => {
                 let (tool, duration) = (entry.name().clone(), begun.elapsed());
@@ -252,25 +252,25 @@ impl Executor {
 
     /// Where background calls are accepted.
     #[must_use]
-    pub fn record(&self) -> Option<&Record> {
-        self.0.record.get()
+    pub fn store(&self) -> Option<&StoreHandle> {
+        self.0.store.get()
     }
 
-    /// Accepts background calls into this record from now on.
+    /// Accepts background calls into this store from now on.
     ///
     /// # Errors
-    /// If the executor has another record: calls and the runs that made them would be in two places.
-    pub fn use_record(&self, record: Record) -> Result<(), RecordConflict> {
-        if self.record().is_none() {
-            self.keep_secrets_out_of(&record);
+    /// If the executor has another store: calls and the runs that made them would be in two places.
+    pub fn use_store(&self, store: StoreHandle) -> Result<(), StoreConflict> {
+        if self.store().is_none() {
+            self.keep_secrets_out_of(&store);
         }
-        let is_used = |record: &Record| self.record().is_some_and(|used| used.is_same(record));
-        self.0.record.set(record).or_else(|record| if is_used(&record) { Ok(()) } else { Err(RecordConflict) })
+        let is_used = |store: &StoreHandle| self.store().is_some_and(|used| used.is_same(store));
+        self.0.store.set(store).or_else(|store| if is_used(&store) { Ok(()) } else { Err(StoreConflict) })
     }
 
-    /// Lets a record hold placeholders for the secrets of this executor, which are filled in for its calls.
-    pub(crate) fn keep_secrets_out_of(&self, record: &Record) {
-        record.use_secrets(self.redactor(), self.0.store_secrets);
+    /// Lets a store hold placeholders for the secrets of this executor, which are filled in for its calls.
+    pub(crate) fn keep_secrets_out_of(&self, store: &StoreHandle) {
+        store.use_secrets(self.redactor(), self.0.store_secrets);
     }
 
     /// A call that was accepted before, checked again: what a person or an older process wrote may not fit any more, and by now a rule
@@ -289,15 +289,15 @@ impl Executor {
     pub(crate) async fn attempt(&self, prepared: Prepared, cx: &CallContext, may_ask: bool) -> CallState {
         let Prepared { call, entry, begun, given } = prepared;
         let round = given.as_ref().map_or(0, |given| given.round) + 1;
-        let may_ask = may_ask && round <= MAX_QUESTIONS;
+        let may_ask = may_ask && round <= MAX_REQUESTS;
         let result = self.work(&call, &entry, given, cx, may_ask).await;
         if let Err(error) = &result
             && let Some(needed) = error.input().filter(|_| may_ask)
         {
             let needed = InputNeeded { round, ..needed.clone() };
-            let question = self.0.permit.ask_input(&call, &entry, cx, needed);
-            trace::waiting(&question);
-            return CallState::Asks(Box::new(question));
+            let request = self.0.permit.ask_input(&call, &entry, cx, needed);
+            trace::waiting(&request);
+            return CallState::Waiting(Box::new(request));
         }
         CallState::Over(self.0.trace.finish(&call, &entry, result, begun))
     }

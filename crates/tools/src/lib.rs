@@ -6,22 +6,18 @@
 mod call;
 mod catalogue;
 mod debug;
+mod durable;
 mod executor;
 mod layers;
 mod names;
-mod record;
 mod set;
 mod toolkit;
-mod waited;
-mod worker;
 
 pub use call::CallState;
 pub use catalogue::{Catalogue, Entry, Lookalike, Reference, Snapshot, SourceKey, SourceReport, View};
+pub use durable::{ApprovedCall, HeldTask, Hold, StoreConflict, StoreHandle, Worker};
 pub use executor::{Executor, ExecutorOptions};
 pub use layers::cache::CacheKey;
 pub use names::{MAX_MODEL_NAME, model_name};
-pub use record::{Hold, Record, RecordConflict};
 pub use set::ToolSet;
 pub use toolkit::{ModelList, Selection, Toolkit, ToolkitError};
-pub use waited::{ApprovedCall, HeldTask};
-pub use worker::Worker;

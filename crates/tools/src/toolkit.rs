@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use helve_core::mention::Mentions;
 use helve_core::store::Approval;
-use helve_core::{CallContext, ModelTool, ModelTools, Outcome, Pattern, Permission, Question, ToolCall};
+use helve_core::{ApprovalRequest, CallContext, ModelTool, ModelTools, Outcome, Pattern, Permission, ToolCall};
 use serde_json::{Value, json};
 
 use crate::catalogue::{Entry, Snapshot, unknown};
@@ -132,11 +132,11 @@ impl Toolkit {
         Self(Arc::new(inner))
     }
 
-    /// A question about a call of one of its tools, to be stored; `None` if the tool is gone.
+    /// A request about a call of one of its tools, to be stored; `None` if the tool is gone.
     #[must_use]
-    pub fn approval(&self, question: Question) -> Option<Approval> {
-        let member = self.member(&question.tool)?;
-        let approval = Approval::new(question, member.entry.digest(), member.entry.spec().rules());
+    pub fn approval(&self, request: ApprovalRequest) -> Option<Approval> {
+        let member = self.member(&request.tool)?;
+        let approval = Approval::new(request, member.entry.digest(), member.entry.spec().rules());
         Some(Approval { sets: member.sets.clone(), ..approval })
     }
 

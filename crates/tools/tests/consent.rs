@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use helve_core::store::{NewTask, Task, TaskState};
 use helve_core::{
-    CallContext, CallId, Caller, CancellationToken, Decision, Grant, ListSource, Mode, Output, Permission, PermissionRule, Policy, Rules,
-    Status, ToolCall,
+    CallContext, CallId, Caller, CancellationToken, Grant, ListSource, Mode, Output, Permission, PermissionRule, Policy, Rules, Status,
+    ToolCall, Verdict,
 };
 use helve_testkit::{fake, spec};
-use helve_tools::{CallState, Catalogue, Executor, Record, Selection, ToolSet, Toolkit, View, Worker};
+use helve_tools::{CallState, Catalogue, Executor, Selection, StoreHandle, ToolSet, Toolkit, View, Worker};
 use serde_json::json;
 
 /// An executor with a queue, and a tool that counts how often it ran.
@@ -33,7 +33,7 @@ impl Stage {
         let (catalogue, executor) = (Catalogue::new(), Executor::default());
         catalogue.add_source(Arc::new(ListSource::new("tests", [tool])));
         catalogue.define_set(ToolSet::new("disks", ["wipe"]));
-        executor.use_record(Record::in_memory()).expect("the first");
+        executor.use_store(StoreHandle::in_memory()).expect("the first");
         Self { executor, catalogue, ran }
     }
 
@@ -42,8 +42,8 @@ impl Stage {
         self.executor.set_policy(Policy::new(vec![rule]));
     }
 
-    fn record(&self) -> Record {
-        self.executor.record().expect("a record").clone()
+    fn store(&self) -> StoreHandle {
+        self.executor.store().expect("a store").clone()
     }
 
     fn everything(&self) -> Toolkit {
@@ -65,13 +65,13 @@ impl Stage {
 
     /// What becomes of a task in a worker, and how often the tool ran so far.
     async fn worked(&self, id: CallId) -> (TaskState, usize) {
-        let worker = Worker::new(self.record(), self.executor.clone(), self.catalogue.clone(), 1);
+        let worker = Worker::new(self.store(), self.executor.clone(), self.catalogue.clone(), 1);
         worker.run_until_empty(CancellationToken::new()).await.expect("worked");
         (self.task(id).await.state, self.ran.load(Ordering::SeqCst))
     }
 
     async fn task(&self, id: CallId) -> Task {
-        self.record().store().task(id).await.expect("readable").expect("a task")
+        self.store().task(id).await.expect("readable").expect("a task")
     }
 }
 
@@ -90,7 +90,7 @@ async fn a_rule_that_came_later_wants_the_consent_of_a_person() {
     assert_eq!(stage.task(id).await.consent, None);
     stage.rule(confirm());
     assert_eq!(stage.worked(id).await, (TaskState::Failed, 0));
-    let again = stage.record().store().retry_task(id).await.expect("again").id;
+    let again = stage.store().retry_task(id).await.expect("again").id;
     assert_eq!(stage.worked(again).await, (TaskState::Done, 1), "whoever repeats it consents");
 }
 
@@ -113,7 +113,7 @@ async fn a_call_of_nobody_is_no_persons() {
     let definition = stage.catalogue.get("wipe").expect("the tool").digest();
     let new = NewTask::new(ToolCall::new("wipe", json!({})), definition);
     let id = new.call.id;
-    stage.record().store().accept(new).await.expect("accepted");
+    stage.store().accept(new).await.expect("accepted");
     assert_eq!(stage.worked(id).await, (TaskState::Failed, 0));
     // A run without the name of an agent is no person either.
     let run = Caller::default().run(helve_core::RunId::mint());
@@ -126,11 +126,11 @@ async fn an_approval_is_the_consent_of_a_person() {
     let stage = Stage::new(Permission::Confirm);
     let tools = stage.everything();
     let call = ToolCall::new("wipe", json!({"disk": 1}));
-    let CallState::Asks(question) = stage.executor.call(&tools, call, &CallContext::new(agent())).await else {
+    let CallState::Waiting(request) = stage.executor.call(&tools, call, &CallContext::new(agent())).await else {
         panic!("a person is asked");
     };
-    let (id, grant) = (question.id, question.answer(Decision::Approve, "ada"));
-    let task = stage.accepted(&tools, agent(), Some((question.call, grant))).await;
+    let (id, grant) = (request.id, request.resolve(Verdict::Approve, "ada"));
+    let task = stage.accepted(&tools, agent(), Some((request.call, grant))).await;
     assert_eq!(stage.task(task).await.consent.and_then(|consent| consent.approval), Some(id));
     assert_eq!(stage.worked(task).await, (TaskState::Done, 1));
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::{
-    Answered, CacheRule, CallContext, Decision, DynTool, ErrorKind, InputNeeded, InputRequest, Output, Permission, PermissionRule, Policy,
-    Question, Rules, Schema, ToolCall, ToolError, ToolSpec,
+    ApprovalRequest, CacheRule, CallContext, Decision, DynTool, ErrorKind, InputNeeded, InputRequest, Output, Permission, PermissionRule,
+    Policy, Rules, Schema, ToolCall, ToolError, ToolSpec, Verdict,
 };
 use helve_testkit::{fake, spec, toolkit};
 use helve_tools::{CallState, Executor, Toolkit};
@@ -32,19 +32,19 @@ fn tools_of(rules: Rules) -> Toolkit {
     toolkit([greeter(rules)])
 }
 
-async fn ask(executor: &Executor, tools: &Toolkit) -> Question {
-    question(executor.call(tools, ToolCall::new("greet", json!({})), &CallContext::default()).await)
+async fn ask(executor: &Executor, tools: &Toolkit) -> ApprovalRequest {
+    request(executor.call(tools, ToolCall::new("greet", json!({})), &CallContext::default()).await)
 }
 
-fn question(state: CallState) -> Question {
+fn request(state: CallState) -> ApprovalRequest {
     match state {
-        CallState::Asks(question) => *question,
+        CallState::Waiting(request) => *request,
         CallState::Over(outcome) => panic!("it asks: {outcome:?}"),
     }
 }
 
-async fn enter(executor: &Executor, tools: &Toolkit, question: &Question, grant: helve_core::Grant) -> Value {
-    json!(executor.resume(tools, question.call.clone(), grant, &CallContext::default()).await.into_outcome())
+async fn enter(executor: &Executor, tools: &Toolkit, request: &ApprovalRequest, grant: helve_core::Grant) -> Value {
+    json!(executor.resume(tools, request.call.clone(), grant, &CallContext::default()).await.into_outcome())
 }
 
 #[tokio::test]
@@ -52,21 +52,21 @@ async fn an_answer_goes_to_the_tool_after_a_restart_and_only_once() {
     let tools = tools_of(Rules::default());
     let stored = json!(ask(&Executor::default(), &tools).await);
     assert_eq!(stored["reason"], "the tool asks: Who are you?");
-    let question: Question = serde_json::from_value(stored).expect("a question can be stored");
+    let request: ApprovalRequest = serde_json::from_value(stored).expect("a request can be stored");
     let restarted = Executor::default();
-    let outcome = enter(&restarted, &tools, &question, question.answer_with(&json!({"name": "Ada"}), "ada")).await;
-    assert_eq!((&outcome["text"], &outcome["call_id"]), (&json!("hello Ada, from \"half way\""), &json!(question.call.id)));
-    let again = enter(&restarted, &tools, &question, question.answer_with(&json!({"name": "Eve"}), "eve")).await;
+    let outcome = enter(&restarted, &tools, &request, request.resolve_with(&json!({"name": "Ada"}), "ada")).await;
+    assert_eq!((&outcome["text"], &outcome["call_id"]), (&json!("hello Ada, from \"half way\""), &json!(request.call.id)));
+    let again = enter(&restarted, &tools, &request, request.resolve_with(&json!({"name": "Eve"}), "eve")).await;
     assert_eq!(again["error"]["kind"], "permission_denied");
 }
 
 #[tokio::test]
 async fn a_no_is_told_to_the_tool_and_so_is_a_yes_that_says_too_little() {
     let tools = tools_of(Rules::default());
-    for decision in [Decision::Deny, Decision::Expired, Decision::Approve] {
+    for decision in [Verdict::Deny, Verdict::Expired, Verdict::Approve] {
         let executor = Executor::default();
-        let question = ask(&executor, &tools).await;
-        let outcome = enter(&executor, &tools, &question, question.answer(decision, "ada")).await;
+        let request = ask(&executor, &tools).await;
+        let outcome = enter(&executor, &tools, &request, request.resolve(decision, "ada")).await;
         assert_eq!(outcome["text"], "hello nobody, from \"half way\"", "{decision}");
     }
 }
@@ -77,20 +77,20 @@ async fn an_answer_to_a_tool_opens_nothing_else() {
     let executor = Executor::default();
     let approval = ask(&executor, &tools).await;
     assert_eq!(approval.input, None, "a person must approve it first");
-    // An answer to a question that was never asked about this call.
+    // An answer to a request that was never asked about this call.
     let other = ask(&Executor::default(), &tools_of(Rules::default())).await;
-    let forged = enter(&executor, &tools, &approval, other.answer_with(&json!({"name": "Eve"}), "eve")).await;
+    let forged = enter(&executor, &tools, &approval, other.resolve_with(&json!({"name": "Eve"}), "eve")).await;
     assert_eq!(forged["error"]["kind"], "permission_denied");
     // The way it should be: approved first, then asked, then answered.
-    let grant = approval.answer(Decision::Approve, "ada");
-    let question = question(executor.resume(&tools, approval.call.clone(), grant, &CallContext::default()).await);
-    let outcome = enter(&executor, &tools, &question, question.answer_with(&json!({"name": "Ada"}), "ada")).await;
+    let grant = approval.resolve(Verdict::Approve, "ada");
+    let request = request(executor.resume(&tools, approval.call.clone(), grant, &CallContext::default()).await);
+    let outcome = enter(&executor, &tools, &request, request.resolve_with(&json!({"name": "Ada"}), "ada")).await;
     assert_eq!(outcome["text"], "hello Ada, from \"half way\"");
     // What is denied meanwhile stays denied.
-    let question = ask(&executor, &tools_of(Rules::default())).await;
+    let request = ask(&executor, &tools_of(Rules::default())).await;
     let deny = PermissionRule::default().permission(Permission::Deny);
     executor.set_policy(Policy::new(vec![deny]));
-    let outcome = enter(&executor, &tools_of(Rules::default()), &question, question.answer_with(&json!({"name": "Ada"}), "ada")).await;
+    let outcome = enter(&executor, &tools_of(Rules::default()), &request, request.resolve_with(&json!({"name": "Ada"}), "ada")).await;
     assert_eq!(outcome["error"]["kind"], "permission_denied");
 }
 
@@ -107,8 +107,8 @@ async fn what_one_person_answered_is_kept_for_nobody_else() {
     let cache = Some(CacheRule { ttl: Duration::from_mins(1), per_caller: false });
     let (executor, tools) = (Executor::default(), tools_of(Rules::default().cache(cache)));
     for name in ["Ada", "Eve"] {
-        let question = ask(&executor, &tools).await;
-        let outcome = enter(&executor, &tools, &question, question.answer_with(&json!({"name": name}), "x")).await;
+        let request = ask(&executor, &tools).await;
+        let outcome = enter(&executor, &tools, &request, request.resolve_with(&json!({"name": name}), "x")).await;
         assert_eq!(outcome["text"], format!("hello {name}, from \"half way\""));
     }
 }
@@ -122,12 +122,12 @@ async fn a_tool_that_asks_for_ever_is_a_tool_that_fails() {
         })
     })]);
     let (executor, cx) = (Executor::default(), CallContext::default());
-    let mut question = ask(&executor, &tools).await;
+    let mut request = ask(&executor, &tools).await;
     let mut asked = 1;
     let error = loop {
-        let grant = question.answer(Decision::Deny, "ada");
-        match executor.resume(&tools, question.call.clone(), grant, &cx).await {
-            CallState::Asks(next) => question = *next,
+        let grant = request.resolve(Verdict::Deny, "ada");
+        match executor.resume(&tools, request.call.clone(), grant, &cx).await {
+            CallState::Waiting(next) => request = *next,
             CallState::Over(outcome) => break outcome.error().expect("a failure").message().to_owned(),
         }
         asked += 1;
@@ -140,14 +140,14 @@ async fn a_tool_that_asks_for_ever_is_a_tool_that_fails() {
 async fn one_approver_answers_until_the_call_is_over() {
     let tools = tools_of(Rules::default().permission(Permission::Confirm));
     let (executor, call) = (Executor::default(), || ToolCall::new("greet", json!({})));
-    let person = |question: Question| async move {
-        if question.input.is_some() { Answered::Edit(json!({"name": "Ada"})) } else { Answered::Approve }
+    let person = |request: ApprovalRequest| async move {
+        if request.input.is_some() { Decision::Edit(json!({"name": "Ada"})) } else { Decision::Approve }
     };
     let outcome = executor.call_with(&tools, call(), &CallContext::default(), &person).await.into_outcome();
     assert_eq!(outcome.text(), "hello Ada, from \"half way\"");
-    let later = |_: Question| async { Answered::Later };
-    let asked = question(executor.call_with(&tools, call(), &CallContext::default(), &later).await);
-    let grant = asked.grant(Answered::Deny { reason: Some("not now".into()) }, "ada").expect("a grant");
+    let later = |_: ApprovalRequest| async { Decision::Later };
+    let asked = request(executor.call_with(&tools, call(), &CallContext::default(), &later).await);
+    let grant = asked.grant(Decision::Deny { reason: Some("not now".into()) }, "ada").expect("a grant");
     let outcome = enter(&executor, &tools, &asked, grant).await;
     assert_eq!(outcome["error"]["message"], "the user said no: not now");
 }
@@ -165,18 +165,18 @@ async fn a_person_may_write_other_arguments() {
     let tools = toolkit([fake(spec.expect("a spec").with_rules(rules), |call, _| {
         Box::pin(async move { Ok(Output::text(call.arguments.to_string())) })
     })]);
-    let ask = async |n: u32| question(executor.call(&tools, ToolCall::new("echo", json!({"n": n})), &CallContext::default()).await);
+    let ask = async |n: u32| request(executor.call(&tools, ToolCall::new("echo", json!({"n": n})), &CallContext::default()).await);
     let asked = ask(1).await;
-    let grant = || asked.grant(Answered::Edit(json!({"n": 2})), "ada").expect("a grant");
+    let grant = || asked.grant(Decision::Edit(json!({"n": 2})), "ada").expect("a grant");
     let outcome = enter(&executor, &tools, &asked, grant()).await;
     assert_eq!(outcome["text"], "[the user changed the arguments to {\"n\":2}]\n{\"n\":2}");
     assert_eq!(enter(&executor, &tools, &asked, grant()).await["error"]["kind"], "permission_denied", "it counts once");
     let wrong = ask(1).await;
-    let outcome = enter(&executor, &tools, &wrong, wrong.grant(Answered::Edit(json!({"n": "x"})), "ada").expect("a grant")).await;
+    let outcome = enter(&executor, &tools, &wrong, wrong.grant(Decision::Edit(json!({"n": "x"})), "ada").expect("a grant")).await;
     assert_eq!(outcome["error"]["kind"], "invalid_parameters");
     // The answer is for the call that was shown, whatever the person writes.
     let (shown, other) = (ask(3).await, ask(4).await);
-    let moved = shown.grant(Answered::Edit(json!({"n": 5})), "ada").expect("a grant");
+    let moved = shown.grant(Decision::Edit(json!({"n": 5})), "ada").expect("a grant");
     let outcome = enter(&executor, &tools, &other, moved).await;
     assert_eq!(outcome["status"], "waiting", "{outcome}");
 }

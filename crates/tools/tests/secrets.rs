@@ -10,7 +10,7 @@ use helve_core::{
     ToolError,
 };
 use helve_testkit::{call, echo, fake, spec, spec_of, toolkit};
-use helve_tools::{Catalogue, Executor, ExecutorOptions, Record, Toolkit, View, Worker};
+use helve_tools::{Catalogue, Executor, ExecutorOptions, StoreHandle, Toolkit, View, Worker};
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -142,14 +142,14 @@ async fn a_queued_call_has_its_secret_only_where_a_worker_knows_it() {
     let catalogue = Catalogue::new();
     catalogue.add_source(Arc::new(ListSource::new("tests", [later])));
     let tools = Toolkit::everything(&catalogue.snapshot(&View::default()));
-    let record = || Record::new(Arc::new(store.clone()));
+    let handle = || StoreHandle::new(Arc::new(store.clone()));
     let work = async |executor: Executor| {
-        Worker::new(record(), executor, catalogue.clone(), 1).run_until_empty(CancellationToken::new()).await.expect("worked");
+        Worker::new(handle(), executor, catalogue.clone(), 1).run_until_empty(CancellationToken::new()).await.expect("worked");
         store.tasks(TaskFilter::default().limit(1)).await.expect("tasks").pop().expect("a task")
     };
     for executor in [Executor::default(), executor()] {
         let here = self::executor();
-        here.use_record(record()).expect("the first");
+        here.use_store(handle()).expect("the first");
         here.execute(&tools, ToolCall::new("later", json!({"key": CANARY})), &CallContext::default()).await;
         let task = work(executor).await;
         assert!(!json!(task).to_string().contains("canary"), "{task:?}");

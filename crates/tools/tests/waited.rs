@@ -5,16 +5,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Approval, ApprovalState, Reply, Task, TaskFilter, TaskState};
+use helve_core::store::{Approval, ApprovalState, DecisionRecord, Task, TaskFilter, TaskState};
 use helve_core::{
-    CallContext, CancellationToken, Decision, ListSource, Mode, Outcome, Output, Permission, PermissionRule, Policy, Question, Rules,
-    Store, ToolCall,
+    ApprovalRequest, CallContext, CancellationToken, ListSource, Mode, Outcome, Output, Permission, PermissionRule, Policy, Rules, Store,
+    ToolCall, Verdict,
 };
 use helve_testkit::{fake, spec};
-use helve_tools::{ApprovedCall, CallState, Catalogue, Executor, Record, Toolkit, View, Worker};
+use helve_tools::{ApprovedCall, CallState, Catalogue, Executor, StoreHandle, Toolkit, View, Worker};
 use serde_json::{Value, json};
 
-/// An executor with a record, and a tool that says what it was called with, and what the caller brought along.
+/// An executor with a store, and a tool that says what it was called with, and what the caller brought along.
 struct Stage {
     executor: Executor,
     catalogue: Catalogue,
@@ -32,26 +32,26 @@ impl Stage {
         });
         let (catalogue, executor) = (Catalogue::new(), Executor::default());
         catalogue.add_source(Arc::new(ListSource::new("tests", [tool])));
-        executor.use_record(Record::in_memory()).expect("the first");
+        executor.use_store(StoreHandle::in_memory()).expect("the first");
         let tools = Toolkit::everything(&catalogue.snapshot(&View::default()));
         Self { executor, catalogue, tools }
     }
 
     fn store(&self) -> Arc<dyn Store> {
-        self.executor.record().expect("a record").store().clone()
+        self.executor.store().expect("a store").inner().clone()
     }
 
-    async fn question(&self, cx: &CallContext) -> Question {
+    async fn request(&self, cx: &CallContext) -> ApprovalRequest {
         match self.executor.call(&self.tools, ToolCall::new("wipe", json!({"disk": 1})), cx).await {
-            CallState::Asks(question) => *question,
+            CallState::Waiting(request) => *request,
             CallState::Over(outcome) => panic!("a person must be asked: {outcome:?}"),
         }
     }
 
     /// Makes a call as someone who waits for it.
     async fn call(&self, cx: &CallContext) -> Outcome {
-        let question = self.question(cx).await;
-        match self.executor.approved(&self.tools, question, cx).await {
+        let request = self.request(cx).await;
+        match self.executor.approved(&self.tools, request, cx).await {
             Err(outcome) => *outcome,
             Ok(approved) => self.executor.make(&self.tools, approved, cx, |_| false).await.0.into_outcome(),
         }
@@ -59,15 +59,15 @@ impl Stage {
 
     /// A call that a person agreed to.
     async fn agreed(&self, cx: &CallContext) -> ApprovedCall {
-        let question = self.question(cx).await;
-        let (approved, ()) = tokio::join!(self.executor.approved(&self.tools, question, cx), self.answer(Decision::Approve, None));
+        let request = self.request(cx).await;
+        let (approved, ()) = tokio::join!(self.executor.approved(&self.tools, request, cx), self.resolve(Verdict::Approve, None));
         approved.unwrap_or_else(|outcome| panic!("a person agreed: {outcome:?}"))
     }
 
-    /// The question that is asked now or soon.
+    /// The request that is asked now or soon.
     async fn asked(&self) -> Approval {
         loop {
-            if let Some(approval) = self.store().approvals(None, false, 1).await.expect("questions").pop() {
+            if let Some(approval) = self.store().approvals(None, false, 1).await.expect("requests").pop() {
                 return approval;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -75,9 +75,9 @@ impl Stage {
     }
 
     /// Answers as soon as something is asked.
-    async fn answer(&self, decision: Decision, arguments: Option<Value>) {
-        let reply = Reply { decision, by: "ada".into(), reason: Some("because".to_owned()), always: false, arguments };
-        self.store().answer(self.asked().await.question.id, reply).await.expect("answered");
+    async fn resolve(&self, verdict: Verdict, arguments: Option<Value>) {
+        let reply = DecisionRecord { verdict, by: "ada".into(), reason: Some("because".to_owned()), always: false, arguments };
+        self.store().decide(self.asked().await.request.id, reply).await.expect("answered");
     }
 
     async fn tasks(&self) -> Vec<Task> {
@@ -93,7 +93,7 @@ fn caller() -> CallContext {
 async fn what_a_person_agrees_to_is_made_here_and_recorded() {
     let stage = Stage::new(Mode::Inline);
     let cx = caller();
-    let (outcome, ()) = tokio::join!(stage.call(&cx), stage.answer(Decision::Approve, None));
+    let (outcome, ()) = tokio::join!(stage.call(&cx), stage.resolve(Verdict::Approve, None));
     assert_eq!(outcome.text(), r#"{"disk":1} with a way back"#);
     let task = stage.tasks().await.pop().expect("a task");
     assert_eq!((task.state, task.attempts, task.id), (TaskState::Done, 1, outcome.call_id));
@@ -104,7 +104,7 @@ async fn what_a_person_agrees_to_is_made_here_and_recorded() {
 async fn a_person_may_write_other_arguments() {
     let stage = Stage::new(Mode::Inline);
     let cx = caller();
-    let (outcome, ()) = tokio::join!(stage.call(&cx), stage.answer(Decision::Approve, Some(json!({"disk": 2}))));
+    let (outcome, ()) = tokio::join!(stage.call(&cx), stage.resolve(Verdict::Approve, Some(json!({"disk": 2}))));
     assert_eq!(outcome.text(), r#"{"disk":2} with a way back"#);
 }
 
@@ -112,7 +112,7 @@ async fn a_person_may_write_other_arguments() {
 async fn a_no_is_told_with_its_reason() {
     let stage = Stage::new(Mode::Inline);
     let cx = caller();
-    let (outcome, ()) = tokio::join!(stage.call(&cx), stage.answer(Decision::Deny, None));
+    let (outcome, ()) = tokio::join!(stage.call(&cx), stage.resolve(Verdict::Deny, None));
     let error = outcome.error().expect("an error");
     assert_eq!((error.message(), &error.details()["reason"]), ("the user said no: because", &json!("denied")));
     assert!(stage.tasks().await.is_empty());
@@ -140,7 +140,7 @@ async fn whoever_gives_up_takes_the_question_back() {
     while stage.asked().await.state == ApprovalState::Pending {
         tokio::task::yield_now().await;
     }
-    stage.answer(Decision::Approve, None).await;
+    stage.resolve(Verdict::Approve, None).await;
     assert_eq!(stage.asked().await.state, ApprovalState::Denied, "an answer comes too late");
     assert!(stage.tasks().await.is_empty());
 }
@@ -166,7 +166,7 @@ async fn what_rules_forbid_by_now_is_not_made() {
     let answer = async {
         stage.asked().await;
         stage.executor.set_policy(Policy::new(vec![PermissionRule::for_tool("wipe", Permission::Deny)]));
-        stage.answer(Decision::Approve, None).await;
+        stage.resolve(Verdict::Approve, None).await;
     };
     let (outcome, ()) = tokio::join!(stage.call(&cx), answer);
     assert_eq!(outcome.error().expect("an error").details()["reason"], "policy");
@@ -226,14 +226,14 @@ async fn a_call_that_goes_on_is_made_again_without_another_question() {
 async fn what_runs_in_the_background_runs_in_a_worker() {
     let stage = Stage::new(Mode::Background);
     let (cx, stop) = (caller(), CancellationToken::new());
-    let record = stage.executor.record().expect("a record").clone();
-    let worker = Worker::new(record, stage.executor.clone(), stage.catalogue.clone(), 1).run(stop.clone());
+    let store = stage.executor.store().expect("a store").clone();
+    let worker = Worker::new(store, stage.executor.clone(), stage.catalogue.clone(), 1).run(stop.clone());
     let called = async {
         let outcome = stage.call(&cx).await;
         stop.cancel();
         outcome
     };
-    let (outcome, (), ()) = tokio::join!(called, stage.answer(Decision::Approve, None), worker);
+    let (outcome, (), ()) = tokio::join!(called, stage.resolve(Verdict::Approve, None), worker);
     assert_eq!(outcome.text(), r#"{"disk":1} with nothing"#);
 }
 
@@ -241,5 +241,5 @@ async fn what_runs_in_the_background_runs_in_a_worker() {
 async fn without_a_record_nobody_can_be_asked() {
     let stage = Stage { executor: Executor::default(), ..Stage::new(Mode::Inline) };
     let outcome = stage.call(&caller()).await;
-    assert!(outcome.error().is_some_and(|error| error.message().contains("no record")), "{outcome:?}");
+    assert!(outcome.error().is_some_and(|error| error.message().contains("no store")), "{outcome:?}");
 }

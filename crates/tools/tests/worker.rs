@@ -9,7 +9,7 @@ use std::time::Duration;
 use helve_core::store::{MemoryStore, Recovered, TaskFilter, TaskState};
 use helve_core::{CallContext, CancellationToken, HolderId, ListSource, Mode, Output, Rules, Store, ToolCall};
 use helve_testkit::{fake, spec};
-use helve_tools::{Catalogue, Executor, Record, Toolkit, View, Worker};
+use helve_tools::{Catalogue, Executor, StoreHandle, Toolkit, View, Worker};
 use serde_json::json;
 
 const CALLS: usize = 50;
@@ -35,17 +35,17 @@ async fn a_call_that_takes_ten_times_its_lease_runs_once() {
     });
     let catalogue = Catalogue::new();
     catalogue.add_source(Arc::new(ListSource::new("tests", [slow])));
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let memory: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let executor = Executor::default();
-    let record = Record::with_lease(store.clone(), LEASE);
-    executor.use_record(record.clone()).expect("the first");
+    let store = StoreHandle::with_lease(memory.clone(), LEASE);
+    executor.use_store(store.clone()).expect("the first");
     let tools = Toolkit::everything(&catalogue.snapshot(&View::default()));
     for _ in 0..CALLS {
         executor.execute(&tools, ToolCall::new("slow", json!({})), &CallContext::default()).await;
     }
 
     // Another process looks all the time for ones that are gone.
-    let (over, other) = (Arc::new(AtomicBool::new(false)), store.clone());
+    let (over, other) = (Arc::new(AtomicBool::new(false)), memory.clone());
     let done = over.clone();
     let looking = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -57,11 +57,11 @@ async fn a_call_that_takes_ten_times_its_lease_runs_once() {
         }
         found
     });
-    let count = Worker::new(record, executor, catalogue, CALLS).run_until_empty(CancellationToken::new()).await.expect("worked");
+    let count = Worker::new(store, executor, catalogue, CALLS).run_until_empty(CancellationToken::new()).await.expect("worked");
     over.store(true, Ordering::Relaxed);
     assert_eq!(looking.join().expect("a look"), 0, "nobody was gone");
     assert_eq!((count, ran.load(Ordering::SeqCst)), (CALLS, CALLS));
-    let tasks = store.tasks(TaskFilter::default()).await.expect("tasks");
+    let tasks = memory.tasks(TaskFilter::default()).await.expect("tasks");
     assert_eq!(tasks.len(), CALLS);
     assert!(tasks.iter().all(|task| (task.state, task.attempts, task.late) == (TaskState::Done, 1, 0)), "{tasks:?}");
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use helve_core::store::{NewTask, TaskFilter, TaskState};
 use helve_core::{CallId, Caller, CancellationToken, HolderId, Store, ToolCall};
-use helve_tools::{Executor, Record, Worker};
+use helve_tools::{Executor, StoreHandle, Worker};
 use serde_json::json;
 
 use self::tools::{Kind, kind};
@@ -79,7 +79,7 @@ pub fn run(paths: &Paths, place: &Place, part: Part) {
             Scene { store: store.clone(), driver: HolderId::mint(), once: kind(&catalogue, "once"), again: kind(&catalogue, "again") };
         say_ready();
         let stop = CancellationToken::new();
-        let record = Record::new(store.clone());
+        let record = StoreHandle::new(store.clone());
         let holder = record.holder();
         let working = tokio::spawn(Worker::new(record, Executor::default(), catalogue, WORKERS).run(stop.clone()));
         match part {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Approval, Claim, Finish, NewRun, NewTask, Progress, Reply, RunCommit, RunState, TaskEnd};
+use helve_core::store::{Approval, Claim, DecisionRecord, Finish, NewRun, NewTask, Progress, RunCommit, RunState, TaskEnd};
 use helve_core::{
-    ApprovalId, CallId, Caller, ConversationId, Decision, Digest, ErrorKind, HolderId, Message, MessageBody, Outcome, Output, Part,
-    Question, Rules, RunId, Status, Store, StoreError, ToolCall, ToolError,
+    ApprovalId, ApprovalRequest, CallId, Caller, ConversationId, Digest, ErrorKind, HolderId, Message, MessageBody, Outcome, Output, Part,
+    Rules, RunId, Status, Store, StoreError, ToolCall, ToolError, Verdict,
 };
 use helve_testkit::spec;
 use jiff::Timestamp;
@@ -74,10 +74,10 @@ fn task(name: &str, call: CallId, run: Option<RunId>, conversation: Conversation
     }
 }
 
-fn question(caller: Caller, expires_at: Option<Timestamp>) -> Approval {
+fn request(caller: Caller, expires_at: Option<Timestamp>) -> Approval {
     let call = ToolCall::new("wipe", json!({}));
-    let question = Question { expires_at, ..Question::new(call, &"here".into(), &spec("wipe"), caller, "because".into()) };
-    Approval::new(question, Digest::of(["wipe".as_bytes()]), &Rules::default())
+    let request = ApprovalRequest { expires_at, ..ApprovalRequest::new(call, &"here".into(), &spec("wipe"), caller, "because".into()) };
+    Approval::new(request, Digest::of(["wipe".as_bytes()]), &Rules::default())
 }
 
 fn begin(run: RunId, conversation: ConversationId, holder: HolderId) -> NewRun {
@@ -88,8 +88,8 @@ fn good(call: CallId) -> Outcome {
     Outcome { call_id: call, tool: "tool".into(), status: Status::Done(Ok(Output::text("fine"))), duration: Duration::ZERO }
 }
 
-fn reply() -> Reply {
-    Reply { decision: Decision::Approve, by: "ada".into(), reason: None, always: true, arguments: None }
+fn reply() -> DecisionRecord {
+    DecisionRecord { verdict: Verdict::Approve, by: "ada".into(), reason: None, always: true, arguments: None }
 }
 
 fn said(text: &str) -> Arc<Message> {
@@ -109,13 +109,13 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
         begin: Some(begin(running, conversation, holder)),
         messages: vec![said("hello")],
         events: notes(1),
-        asked: vec![question(of(running, conversation), None)],
+        asked: vec![request(of(running, conversation), None)],
         ..step(running, 1, RunState::Running)
     };
     store.commit_run(first).await?;
-    let asked = question(of(waiting, other), None);
-    let asked_alone = question(Caller::default(), None);
-    let waited_for = question(Caller::default(), None).asked_by(holder);
+    let asked = request(of(waiting, other), None);
+    let asked_alone = request(Caller::default(), None);
+    let waited_for = request(Caller::default(), None).asked_by(holder);
     let names = Names {
         holder,
         conversation,
@@ -124,13 +124,13 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
         queued: CallId::mint(),
         held: CallId::mint(),
         failed: CallId::mint(),
-        asked: asked.question.id,
-        asked_alone: asked_alone.question.id,
-        waited_for: waited_for.question.id,
+        asked: asked.request.id,
+        asked_alone: asked_alone.request.id,
+        waited_for: waited_for.request.id,
         new_call: CallId::mint(),
         new_run: RunId::mint(),
     };
-    let expired = question(of(waiting, other), Some(Timestamp::UNIX_EPOCH));
+    let expired = request(of(waiting, other), Some(Timestamp::UNIX_EPOCH));
     let second = RunCommit {
         begin: Some(begin(waiting, other, holder)),
         asked: vec![asked, expired],
@@ -138,8 +138,8 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
         ..step(waiting, 1, RunState::Waiting)
     };
     store.commit_run(second).await?;
-    store.ask(asked_alone).await?;
-    store.ask(waited_for).await?;
+    store.add_approval(asked_alone).await?;
+    store.add_approval(waited_for).await?;
     for call in [names.failed, names.held] {
         store.accept(task("tool", call, Some(running), conversation)).await?;
         store.claim(Claim { holder, limit: 1, tools: None }).await?;
@@ -150,7 +150,7 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
     }
     store.accept(task("tool", names.queued, Some(running), conversation)).await?;
     // One that a process waited for which is gone.
-    store.ask(question(Caller::default(), None).asked_by(HolderId::mint())).await?;
+    store.add_approval(request(Caller::default(), None).asked_by(HolderId::mint())).await?;
     Log::open(&paths.names()).add(&names);
     Ok(())
 }
@@ -180,10 +180,10 @@ async fn one(store: &dyn Store, names: &Names, name: &str) -> Result<(), StoreEr
         "cancel_task" => store.cancel_task(names.queued).await.map(drop),
         "retry_task" => store.retry_task(names.failed).await.map(drop),
         "hear" => store.hear(names.failed).await,
-        "ask" => store.ask(question(Caller::default(), None)).await,
-        "answer" => store.answer(names.asked, reply()).await.map(drop),
-        "answer-without-run" => store.answer(names.asked_alone, reply()).await.map(drop),
-        "answer-waited-for" => store.answer(names.waited_for, reply()).await.map(drop),
+        "ask" => store.add_approval(request(Caller::default(), None)).await,
+        "answer" => store.decide(names.asked, reply()).await.map(drop),
+        "answer-without-run" => store.decide(names.asked_alone, reply()).await.map(drop),
+        "answer-waited-for" => store.decide(names.waited_for, reply()).await.map(drop),
         "take_run" => store.take_run(names.waiting, holder).await.map(drop),
         "release_run" => store.release_run(running, holder, 1).await,
         "commit_run" => {
@@ -192,7 +192,7 @@ async fn one(store: &dyn Store, names: &Names, name: &str) -> Result<(), StoreEr
                 events: notes(3),
                 messages: vec![said("more")],
                 said: 1,
-                asked: vec![question(caller, None)],
+                asked: vec![request(caller, None)],
                 heard: vec![names.failed],
                 ..step(running, 1, RunState::Waiting)
             };

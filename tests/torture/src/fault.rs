@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{
-    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, RunCommit,
-    RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter,
+    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
+    Recovered, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store};
 use tokio::sync::watch;
@@ -23,7 +23,7 @@ pub enum Fault {
     GivesTwice,
     /// It tells every answer that it counts.
     LetsAllWin,
-    /// It forgets questions.
+    /// It forgets requests.
     LosesQuestions,
     /// It gives a subscriber the last event again.
     RepeatsEvents,
@@ -38,7 +38,7 @@ impl Fault {
         ("loses-results", Self::LosesResults),
         ("gives-twice", Self::GivesTwice),
         ("lets-all-win", Self::LetsAllWin),
-        ("loses-questions", Self::LosesQuestions),
+        ("loses-requests", Self::LosesQuestions),
         ("repeats-events", Self::RepeatsEvents),
         ("skips-events", Self::SkipsEvents),
     ];
@@ -94,17 +94,17 @@ impl Store for Faulty {
         self.inner.finish(ended)
     }
 
-    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
+    fn add_approval(&self, approval: Approval) -> Stored<'_, ()> {
         if self.lies(Fault::LosesQuestions) {
             return Box::pin(std::future::ready(Ok(())));
         }
-        self.inner.ask(approval)
+        self.inner.add_approval(approval)
     }
 
-    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
+    fn decide(&self, approval: ApprovalId, decision: DecisionRecord) -> Stored<'_, DecisionResult> {
         Box::pin(async move {
-            Ok(match self.inner.answer(approval, reply).await? {
-                Answering::TooLate(stored) if self.lies(Fault::LetsAllWin) => Answering::Won(stored),
+            Ok(match self.inner.decide(approval, decision).await? {
+                DecisionResult::TooLate(stored) if self.lies(Fault::LetsAllWin) => DecisionResult::Accepted(stored),
                 answering => answering,
             })
         })

@@ -35,14 +35,14 @@ pub enum Told {
     },
     /// A person was asked.
     Asked {
-        /// The question.
+        /// The request.
         approval: ApprovalId,
         /// What it is about.
         call: CallId,
     },
     /// A person's answer counts.
     Won {
-        /// The question.
+        /// The request.
         approval: ApprovalId,
         /// Yes or no.
         approve: bool,
@@ -71,7 +71,7 @@ pub struct LastTask {
     pub success: bool,
 }
 
-/// A question in the record at the end.
+/// A request in the record at the end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LastApproval {
     /// What it is about.
@@ -87,7 +87,7 @@ pub struct LastApproval {
 pub struct Last {
     /// All tasks.
     pub tasks: BTreeMap<CallId, LastTask>,
-    /// All questions.
+    /// All requests.
     pub approvals: BTreeMap<ApprovalId, LastApproval>,
     /// The events of all runs, in their order.
     pub events: BTreeMap<RunId, Vec<(u64, String)>>,
@@ -117,7 +117,7 @@ pub enum Violation {
     RanTooOften(CallId, u32),
     /// A call ended well, and its tool never ran.
     Invented(CallId),
-    /// A question that was shown is not in the record.
+    /// A request that was shown is not in the record.
     LostQuestion(ApprovalId),
     /// Two answers were told that they count.
     AnsweredTwice(ApprovalId),
@@ -144,7 +144,7 @@ pub fn check(told: &[Told], ran: &[CallId], last: &Last) -> Vec<Violation> {
     let mut wrong = Vec::new();
     results(told, last, &mut wrong);
     runs_of_tools(told, ran, last, &mut wrong);
-    questions(told, ran, last, &mut wrong);
+    requests(told, ran, last, &mut wrong);
     events(told, last, &mut wrong);
     wrong
 }
@@ -190,8 +190,8 @@ fn runs_of_tools(told: &[Told], ran: &[CallId], last: &Last, wrong: &mut Vec<Vio
     wrong.extend(invented.map(|(call, _)| Violation::Invented(*call)));
 }
 
-/// Every question that was shown is there, has at most one answer, and that one took effect.
-fn questions(told: &[Told], ran: &[CallId], last: &Last, wrong: &mut Vec<Violation>) {
+/// Every request that was shown is there, has at most one answer, and that one took effect.
+fn requests(told: &[Told], ran: &[CallId], last: &Last, wrong: &mut Vec<Violation>) {
     let mut won = BTreeSet::new();
     for told in told {
         match told {

@@ -50,11 +50,11 @@ pub struct Report {
     pub good: usize,
     /// How many times a tool ran.
     pub ran: usize,
-    /// How many questions there are.
+    /// How many requests there are.
     pub approvals: usize,
     /// How many events the subscriber was told.
     pub events: usize,
-    /// How many questions were open at the kills, in all.
+    /// How many requests were open at the kills, in all.
     pub open: u32,
     /// What must not happen, and did.
     pub violations: Vec<Violation>,
@@ -167,7 +167,7 @@ fn within(limit: Duration, happened: impl Fn() -> bool, what: &str) {
     }
 }
 
-/// Looks at the record after a kill, and says how many questions are open in it. Whether everybody is dead is for the caller to say.
+/// Looks at the record after a kill, and says how many requests are open in it. Whether everybody is dead is for the caller to say.
 fn look(place: &Place, hurry: bool, dead: bool) -> u32 {
     match place {
         Place::File(file) => look_at_file(file, hurry),
@@ -218,9 +218,9 @@ fn record(place: &Place) -> Last {
             let success = outcome.as_ref().is_some_and(helve_core::Outcome::is_success);
             last.tasks.insert(task.id, LastTask { idempotent: task.idempotent, result: outcome.as_ref().map(result), success });
         }
-        for approval in store.approvals(None, false, usize::MAX).await.expect("questions") {
-            let by = approval.reply.map(|reply| reply.by.to_string());
-            last.approvals.insert(approval.question.id, LastApproval { call: approval.question.call.id, state: approval.state, by });
+        for approval in store.approvals(None, false, usize::MAX).await.expect("requests") {
+            let by = approval.decision.map(|reply| reply.by.to_string());
+            last.approvals.insert(approval.request.id, LastApproval { call: approval.request.call.id, state: approval.state, by });
         }
         let mut events = BTreeMap::new();
         for run in store.runs(None, usize::MAX).await.expect("runs") {

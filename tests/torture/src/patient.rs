@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{
-    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, RunCommit,
-    RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter,
+    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
+    Recovered, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
 use jiff::Timestamp;
@@ -54,8 +54,8 @@ impl Store for Patient {
         tasks(filter: TaskFilter) -> Vec<Task>;
         inbox(conversation: ConversationId) -> Vec<Task>;
         hear(task: CallId) -> ();
-        ask(approval: Approval) -> ();
-        answer(approval: ApprovalId, reply: Reply) -> Answering;
+        add_approval(approval: Approval) -> ();
+        decide(approval: ApprovalId, decision: DecisionRecord) -> DecisionResult;
         approval(approval: ApprovalId) -> Option<Approval>;
         approvals(run: Option<RunId>, open: bool, limit: usize) -> Vec<Approval>;
         take_run(run: RunId, holder: HolderId) -> TakenRun;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{
-    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, RunCommit,
-    RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskEnd, TaskFilter,
+    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
+    Recovered, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskEnd, TaskFilter,
 };
-use helve_core::{ApprovalId, CallId, ConversationId, Decision, Digest, Event, HolderId, Outcome, RunId, Store};
+use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, Outcome, RunId, Store, Verdict};
 use tokio::sync::watch;
 
 use crate::forward::forward_most;
@@ -45,7 +45,7 @@ impl Witness {
     }
 
     fn asked(&self, approval: &Approval) {
-        self.told.add(&Told::Asked { approval: approval.question.id, call: approval.question.call.id });
+        self.told.add(&Told::Asked { approval: approval.request.id, call: approval.request.call.id });
     }
 }
 
@@ -103,19 +103,19 @@ impl Store for Witness {
         })
     }
 
-    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
+    fn add_approval(&self, approval: Approval) -> Stored<'_, ()> {
         Box::pin(async move {
-            self.inner.ask(approval.clone()).await?;
+            self.inner.add_approval(approval.clone()).await?;
             self.asked(&approval);
             Ok(())
         })
     }
 
-    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
+    fn decide(&self, approval: ApprovalId, decision: DecisionRecord) -> Stored<'_, DecisionResult> {
         Box::pin(async move {
-            let (approve, by) = (reply.decision == Decision::Approve, reply.by.to_string());
-            let answering = self.inner.answer(approval, reply).await?;
-            if let Answering::Won(_) = &answering {
+            let (approve, by) = (decision.verdict == Verdict::Approve, decision.by.to_string());
+            let answering = self.inner.decide(approval, decision).await?;
+            if let DecisionResult::Accepted(_) = &answering {
                 self.told.add(&Told::Won { approval, approve, by });
             }
             Ok(answering)

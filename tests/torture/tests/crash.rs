@@ -110,7 +110,7 @@ fn plain(value: Value, known: &str) -> Value {
     match value {
         Value::String(text) if text.parse::<jiff::Timestamp>().is_ok() => "a time".into(),
         Value::String(text) if !known.contains(&text) && is_id(&text) => format!("a new {}", &text[..4]).into(),
-        // The digest of a question covers the id of its call, that of a large row its times.
+        // The digest of a request covers the id of its call, that of a large row its times.
         Value::String(text) if !known.contains(&text) && text.trim_start_matches('@').len() == 64 => "a new digest".into(),
         Value::Array(items) => items.into_iter().map(|item| plain(item, known)).collect(),
         Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, plain(value, known))).collect(),

@@ -12,7 +12,7 @@ fn nothing_is_lost_and_nothing_is_there_twice() {
     let report = Torture { program: env!("CARGO_BIN_EXE_torture").into(), cycles: 100, fault: None, server: None }.run(folder.path());
     assert_eq!(report.violations, [], "{report:?}");
     assert!(report.tasks > 100 && report.ran > 100 && report.approvals > 100 && report.events > 100, "something happened: {report:?}");
-    assert!(report.open > 300, "questions were open when it was killed: {report:?}");
+    assert!(report.open > 300, "requests were open when it was killed: {report:?}");
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn the_same_holds_on_a_server() {
     let report = torture.run(folder.path());
     assert_eq!(report.violations, [], "{report:?}");
     assert!(report.tasks > 10 && report.ran > 10 && report.approvals > 10 && report.events > 10, "something happened: {report:?}");
-    assert!(report.open > 20, "questions were open when it was killed: {report:?}");
+    assert!(report.open > 20, "requests were open when it was killed: {report:?}");
 }
 
 /// Lies are told by chance, and a child may be killed before it tells one: a few rounds are enough for any of them.

@@ -1,14 +1,14 @@
-//! Asks the person at the terminal about calls that must be confirmed, one question at a time.
+//! Asks the person at the terminal about calls that must be confirmed, one request at a time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use helve::internal::json::{self, Limits};
-use helve::permission::{Answered, Approver, Question};
+use helve::permission::{ApprovalRequest, Approver, Decision};
 use helve::secret::Redactor;
 use serde_json::Value;
 
+use super::approval_prompt::{self, Language, Reply};
 use super::editor::{Editor, Input};
-use super::question::{self, Language, Reply};
 use super::spinner::Spinner;
 use crate::commands::tools::{approve, input};
 use crate::terminal;
@@ -25,16 +25,16 @@ pub struct TerminalApprover {
 }
 
 impl Approver for TerminalApprover {
-    async fn ask(&self, question: &Question) -> Answered {
-        let (me, question) = (self.clone(), question.clone());
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        let (me, request) = (self.clone(), request.clone());
         // The person may think for long, and other calls go on.
-        let asked = tokio::task::spawn_blocking(move || me.ask_now(&question)).await;
-        asked.unwrap_or(Answered::Later)
+        let asked = tokio::task::spawn_blocking(move || me.ask_now(&request)).await;
+        asked.unwrap_or(Decision::Later)
     }
 }
 
 impl TerminalApprover {
-    fn ask_now(&self, asked: &Question) -> Answered {
+    fn ask_now(&self, asked: &ApprovalRequest) -> Decision {
         let mut editor = self.editor.lock().unwrap_or_else(PoisonError::into_inner);
         let language = Language::of_environment();
         self.spinner.suspend(|| {
@@ -42,24 +42,24 @@ impl TerminalApprover {
                 terminal::forget_typed();
                 let mut read = |prompt: &str| if let Input::Line(line) = editor.ask(prompt, "") { Some(line) } else { None };
                 return match input::ask(&asked.tool, needed, &mut read) {
-                    Some(answer) => Answered::Edit(answer),
-                    None => Answered::Deny { reason: None },
+                    Some(answer) => Decision::Edit(answer),
+                    None => Decision::Deny { reason: None },
                 };
             }
             approve::show(asked, &self.redactor);
             terminal::forget_typed();
             loop {
-                let Input::Line(line) = editor.ask(&question::prompt(language), "") else { return Answered::Deny { reason: None } };
-                match question::read(&line) {
-                    Reply::Yes => return Answered::Approve,
-                    Reply::Always => return Answered::Always,
-                    Reply::No(reason) => return Answered::Deny { reason },
+                let Input::Line(line) = editor.ask(&approval_prompt::prompt(language), "") else { return Decision::Deny { reason: None } };
+                match approval_prompt::read(&line) {
+                    Reply::Yes => return Decision::Approve,
+                    Reply::Always => return Decision::Always,
+                    Reply::No(reason) => return Decision::Deny { reason },
                     Reply::Edit => {
                         if let Some(arguments) = edit(&mut editor, &asked.call.arguments) {
-                            return Answered::Edit(arguments);
+                            return Decision::Edit(arguments);
                         }
                     }
-                    Reply::Unclear => terminal::note(question::again(language)),
+                    Reply::Unclear => terminal::note(approval_prompt::again(language)),
                 }
             }
         })
@@ -68,7 +68,7 @@ impl TerminalApprover {
 
 /// Other arguments, as the person writes them in their editor or on one line.
 fn edit(editor: &mut Editor, arguments: &Value) -> Option<Value> {
-    let edited = question::edit_arguments(arguments).unwrap_or_else(|| {
+    let edited = approval_prompt::edit_arguments(arguments).unwrap_or_else(|| {
         let Input::Line(line) = editor.ask("JSON: ", &arguments.to_string()) else { return Err("nothing was changed".to_owned()) };
         json::parse(line.as_bytes(), Limits::ARGUMENTS).map_err(|error| error.to_string())
     });
@@ -85,12 +85,12 @@ fn edit(editor: &mut Editor, arguments: &Value) -> Option<Value> {
     }
 }
 
-/// Answers every question the same way.
-pub struct Always(pub Answered);
+/// Answers every request the same way.
+pub struct Always(pub Decision);
 
 impl Approver for Always {
-    async fn ask(&self, question: &Question) -> Answered {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
         // Who lets calls run has not answered what their tools want to know.
-        if question.input.is_some() { Answered::Deny { reason: None } } else { self.0.clone() }
+        if request.input.is_some() { Decision::Deny { reason: None } } else { self.0.clone() }
     }
 }

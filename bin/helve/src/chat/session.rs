@@ -8,7 +8,7 @@ use helve::agent::Answer;
 use helve::event::{EndOfRun, EventData};
 use helve::id::RunId;
 use helve::internal::printable;
-use helve::permission::Answered;
+use helve::permission::Decision;
 use helve::project::ProjectAgent;
 use helve::{Agent, AgentError};
 use serde_json::json;
@@ -64,8 +64,8 @@ impl Session {
         }
         let agent = opened.agent;
         let agent = match (setup.approve, &setup.editor) {
-            (Approve::Yes, _) => agent.with_approver(Always(Answered::Approve)),
-            (Approve::No, _) => agent.with_approver(Always(Answered::Deny { reason: None })),
+            (Approve::Yes, _) => agent.with_approver(Always(Decision::Approve)),
+            (Approve::No, _) => agent.with_approver(Always(Decision::Deny { reason: None })),
             (Approve::Ask, Some(editor)) => agent.with_approver(TerminalApprover {
                 editor: editor.clone(),
                 spinner: setup.spinner.clone(),
@@ -81,13 +81,13 @@ impl Session {
         Self { agent, file: None, told: false }
     }
 
-    /// Lets go of what this process holds of the record.
+    /// Lets go of what this process holds of the store.
     pub async fn close(&self, helve: &helve::Helve) {
         helve.told().await;
-        if let Some(record) = self.agent.record()
-            && let Err(error) = record.close().await
+        if let Some(store) = self.agent.store()
+            && let Err(error) = store.close().await
         {
-            tracing::debug!(%error, "the record was not told that this process ends");
+            tracing::debug!(%error, "the store was not told that this process ends");
         }
     }
 
@@ -129,13 +129,13 @@ impl Session {
         match result {
             Ok(_) => Ok(ExitCode::SUCCESS),
             Err(AgentError::Waiting(paused)) => {
-                for question in &paused.questions {
-                    let tool = printable::escape_line(&question.tool);
-                    let (what, how) = match question.input {
+                for request in &paused.requests {
+                    let tool = printable::escape_line(&request.tool);
+                    let (what, how) = match request.input {
                         Some(_) => ("wants to know something", "show|approve|deny"),
                         None => ("must be approved", "approve|deny"),
                     };
-                    terminal::note(&format!("waiting: {tool} {what}: helve approvals {how} {}", question.id));
+                    terminal::note(&format!("waiting: {tool} {what}: helve approvals {how} {}", request.id));
                 }
                 terminal::note(&format!("Then go on with: helve run --resume {}", paused.run.id()));
                 Ok(ExitCode::from(3))

@@ -134,7 +134,7 @@ pub struct Serve {
     /// Only the tools of this set; may be given several times
     #[arg(long, value_name = "NAME")]
     pub set: Vec<String>,
-    /// Also pass on resources, prompts, completion and questions of the servers behind
+    /// Also pass on resources, prompts, completion and requests of the servers behind
     #[arg(long)]
     pub gateway: bool,
 }

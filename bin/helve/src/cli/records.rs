@@ -33,7 +33,7 @@ pub enum RunsCommand {
         /// The run
         id: RunId,
     },
-    /// Forget runs, tasks, answered questions and conversations that ended long ago
+    /// Forget runs, tasks, answered requests and conversations that ended long ago
     Prune {
         /// How long ago, such as `30d`
         #[arg(long, value_name = "TIME", default_value = "30d")]
@@ -112,7 +112,7 @@ impl Approvals {
 
 #[derive(Subcommand)]
 pub enum ApprovalsCommand {
-    /// List open questions (the default)
+    /// List open requests (the default)
     List {
         /// Also those that were answered
         #[arg(long)]
@@ -120,12 +120,12 @@ pub enum ApprovalsCommand {
     },
     /// Show one, with the exact arguments
     Show {
-        /// The question
+        /// The request
         id: ApprovalId,
     },
     /// Let a call run
     Approve {
-        /// The question
+        /// The request
         id: ApprovalId,
         /// Do not ask again for this tool in this conversation
         #[arg(long)]
@@ -136,7 +136,7 @@ pub enum ApprovalsCommand {
     },
     /// Do not let it run
     Deny {
-        /// The question
+        /// The request
         id: ApprovalId,
         /// A word to the model
         #[arg(long, value_name = "TEXT")]

@@ -1,4 +1,4 @@
-//! `helve approvals`: questions that wait for a person, and their answers.
+//! `helve approvals`: requests that wait for a person, and their answers.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use helve::id::ApprovalId;
 use helve::internal::json::{self, Limits};
 use helve::internal::printable;
-use helve::permission::{AnswerError, Decision};
+use helve::permission::{DecideError, Verdict};
 use helve::store::StoreError;
-use helve::store::{Approval, ApprovalState, Reply};
+use helve::store::{Approval, ApprovalState, DecisionRecord};
 use serde_json::{Value, json};
 
 use super::runs::when;
@@ -22,10 +22,10 @@ use crate::workspace::Workspace;
 /// So many are listed.
 const LISTED: usize = 200;
 
-/// Lists, shows and answers questions.
+/// Lists, shows and answers requests.
 pub fn run(command: &Approvals, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    let record = workspace.record(global)?;
-    let store = record.store();
+    let store = workspace.store(global)?;
+    let store = store.inner();
     match &command.command {
         None => list(&workspace.block_on(store.approvals(None, true, LISTED))?, global),
         Some(ApprovalsCommand::List { all }) => list(&workspace.block_on(store.approvals(None, !all, LISTED))?, global),
@@ -35,18 +35,18 @@ pub fn run(command: &Approvals, global: &Global, workspace: &Workspace) -> Resul
         }
         Some(ApprovalsCommand::Approve { id, always, arguments }) => {
             let arguments = arguments.as_deref().map(read).transpose()?;
-            return answer(*id, Reply { always: *always, arguments, ..reply(Decision::Approve) }, global, workspace);
+            return answer(*id, DecisionRecord { always: *always, arguments, ..reply(Verdict::Approve) }, global, workspace);
         }
         Some(ApprovalsCommand::Deny { id, reason }) => {
-            return answer(*id, Reply { reason: reason.clone(), ..reply(Decision::Deny) }, global, workspace);
+            return answer(*id, DecisionRecord { reason: reason.clone(), ..reply(Verdict::Deny) }, global, workspace);
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn reply(decision: Decision) -> Reply {
+fn reply(verdict: Verdict) -> DecisionRecord {
     let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(helve::internal::environment::var).filter(|name| !name.is_empty());
-    Reply { decision, by: by.map_or_else(|| Arc::from("user"), Into::into), reason: None, always: false, arguments: None }
+    DecisionRecord { verdict, by: by.map_or_else(|| Arc::from("user"), Into::into), reason: None, always: false, arguments: None }
 }
 
 fn read(text: &str) -> Result<Value, Failure> {
@@ -55,20 +55,20 @@ fn read(text: &str) -> Result<Value, Failure> {
     if value.is_object() { Ok(value) } else { Err(Failure::usage("the arguments must be a JSON object")) }
 }
 
-fn answer(id: ApprovalId, reply: Reply, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    workspace.record(global)?;
+fn answer(id: ApprovalId, reply: DecisionRecord, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+    workspace.store(global)?;
     if reply.arguments.is_some() {
         // They must fit a tool, maybe of a server.
         workspace.settle();
     }
-    match workspace.block_on(workspace.helve().reply(id, reply)) {
+    match workspace.block_on(workspace.helve().decide_with(id, reply)) {
         Ok(approval) => {
             if global.json {
                 terminal::json(json!({"approval": approval.for_programs()}));
                 return Ok(ExitCode::SUCCESS);
             }
-            terminal::print(&format!("{} {}", approval.question.tool, approval.state.name()));
-            let next = match (approval.question.caller.run, approval.state.name()) {
+            terminal::print(&format!("{} {}", approval.request.tool, approval.state.name()));
+            let next = match (approval.request.caller.run, approval.state.name()) {
                 (Some(run), _) => Some(format!("go on with the run: helve runs resume {run}")),
                 (None, "approved") if approval.asker.is_some() => Some("whoever made the call waits for it, and it is made now".to_owned()),
                 (None, "approved") => Some("a server runs it now, or: helve worker --until-empty".to_owned()),
@@ -79,16 +79,16 @@ fn answer(id: ApprovalId, reply: Reply, global: &Global, workspace: &Workspace) 
             }
             Ok(ExitCode::SUCCESS)
         }
-        Err(AnswerError::TooLate(approval)) if approval.asker.is_some() && approval.state == ApprovalState::Cancelled => {
+        Err(DecideError::TooLate(approval)) if approval.asker.is_some() && approval.state == ApprovalState::Cancelled => {
             Err(Failure::new("conflict", format_args!("whoever made the call is gone, so approval {id} is over and nothing runs"))
                 .hint("the client has to make the call again"))
         }
-        Err(AnswerError::TooLate(approval)) => {
-            let by = approval.reply.as_ref().map(|reply| format!(" by {}", printable::escape_line(&reply.by))).unwrap_or_default();
+        Err(DecideError::TooLate(approval)) => {
+            let by = approval.decision.as_ref().map(|reply| format!(" by {}", printable::escape_line(&reply.by))).unwrap_or_default();
             Err(Failure::new("conflict", format_args!("approval {id} is {} already{by}", approval.state.name())))
         }
-        Err(AnswerError::Unknown(_)) => Err(StoreError::NotFound(format!("approval {id}")).into()),
-        Err(AnswerError::Store(error)) => Err(error.into()),
+        Err(DecideError::Unknown(_)) => Err(StoreError::NotFound(format!("approval {id}")).into()),
+        Err(DecideError::Store(error)) => Err(error.into()),
         Err(error) => Err(Failure::new("invalid_parameters", error).hint(format_args!("helve approvals show {id}"))),
     }
 }
@@ -104,15 +104,15 @@ fn list(approvals: &[Approval], global: &Global) {
     }
     let mut table = Table::new(&["APPROVAL", "STATE", "TOOL", "WHEN", "ARGUMENTS"]);
     for approval in approvals {
-        let question = &approval.question;
+        let request = &approval.request;
         table.row(vec![
-            Cell::new(&question.id.to_string(), STRONG),
+            Cell::new(&request.id.to_string(), STRONG),
             Cell::new(approval.state.name(), CAREFUL),
-            Cell::from(&*question.tool),
-            Cell::from(when(question.asked_at).as_str()),
-            match &question.input {
+            Cell::from(&*request.tool),
+            Cell::from(when(request.asked_at).as_str()),
+            match &request.input {
                 Some(needed) => Cell::from(needed.summary().as_str()),
-                None => Cell::from(question.call.arguments.to_string().as_str()),
+                None => Cell::from(request.call.arguments.to_string().as_str()),
             },
         ]);
     }
@@ -121,12 +121,12 @@ fn list(approvals: &[Approval], global: &Global) {
 }
 
 fn show(approval: &Approval) {
-    let question = &approval.question;
-    terminal::print(&format!("{} {}", styled(STRONG, &question.id.to_string()), styled(CAREFUL, approval.state.name())));
-    let arguments = serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
-    terminal::print(&format!("{} {}", printable::escape_line(&question.tool), printable::escape(&arguments)));
-    terminal::print(&styled(FAINT, &printable::escape_line(&question.reason)));
-    if let Some(needed) = &question.input {
+    let request = &approval.request;
+    terminal::print(&format!("{} {}", styled(STRONG, &request.id.to_string()), styled(CAREFUL, approval.state.name())));
+    let arguments = serde_json::to_string_pretty(&request.call.arguments).unwrap_or_default();
+    terminal::print(&format!("{} {}", printable::escape_line(&request.tool), printable::escape(&arguments)));
+    terminal::print(&styled(FAINT, &printable::escape_line(&request.reason)));
+    if let Some(needed) = &request.input {
         for request in &needed.requests {
             terminal::print(&printable::escape(&request.message));
             request.url.iter().for_each(|url| terminal::print(&printable::escape_line(url)));
@@ -134,8 +134,8 @@ fn show(approval: &Approval) {
         let schema = serde_json::to_string_pretty(&needed.schema()).unwrap_or_default();
         terminal::print(&format!("{} {}", styled(FAINT, "answer with --arguments:"), printable::escape(&schema)));
     }
-    terminal::print(&styled(FAINT, &format!("asked {}", when(question.asked_at))));
-    if let Some(reply) = &approval.reply {
+    terminal::print(&styled(FAINT, &format!("asked {}", when(request.asked_at))));
+    if let Some(reply) = &approval.decision {
         terminal::print(&styled(FAINT, &printable::escape_line(&format!("answered by {}", reply.by))));
     }
 }

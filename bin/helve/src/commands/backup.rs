@@ -1,4 +1,4 @@
-//! `helve backup`: a copy of the record, made while it is used.
+//! `helve backup`: a copy of the store, made while it is used.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,10 +11,10 @@ use crate::failure::Failure;
 use crate::terminal;
 use crate::workspace::Workspace;
 
-/// Copies the record into a new file.
+/// Copies the store into a new file.
 pub fn run(file: &Path, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    let record = workspace.record(global)?;
-    workspace.block_on(record.store().backup(file))?;
+    let store = workspace.store(global)?;
+    workspace.block_on(store.backup(file))?;
     let name = file.display().to_string();
     if global.json {
         terminal::json(json!({"file": name}));

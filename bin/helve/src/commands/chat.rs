@@ -74,7 +74,7 @@ impl Talk<'_> {
     fn work(&self) -> Working {
         let helve = self.setup.workspace.helve();
         let stop = CancellationToken::new();
-        let record = self.session.agent.record().cloned().unwrap_or_else(helve::store::Record::in_memory);
+        let record = self.session.agent.store().cloned().unwrap_or_else(helve::store::StoreHandle::in_memory);
         Working { work: tokio::spawn(helve.task_worker(&record, AT_ONCE).run(stop.clone())), stop }
     }
 
@@ -210,9 +210,9 @@ impl Talk<'_> {
 
     /// Goes on with the last conversation of this record.
     async fn go_on(&mut self) -> Result<(), Failure> {
-        let record = self.setup.workspace.helve().open_record(self.setup.global.store.as_deref()).await;
+        let record = self.setup.workspace.helve().open_store(self.setup.global.store.as_deref()).await;
         let record = record.map_err(|error| Failure::new("storage", &error).hint(&error.hint))?;
-        let Some(last) = record.store().conversations(1).await?.pop() else {
+        let Some(last) = record.conversations(1).await?.pop() else {
             return Err(Failure::new("not_found", "there is no conversation to go on with").hint("begin one: `helve chat`"));
         };
         self.session.agent.open_conversation(last.id).await.map_err(|error| Failure::new(error.kind(), error))?;

@@ -40,8 +40,8 @@ pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<Exi
 
 /// The agent of a recorded run, where a file describes it.
 fn agent_of(id: RunId, global: &Global, workspace: &Workspace) -> Result<Option<String>, Failure> {
-    let record = workspace.record(global)?;
-    let run = workspace.block_on(record.store().run(id))?.ok_or_else(|| StoreError::NotFound(format!("run {id}")))?;
+    let store = workspace.store(global)?;
+    let run = workspace.block_on(store.run(id))?.ok_or_else(|| StoreError::NotFound(format!("run {id}")))?;
     Ok(workspace.helve().described(run.agent.as_deref()))
 }
 

@@ -30,8 +30,8 @@ pub fn run(command: &Runs, global: &Global, workspace: &Workspace) -> Result<Exi
         }
         Some(RunsCommand::Cancel { id }) => cancel(*id, global, workspace),
         Some(RunsCommand::Prune { older_than }) => {
-            let record = workspace.record(global)?;
-            let count = workspace.block_on(record.store().prune((*older_than).into()))?;
+            let store = workspace.store(global)?;
+            let count = workspace.block_on(store.prune((*older_than).into()))?;
             say(global, json!({"forgotten": count}), &format!("{count} records forgotten"));
             Ok(ExitCode::SUCCESS)
         }
@@ -43,8 +43,8 @@ fn say(global: &Global, document: serde_json::Value, words: &str) {
 }
 
 fn list(wanted: &RunsList, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    let record = workspace.record(global)?;
-    let runs = workspace.block_on(record.store().runs(wanted.state, wanted.limit))?;
+    let store = workspace.store(global)?;
+    let runs = workspace.block_on(store.runs(wanted.state, wanted.limit))?;
     if global.json {
         terminal::json(json!({"runs": runs}));
         return Ok(ExitCode::SUCCESS);
@@ -82,12 +82,12 @@ pub fn when(time: Timestamp) -> String {
 }
 
 fn show(id: RunId, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    let record = workspace.record(global)?;
+    let store = workspace.store(global)?;
     let (run, events) = workspace.block_on(async {
-        let run = record.store().run(id).await?.ok_or_else(|| helve::store::StoreError::NotFound(format!("run {id}")))?;
+        let run = store.run(id).await?.ok_or_else(|| helve::store::StoreError::NotFound(format!("run {id}")))?;
         let mut events: Vec<Event> = Vec::new();
         loop {
-            let page = record.store().events(id, events.last().map_or(0, |event| event.seq), PAGE).await?;
+            let page = store.events(id, events.last().map_or(0, |event| event.seq), PAGE).await?;
             let over = page.len() < PAGE;
             events.extend(page);
             if over {
@@ -149,8 +149,8 @@ fn describe(data: &EventData) -> (&'static str, String) {
 }
 
 fn cancel(id: RunId, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    let record = workspace.record(global)?;
-    let state = workspace.block_on(helve::agent::cancel_run(&record, id))?;
+    let store = workspace.store(global)?;
+    let state = workspace.block_on(helve::agent::cancel_run(&store, id))?;
     let words = match state {
         RunState::Running => format!("{id} is told to stop"),
         state => format!("{id} is {}", state.name()),

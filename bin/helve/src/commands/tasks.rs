@@ -18,8 +18,8 @@ use crate::workspace::Workspace;
 
 /// Lists, shows, cancels and repeats tasks.
 pub fn run(command: &Tasks, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
-    let record = workspace.record(global)?;
-    let store = record.store();
+    let store = workspace.store(global)?;
+    let store = store.inner();
     match &command.command {
         None => list(&workspace.block_on(store.tasks(filter(&command.list)))?, global),
         Some(TasksCommand::List(wanted)) => list(&workspace.block_on(store.tasks(filter(wanted)))?, global),

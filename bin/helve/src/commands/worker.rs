@@ -1,4 +1,4 @@
-//! `helve worker`: runs background calls, goes on with runs whose questions were answered or whose process ended, and lets agents
+//! `helve worker`: runs background calls, goes on with runs whose requests were answered or whose process ended, and lets agents
 //! answer to results.
 
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_core::store::Reply;
+use helve_core::store::DecisionRecord;
 use helve_core::{Grant, Message, MessageBody, RunId};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -52,13 +52,13 @@ impl Agent {
     /// Goes on with a run that waited for people.
     ///
     /// # Errors
-    /// Why there is no answer; [`AgentError::Waiting`] again where questions are left.
+    /// Why there is no answer; [`AgentError::Waiting`] again where requests are left.
     pub async fn resume(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<Answer, AgentError> {
         if self.record_answers(&paused, &answers).await? {
             return self.resume_run(paused.run.id()).await;
         }
         self.check_conversation(&paused)?;
-        Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.questions, answers).await
+        Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.requests, answers).await
     }
 
     /// Goes on with a run that waited for people, and tells what happens as it happens.
@@ -72,20 +72,20 @@ impl Agent {
         self.check_conversation(&paused)?;
         let (outbox, cancel) = (Outbox::new(self.0.executor.redactor()), CancellationToken::new());
         let driver = Driver::new(&mut self.0, paused.run, Some(outbox.clone()), cancel.clone());
-        Ok(RunStream::borrowed(driver.resume(paused.questions, answers), outbox, cancel))
+        Ok(RunStream::borrowed(driver.resume(paused.requests, answers), outbox, cancel))
     }
 
-    /// Records answers to a run that is stored: exactly one answer to a question counts, and another process may have been first. Says
+    /// Records answers to a run that is stored: exactly one answer to a request counts, and another process may have been first. Says
     /// whether the run is stored.
     async fn record_answers(&self, paused: &Paused, answers: &[Grant]) -> Result<bool, AgentError> {
-        let Some(record) = self.record() else { return Ok(false) };
-        if record.store().run(paused.run.id()).await?.is_none() {
+        let Some(store) = self.store() else { return Ok(false) };
+        if store.run(paused.run.id()).await?.is_none() {
             return Ok(false);
         }
-        for question in &paused.questions {
-            let grant = answers.iter().find(|grant| grant.approval_id == question.id && grant.digest == question.digest);
-            if let Some(reply) = grant.and_then(|grant| Reply::of_grant(grant, question)) {
-                record.store().answer(question.id, reply).await?;
+        for request in &paused.requests {
+            let grant = answers.iter().find(|grant| grant.approval_id == request.id && grant.digest == request.digest);
+            if let Some(reply) = grant.and_then(|grant| DecisionRecord::of_grant(grant, request)) {
+                store.decide(request.id, reply).await?;
             }
         }
         Ok(true)

@@ -112,7 +112,7 @@ impl Agent {
     }
 
     /// The same agent, which speaks with this person: [`Caller::user`](helve_core::Caller::user) says so to tools and layers, and in the
-    /// record.
+    /// store.
     #[must_use]
     pub fn with_user(mut self, user: impl Into<Arc<str>>) -> Self {
         self.0.user = Some(user.into());

@@ -87,7 +87,7 @@ impl Driver<'_> {
                 self.parts.contexts.on_tool_call(&outcome);
                 self.handle(Input::CallFinished(outcome));
             }
-            CallState::Asks(question) => self.handle(Input::CallWaits(question)),
+            CallState::Waiting(request) => self.handle(Input::CallWaits(request)),
         }
     }
 }

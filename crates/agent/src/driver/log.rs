@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use helve_core::store::{Answering, Approval, NewRun, Reply, RunCommit, RunState};
-use helve_core::{Answered, CallId, Decision, Event, EventData, Grant, Question, Redactor, StoreError, printable};
-use helve_tools::{Hold, Record};
+use helve_core::store::{Approval, DecisionRecord, DecisionResult, NewRun, RunCommit, RunState};
+use helve_core::{ApprovalRequest, CallId, Decision, Event, EventData, Grant, Redactor, StoreError, Verdict, printable};
+use helve_tools::{Hold, StoreHandle};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +26,7 @@ const PAGE: usize = 1000;
 
 /// What is not written down yet.
 pub(super) struct Log {
-    record: Record,
+    store: StoreHandle,
     epoch: u64,
     begin: Option<NewRun>,
     events: Vec<(Timestamp, EventData)>,
@@ -41,7 +41,7 @@ pub(super) struct Log {
 
 impl Log {
     /// The log of a run that begins.
-    pub(super) fn new(record: Record, run: &Run, redactor: &Redactor, said: usize, cancel: CancellationToken) -> Self {
+    pub(super) fn new(store: StoreHandle, run: &Run, redactor: &Redactor, said: usize, cancel: CancellationToken) -> Self {
         let (settings, input) = (run.settings(), run.input());
         // Half a secret could not be found any more.
         let input = redactor.clean(&input).map_or(input, Into::into);
@@ -52,15 +52,15 @@ impl Log {
             agent: settings.agent.clone(),
             model: settings.model.clone(),
             input: printable::shorten(&input, SHOWN).into(),
-            holder: record.holder(),
+            holder: store.holder(),
         };
-        let hold = record.hold_run(run.id(), cancel);
-        Self { begin: Some(begin), ..Self::taken(record, hold, 1, said, 0) }
+        let hold = store.hold_run(run.id(), cancel);
+        Self { begin: Some(begin), ..Self::taken(store, hold, 1, said, 0) }
     }
 
     /// The log of a run that was written down before.
-    pub(super) fn taken(record: Record, hold: Hold, epoch: u64, said: usize, told: u64) -> Self {
-        Self { record, epoch, begin: None, events: Vec::new(), asked: Vec::new(), heard: Vec::new(), said, told, hold }
+    pub(super) fn taken(store: StoreHandle, hold: Hold, epoch: u64, said: usize, told: u64) -> Self {
+        Self { store, epoch, begin: None, events: Vec::new(), asked: Vec::new(), heard: Vec::new(), said, told, hold }
     }
 
     /// Whether people are asked something that is not written down.
@@ -74,7 +74,7 @@ impl Log {
     }
 
     pub(super) fn add(&mut self, data: EventData) {
-        // Whoever answers a question adds that in the same transaction; what was allowed before is answered by nobody.
+        // Whoever answers a request adds that in the same transaction; what was allowed before is answered by nobody.
         if !matches!(&data, EventData::PermissionResult { by, .. } if by != ALWAYS) {
             self.events.push((Timestamp::now(), data));
         }
@@ -107,18 +107,18 @@ impl Driver<'_> {
             usage,
             contexts: self.parts.contexts.save(),
         };
-        let record = log.record.clone();
-        let before = record.store().commit_run(commit).await?;
+        let store = log.store.clone();
+        let before = store.commit_run(commit).await?;
         if state != RunState::Running {
             log.hold.disarm();
         }
         log.said += count;
         for approval in std::mem::take(&mut log.asked) {
-            record.asked(&approval);
+            store.asked(&approval);
         }
         let known = std::mem::replace(&mut log.told, before + events.len() as u64);
         if self.outbox.is_some() {
-            self.tell_others(&record, known, before).await?;
+            self.tell_others(&store, known, before).await?;
         }
         let (run_id, conversation_id) = (self.run.id(), Some(self.run.conversation()));
         for (place, (time, data)) in events.into_iter().enumerate() {
@@ -129,9 +129,9 @@ impl Driver<'_> {
     }
 
     /// Tells what others added to the run.
-    async fn tell_others(&mut self, record: &Record, mut known: u64, before: u64) -> Result<(), AgentError> {
+    async fn tell_others(&mut self, store: &StoreHandle, mut known: u64, before: u64) -> Result<(), AgentError> {
         while known < before {
-            let page = record.store().events(self.run.id(), known, PAGE.min(usize::try_from(before - known).unwrap_or(PAGE))).await?;
+            let page = store.events(self.run.id(), known, PAGE.min(usize::try_from(before - known).unwrap_or(PAGE))).await?;
             let Some(last) = page.last() else { break };
             known = last.seq;
             for event in page {
@@ -150,24 +150,24 @@ impl Driver<'_> {
 
     /// Hears the results of background calls that came since.
     pub(super) async fn hear_results(&mut self) -> Result<(), AgentError> {
-        let Some(record) = self.around.executor.record().cloned() else { return Ok(()) };
+        let Some(store) = self.around.executor.store().cloned() else { return Ok(()) };
         let conversation = self.run.conversation();
-        for task in record.store().inbox(conversation).await? {
+        for task in store.inbox(conversation).await? {
             let Some(outcome) = task.outcome else { continue };
             self.parts.contexts.on_tool_call(&outcome);
             self.handle(Input::Result { tool: task.tool, outcome });
             match &mut self.log {
                 Some(log) => log.heard.push(task.id),
-                None => record.store().hear(task.id).await?,
+                None => store.hear(task.id).await?,
             }
         }
         Ok(())
     }
 
-    /// Writes a question down with the next commit.
-    pub(super) fn record_question(&mut self, question: &Question) {
+    /// Writes a request down with the next commit.
+    pub(super) fn record_request(&mut self, request: &ApprovalRequest) {
         if let Some(log) = &mut self.log
-            && let Some(approval) = self.around.toolkit.approval(question.clone())
+            && let Some(approval) = self.around.toolkit.approval(request.clone())
         {
             log.asked.push(approval);
         }
@@ -176,19 +176,19 @@ impl Driver<'_> {
     /// Records a person's answer. Returns the answer that counts, which may be an earlier one, and whether it also allows later calls.
     pub(super) async fn record_answer(
         &mut self,
-        question: &Question,
-        answer: Answered,
+        request: &ApprovalRequest,
+        answer: Decision,
         by: &str,
     ) -> Result<(Option<Grant>, bool), AgentError> {
         if let Some(log) = &self.log {
-            let store = log.record.store().clone();
-            let stored = match Reply::of(&answer, by) {
-                Some(reply) => match store.answer(question.id, reply).await? {
-                    Answering::Won(approval) | Answering::TooLate(approval) => Some(*approval),
-                    Answering::Unknown => None,
+            let store = log.store.inner().clone();
+            let stored = match DecisionRecord::of(&answer, by) {
+                Some(reply) => match store.decide(request.id, reply).await? {
+                    DecisionResult::Accepted(approval) | DecisionResult::TooLate(approval) => Some(*approval),
+                    DecisionResult::Unknown => None,
                 },
                 // Somebody else may have answered by now.
-                None => store.approval(question.id).await?,
+                None => store.approval(request.id).await?,
             };
             if let Some(approval) = stored
                 && let Some(grant) = approval.grant()
@@ -196,22 +196,22 @@ impl Driver<'_> {
                 return Ok((Some(grant), approval.is_always()));
             }
         }
-        let always = answer == Answered::Always && question.input.is_none();
-        let grant = question.grant(answer, by);
-        let always = always && grant.as_ref().is_some_and(|grant| grant.decision == Decision::Approve);
+        let always = answer == Decision::Always && request.input.is_none();
+        let grant = request.grant(answer, by);
+        let always = always && grant.as_ref().is_some_and(|grant| grant.verdict == Verdict::Approve);
         Ok((grant, always))
     }
 
     /// Takes answers that came from elsewhere. Says whether there were any.
     pub(super) async fn take_answers(&mut self) -> Result<bool, AgentError> {
-        let Some(record) = self.log.as_ref().map(|log| log.record.clone()) else { return Ok(false) };
-        let stored = record.store().approvals(Some(self.run.id()), false, usize::MAX).await?;
+        let Some(store) = self.log.as_ref().map(|log| log.store.clone()) else { return Ok(false) };
+        let stored = store.approvals(Some(self.run.id()), false, usize::MAX).await?;
         let mut any = false;
         for approval in stored {
-            let open = self.open.iter().position(|question| question.id == approval.question.id);
+            let open = self.open.iter().position(|request| request.id == approval.request.id);
             if let (Some(place), Some(grant)) = (open, approval.grant()) {
-                let question = self.open.swap_remove(place);
-                self.answer(question, Some(grant), approval.is_always());
+                let request = self.open.swap_remove(place);
+                self.answer(request, Some(grant), approval.is_always());
                 any = true;
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use helve_core::json::Limits;
 use helve_core::printable;
 use helve_core::{
-    CallId, Denial, EndOfRun, EndReason, EventData, Feature, Message, MessageBody, ModelError, Outcome, Question, SaidCall, Status,
+    ApprovalRequest, CallId, Denial, EndOfRun, EndReason, EventData, Feature, Message, MessageBody, ModelError, Outcome, SaidCall, Status,
     ToolCall, ToolChoice, ToolError,
 };
 use helve_dialect::{Call, Kind, Language, Malformed, Repair, Repairs, answer_text};
@@ -270,18 +270,18 @@ impl Run {
         }
     }
 
-    pub(super) fn waits(&mut self, question: Box<Question>, effects: &mut Vec<Effect>) {
-        let Some(slot) = self.slot(question.call.id).filter(|slot| !slot.is_done()) else { return };
-        slot.state = State::Waiting(question.id);
+    pub(super) fn waits(&mut self, request: Box<ApprovalRequest>, effects: &mut Vec<Effect>) {
+        let Some(slot) = self.slot(request.call.id).filter(|slot| !slot.is_done()) else { return };
+        slot.state = State::Waiting(request.id);
         effects.push(Effect::Emit(EventData::PermissionRequest {
-            approval_id: question.id,
-            call_id: question.call.id,
-            tool: question.tool.clone(),
-            arguments: question.call.arguments.clone(),
-            digest: question.digest,
-            reason: question.reason.clone(),
+            approval_id: request.id,
+            call_id: request.call.id,
+            tool: request.tool.clone(),
+            arguments: request.call.arguments.clone(),
+            digest: request.digest,
+            reason: request.reason.clone(),
         }));
-        effects.push(Effect::AskPerson(question));
+        effects.push(Effect::AskPerson(request));
         if self.phase == Phase::Calling {
             self.go_on(effects);
         }
@@ -292,7 +292,7 @@ impl Run {
         if !self.turn.complete || self.turn.is_running() {
             return;
         }
-        let approvals = self.turn.open_questions();
+        let approvals = self.turn.open_requests();
         if !approvals.is_empty() {
             if !std::mem::replace(&mut self.waiting_told, true) {
                 effects.push(Effect::Emit(EventData::RunWaiting { approvals }));

@@ -73,7 +73,7 @@ impl Turn {
         }
     }
 
-    /// A question was answered, so that its call is on its way again.
+    /// A request was answered, so that its call is on its way again.
     pub(super) fn resume(&mut self, approval: ApprovalId) {
         for slot in &mut self.slots {
             if matches!(slot.state, State::Waiting(waiting) if waiting == approval) {
@@ -82,8 +82,8 @@ impl Turn {
         }
     }
 
-    /// The questions that are open.
-    pub(super) fn open_questions(&self) -> Vec<ApprovalId> {
+    /// The requests that are open.
+    pub(super) fn open_requests(&self) -> Vec<ApprovalId> {
         self.slots.iter().filter_map(|slot| if let State::Waiting(approval) = slot.state { Some(approval) } else { None }).collect()
     }
 

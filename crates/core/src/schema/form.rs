@@ -6,7 +6,7 @@ use super::check::resolve;
 
 /// References followed in a row before giving up; longer chains are not written by people.
 const MAX_HOPS: usize = 16;
-/// Alternatives that are told apart; more of them are one big question.
+/// Alternatives that are told apart; more of them are one big request.
 const MAX_FORMS: usize = 64;
 
 /// One form that a value may take: a subschema without alternatives.

@@ -1,4 +1,4 @@
-//! A stored question, and its one answer.
+//! A stored request, and its one answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::approval::{Decision, Grant, Question};
-use crate::approver::Answered;
+use crate::approval::{ApprovalRequest, Grant, Verdict};
+use crate::approver::Decision;
 use crate::digest::Digest;
 use crate::error::{Denial, ErrorKind, ToolError};
 use crate::ids::{HolderId, RunId};
 use crate::rules::{Mode, Rules};
 
-/// How far a question is.
+/// How far a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
@@ -44,11 +44,12 @@ impl ApprovalState {
     }
 }
 
-/// A question that is kept until it is answered.
+/// A request that is kept until it is answered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Approval {
-    /// What is asked.
-    pub question: Question,
+    /// The call that waits, as it was shown.
+    #[serde(rename = "question")]
+    pub request: ApprovalRequest,
     /// The run that started the run which asks, for sub-agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run: Option<RunId>,
@@ -75,20 +76,21 @@ pub struct Approval {
     pub delay: Duration,
     /// How far it is.
     pub state: ApprovalState,
-    /// What was answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reply: Option<Reply>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answered_at: Option<Timestamp>,
+    /// The decision, once there is one.
+    #[serde(rename = "reply", default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<DecisionRecord>,
+    /// When it was decided, expired or cancelled.
+    #[serde(rename = "answered_at", default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<Timestamp>,
 }
 
-/// What a person answers.
+/// A decision as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Reply {
+pub struct DecisionRecord {
     /// Yes or no.
-    pub decision: Decision,
-    /// Who answers.
+    #[serde(rename = "decision")]
+    pub verdict: Verdict,
+    /// Who decided.
     pub by: Arc<str>,
     /// A word to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,34 +103,34 @@ pub struct Reply {
     pub arguments: Option<Value>,
 }
 
-impl Reply {
+impl DecisionRecord {
     /// What an approver said, for the store; `None` if there is no answer yet.
     #[must_use]
-    pub fn of(answered: &Answered, by: &str) -> Option<Self> {
-        let reply = |decision| Self { decision, by: by.into(), reason: None, always: false, arguments: None };
-        Some(match answered {
-            Answered::Later | Answered::Expired => return None,
-            Answered::Approve => reply(Decision::Approve),
-            Answered::Always => Self { always: true, ..reply(Decision::Approve) },
-            Answered::Deny { reason } => Self { reason: reason.clone(), ..reply(Decision::Deny) },
-            Answered::Edit(arguments) => Self { arguments: Some(arguments.clone()), ..reply(Decision::Approve) },
+    pub fn of(decision: &Decision, by: &str) -> Option<Self> {
+        let record = |verdict| Self { verdict, by: by.into(), reason: None, always: false, arguments: None };
+        Some(match decision {
+            Decision::Later | Decision::Expired => return None,
+            Decision::Approve => record(Verdict::Approve),
+            Decision::Always => Self { always: true, ..record(Verdict::Approve) },
+            Decision::Deny { reason } => Self { reason: reason.clone(), ..record(Verdict::Deny) },
+            Decision::Edit(arguments) => Self { arguments: Some(arguments.clone()), ..record(Verdict::Approve) },
         })
     }
 }
 
-impl Reply {
-    /// What a grant says to its question, for the store; `None` if it came too late to say anything.
+impl DecisionRecord {
+    /// What a grant says to its request, for the store; `None` if it came too late to say anything.
     #[must_use]
-    pub fn of_grant(grant: &Grant, question: &Question) -> Option<Self> {
+    pub fn of_grant(grant: &Grant, request: &ApprovalRequest) -> Option<Self> {
         let written = grant.given.as_ref().and_then(|given| given.answers.clone()).map(|mut answers| {
-            let requests = question.input.as_ref().map(|needed| needed.requests.as_slice()).unwrap_or_default();
+            let requests = request.input.as_ref().map(|needed| needed.requests.as_slice()).unwrap_or_default();
             match requests {
                 [only] => answers.remove(&only.key).unwrap_or_default(),
                 _ => Value::Object(answers),
             }
         });
-        (grant.decision != Decision::Expired).then(|| Self {
-            decision: grant.decision,
+        (grant.verdict != Verdict::Expired).then(|| Self {
+            verdict: grant.verdict,
             by: grant.by.as_str().into(),
             reason: grant.reason.clone(),
             always: false,
@@ -139,21 +141,21 @@ impl Reply {
 
 /// What became of an answer.
 #[derive(Debug, Clone)]
-pub enum Answering {
+pub enum DecisionResult {
     /// It is the answer.
-    Won(Box<Approval>),
-    /// The question was answered before, or nobody waits for the answer any more.
+    Accepted(Box<Approval>),
+    /// The request was answered before, or nobody waits for the answer any more.
     TooLate(Box<Approval>),
-    /// There is no such question.
+    /// There is no such request.
     Unknown,
 }
 
 impl Approval {
-    /// A question that was just asked, about a tool that is defined so and runs by these rules.
+    /// A request that was just asked, about a tool that is defined so and runs by these rules.
     #[must_use]
-    pub fn new(question: Question, definition: Digest, rules: &Rules) -> Self {
+    pub fn new(request: ApprovalRequest, definition: Digest, rules: &Rules) -> Self {
         Self {
-            question,
+            request,
             parent_run: None,
             asker: None,
             definition,
@@ -163,43 +165,43 @@ impl Approval {
             priority: rules.priority,
             delay: rules.delay,
             state: ApprovalState::Pending,
-            reply: None,
-            answered_at: None,
+            decision: None,
+            decided_at: None,
         }
     }
 
-    /// The question as programs see it: on the command line, and at a webhook.
+    /// The request as programs see it: on the command line, and at a webhook.
     #[must_use]
     pub fn for_programs(&self) -> Value {
-        let question = &self.question;
+        let request = &self.request;
         json!({
-            "id": question.id,
-            "call_id": question.call.id,
-            "tool": question.tool,
-            "arguments": question.call.arguments,
-            "digest": question.digest,
-            "reason": question.reason,
+            "id": request.id,
+            "call_id": request.call.id,
+            "tool": request.tool,
+            "arguments": request.call.arguments,
+            "digest": request.digest,
+            "reason": request.reason,
             "state": self.state,
-            "agent": question.caller.agent,
-            "run_id": question.caller.run,
-            "conversation_id": question.caller.conversation,
+            "agent": request.caller.agent,
+            "run_id": request.caller.run,
+            "conversation_id": request.caller.conversation,
             "parent_run_id": self.parent_run,
-            "asked_at": question.asked_at,
-            "expires_at": question.expires_at,
-            "input": question.input.as_ref().map(|needed| json!({"requests": needed.requests, "schema": needed.schema()})),
-            "answered_at": self.answered_at,
-            "answer": self.reply,
+            "asked_at": request.asked_at,
+            "expires_at": request.expires_at,
+            "input": request.input.as_ref().map(|needed| json!({"requests": needed.requests, "schema": needed.schema()})),
+            "answered_at": self.decided_at,
+            "answer": self.decision,
         })
     }
 
     /// Takes an answer. Says whether it is the one that counts.
-    pub fn answer(&mut self, reply: Reply, now: Timestamp) -> bool {
+    pub fn decide(&mut self, decision: DecisionRecord, now: Timestamp) -> bool {
         if self.expire(now) || self.state != ApprovalState::Pending {
             return false;
         }
-        self.state = if reply.decision == Decision::Approve { ApprovalState::Approved } else { ApprovalState::Denied };
-        self.reply = Some(reply);
-        self.answered_at = Some(now);
+        self.state = if decision.verdict == Verdict::Approve { ApprovalState::Approved } else { ApprovalState::Denied };
+        self.decision = Some(decision);
+        self.decided_at = Some(now);
         true
     }
 
@@ -212,15 +214,15 @@ impl Approval {
 
     /// Nobody waits for the answer any more.
     pub fn give_up(&mut self, now: Timestamp) {
-        (self.state, self.answered_at) = (ApprovalState::Cancelled, Some(now));
+        (self.state, self.decided_at) = (ApprovalState::Cancelled, Some(now));
     }
 
     /// Ends its time, where that is over. Says whether it did.
     pub fn expire(&mut self, now: Timestamp) -> bool {
-        let over = self.state == ApprovalState::Pending && self.question.expires_at.is_some_and(|end| end <= now);
+        let over = self.state == ApprovalState::Pending && self.request.expires_at.is_some_and(|end| end <= now);
         if over {
             self.state = ApprovalState::Expired;
-            self.answered_at = Some(now);
+            self.decided_at = Some(now);
         }
         over
     }
@@ -228,13 +230,14 @@ impl Approval {
     /// Why the call will not be made; nothing where it may be, or nobody knows yet.
     #[must_use]
     pub fn refusal(&self) -> Option<ToolError> {
-        let said = self.reply.as_ref().and_then(|reply| reply.reason.as_ref()).map(|reason| format!(": {reason}")).unwrap_or_default();
+        let said =
+            self.decision.as_ref().and_then(|decision| decision.reason.as_ref()).map(|reason| format!(": {reason}")).unwrap_or_default();
         match self.state {
             ApprovalState::Approved | ApprovalState::Pending => None,
             ApprovalState::Denied => Some(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
             ApprovalState::Expired => Some(ToolError::denied(Denial::Expired, "nobody approved the call in time")),
             ApprovalState::Cancelled => {
-                Some(ToolError::new(ErrorKind::Interrupted, "the question was given up, because whoever asked it was thought to be gone"))
+                Some(ToolError::new(ErrorKind::Interrupted, "the request was given up, because whoever asked it was thought to be gone"))
             }
         }
     }
@@ -242,26 +245,27 @@ impl Approval {
     /// Whether the person also allowed other calls of the tool in the conversation.
     #[must_use]
     pub fn is_always(&self) -> bool {
-        self.question.input.is_none() && self.reply.as_ref().is_some_and(|reply| reply.decision == Decision::Approve && reply.always)
+        self.request.input.is_none()
+            && self.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Approve && decision.always)
     }
 
     /// The answer as it re-enters the executor; `None` while there is none. It was given in time, however late it is read.
     #[must_use]
     pub fn grant(&self) -> Option<Grant> {
-        let (decision, reply) = match (self.state, &self.reply) {
-            (ApprovalState::Expired, _) => (Decision::Expired, None),
-            (_, Some(reply)) => (reply.decision, Some(reply)),
+        let (verdict, decision) = match (self.state, &self.decision) {
+            (ApprovalState::Expired, _) => (Verdict::Expired, None),
+            (_, Some(decision)) => (decision.verdict, Some(decision)),
             _ => return None,
         };
         Some(Grant {
-            approval_id: self.question.id,
-            digest: self.question.digest,
-            decision,
-            reason: reply.and_then(|reply| reply.reason.clone()),
-            by: reply.map_or_else(|| "nobody".to_owned(), |reply| reply.by.to_string()),
-            arguments: reply.filter(|_| self.question.input.is_none()).and_then(|reply| reply.arguments.clone()),
-            given: self.question.input.as_ref().map(|needed| match (decision, reply) {
-                (Decision::Approve, Some(reply)) => needed.give(reply.arguments.as_ref().unwrap_or(&Value::Null)),
+            approval_id: self.request.id,
+            digest: self.request.digest,
+            verdict,
+            reason: decision.and_then(|decision| decision.reason.clone()),
+            by: decision.map_or_else(|| "nobody".to_owned(), |decision| decision.by.to_string()),
+            arguments: decision.filter(|_| self.request.input.is_none()).and_then(|decision| decision.arguments.clone()),
+            given: self.request.input.as_ref().map(|needed| match (verdict, decision) {
+                (Verdict::Approve, Some(decision)) => needed.give(decision.arguments.as_ref().unwrap_or(&Value::Null)),
                 _ => needed.decline(),
             }),
         })

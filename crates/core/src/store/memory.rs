@@ -10,8 +10,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Accepted, Answering, Approval, ApprovalState, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered,
-    Reply, Rows, RunCommit, RunRecord, RunState, Stop, Store, StoreError, Stored, TakenRun, Task, TaskFilter, TaskState, transact,
+    Accepted, Approval, ApprovalState, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask,
+    Progress, Recovered, Rows, RunCommit, RunRecord, RunState, Stop, Store, StoreError, Stored, TakenRun, Task, TaskFilter, TaskState,
+    transact,
 };
 use crate::digest::Digest;
 use crate::event::Event;
@@ -157,12 +158,12 @@ impl Store for MemoryStore {
         self.change(|tables| transact::hear(tables, task))
     }
 
-    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
-        self.change(|tables| transact::ask(tables, &approval))
+    fn add_approval(&self, approval: Approval) -> Stored<'_, ()> {
+        self.change(|tables| transact::add_approval(tables, &approval))
     }
 
-    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
-        self.change(|tables| transact::answer(tables, approval, reply))
+    fn decide(&self, approval: ApprovalId, decision: DecisionRecord) -> Stored<'_, DecisionResult> {
+        self.change(|tables| transact::decide(tables, approval, decision))
     }
 
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
@@ -172,7 +173,7 @@ impl Store for MemoryStore {
     fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>> {
         self.read(|tables| {
             let wanted = |approval: &Approval| {
-                run.is_none_or(|run| approval.question.caller.run == Some(run)) && (!open || approval.state == ApprovalState::Pending)
+                run.is_none_or(|run| approval.request.caller.run == Some(run)) && (!open || approval.state == ApprovalState::Pending)
             };
             newest(tables.approvals.values(), wanted, limit)
         })
@@ -249,13 +250,13 @@ impl Tables {
         let had = counted(self);
         self.runs.retain(|_, run| !run.state.is_over() || run.updated >= before);
         self.tasks.retain(|_, task| !task.state.is_over() || task.updated >= before);
-        self.approvals.retain(|_, approval| approval.answered_at.is_none_or(|when| when >= before));
+        self.approvals.retain(|_, approval| approval.decided_at.is_none_or(|when| when >= before));
         self.events.retain(|run, _| self.runs.contains_key(run));
         self.snapshots.retain(|run, _| self.runs.contains_key(run));
         let (runs, tasks) = (&self.runs, &self.tasks);
         let open = self.approvals.values().filter(|approval| approval.state == ApprovalState::Pending);
         let used = runs.values().map(|run| run.conversation_id).chain(tasks.values().filter_map(|task| task.caller.conversation));
-        let used = used.chain(open.filter_map(|approval| approval.question.caller.conversation));
+        let used = used.chain(open.filter_map(|approval| approval.request.caller.conversation));
         let used: BTreeSet<ConversationId> = used.collect();
         self.conversations.retain(|id, conversation| conversation.updated >= before || used.contains(id));
         had - counted(self)
@@ -304,14 +305,14 @@ impl Rows for Tables {
     }
 
     fn put_approval(&mut self, approval: &Approval) -> Result<(), StoreError> {
-        self.approvals.insert(approval.question.id, approval.clone());
+        self.approvals.insert(approval.request.id, approval.clone());
         Ok(())
     }
 
     fn open_approvals(&mut self, run: Option<RunId>) -> Result<Vec<Approval>, StoreError> {
         let wanted = |approval: &&Approval| match run {
-            Some(run) => approval.question.caller.run == Some(run),
-            None => approval.question.expires_at.is_some() || approval.asker.is_some(),
+            Some(run) => approval.request.caller.run == Some(run),
+            None => approval.request.expires_at.is_some() || approval.asker.is_some(),
         };
         Ok(self.approvals.values().filter(|approval| approval.state == ApprovalState::Pending).filter(wanted).cloned().collect())
     }

@@ -28,11 +28,11 @@ pub trait Rows {
     /// Tasks that someone has.
     fn running_tasks(&mut self) -> Row<Vec<Task>>;
 
-    /// One question.
+    /// One request.
     fn approval(&mut self, approval: ApprovalId) -> Row<Option<Approval>>;
-    /// Keeps a question, new or not.
+    /// Keeps a request, new or not.
     fn put_approval(&mut self, approval: &Approval) -> Row<()>;
-    /// Open questions: those of a run, or all that may be over by themselves, and perhaps others that do not.
+    /// Open requests: those of a run, or all that may be over by themselves, and perhaps others that do not.
     fn open_approvals(&mut self, run: Option<RunId>) -> Row<Vec<Approval>>;
 
     /// One run.

@@ -1,6 +1,6 @@
 //! A store that never sees a secret: what is written has placeholders in their place, and what is read has them back.
 //!
-//! What someone goes on from is put back: calls, questions, runs, conversations. Events, results and progress are only looked at, so
+//! What someone goes on from is put back: calls, requests, runs, conversations. Events, results and progress are only looked at, so
 //! there a secret is masked for good. Engines and their users know nothing of this.
 
 use std::path::Path;
@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use super::texts::{Texts, mask_event};
 use super::{
-    Accepted, Answering, Approval, Cancelling, Claim, ConversationRecord, Finish, Finished, NewTask, Progress, Recovered, Reply, RunCommit,
-    RunRecord, RunState, Stop, Store, Stored, TakenRun, Task, TaskEnd, TaskFilter,
+    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
+    Recovered, RunCommit, RunRecord, RunState, Stop, Store, Stored, TakenRun, Task, TaskEnd, TaskFilter,
 };
 use crate::digest::Digest;
 use crate::event::Event;
@@ -168,15 +168,15 @@ impl Store for SealedStore {
         self.inner.hear(task)
     }
 
-    fn ask(&self, approval: Approval) -> Stored<'_, ()> {
-        self.inner.ask(self.sealed(approval))
+    fn add_approval(&self, approval: Approval) -> Stored<'_, ()> {
+        self.inner.add_approval(self.sealed(approval))
     }
 
-    fn answer(&self, approval: ApprovalId, reply: Reply) -> Stored<'_, Answering> {
-        read!(self.inner.answer(approval, self.sealed(reply)), |answering| match answering {
-            Answering::Won(approval) => Answering::Won(self.unsealed(approval)),
-            Answering::TooLate(approval) => Answering::TooLate(self.unsealed(approval)),
-            Answering::Unknown => Answering::Unknown,
+    fn decide(&self, approval: ApprovalId, decision: DecisionRecord) -> Stored<'_, DecisionResult> {
+        read!(self.inner.decide(approval, self.sealed(decision)), |result| match result {
+            DecisionResult::Accepted(approval) => DecisionResult::Accepted(self.unsealed(approval)),
+            DecisionResult::TooLate(approval) => DecisionResult::TooLate(self.unsealed(approval)),
+            DecisionResult::Unknown => DecisionResult::Unknown,
         })
     }
 

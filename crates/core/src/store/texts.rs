@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Approval, Reply};
-use crate::approval::Question;
+use super::{Approval, DecisionRecord};
+use crate::approval::ApprovalRequest;
 use crate::call::ToolCall;
 use crate::event::{EventData, RunError};
 use crate::input::{InputNeeded, InputRequest};
@@ -80,12 +80,12 @@ impl Texts for ToolCall {
 
 impl Texts for Approval {
     fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.question.rewrite(how);
-        self.reply.rewrite(how);
+        self.request.rewrite(how);
+        self.decision.rewrite(how);
     }
 }
 
-impl Texts for Question {
+impl Texts for ApprovalRequest {
     fn rewrite(&mut self, how: &dyn Rewrite) {
         self.call.rewrite(how);
         self.reason.rewrite(how);
@@ -93,7 +93,7 @@ impl Texts for Question {
     }
 }
 
-impl Texts for Reply {
+impl Texts for DecisionRecord {
     fn rewrite(&mut self, how: &dyn Rewrite) {
         self.by.rewrite(how);
         self.reason.rewrite(how);

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use super::{
-    Accepted, Answering, Approval, ApprovalState, Cancelling, Claim, Consent, ConversationRecord, Finish, Finished, NewRun, NewTask,
-    Progress, Recovered, Reply, Rows, RunCommit, RunRecord, RunState, Stop, StoreError, TakenRun, Task,
+    Accepted, Approval, ApprovalState, Cancelling, Claim, Consent, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished,
+    NewRun, NewTask, Progress, Recovered, Rows, RunCommit, RunRecord, RunState, Stop, StoreError, TakenRun, Task,
 };
-use crate::approval::Decision;
+use crate::approval::Verdict;
 use crate::call::ToolCall;
 use crate::event::{Event, EventData};
 use crate::ids::{ApprovalId, CallId, HolderId, RunId};
@@ -95,7 +95,7 @@ pub fn recover(rows: &mut dyn Rows, asking: HolderId) -> Done<Recovered> {
     for mut approval in rows.open_approvals(None)? {
         if approval.expire(now) {
             rows.put_approval(&approval)?;
-            answered(rows, &approval, Decision::Expired, "nobody")?;
+            decided(rows, &approval, Verdict::Expired, "nobody")?;
             recovered.approvals += 1;
         } else if approval.asker.is_some() && is_gone(rows, approval.asker)? {
             approval.give_up(now);
@@ -155,64 +155,64 @@ pub fn retry_task(rows: &mut dyn Rows, task: CallId, copy: CallId) -> Done<Task>
     Ok(again)
 }
 
-/// Stores a question. One that is known stays as it is: whoever asks again does not take an answer back.
+/// Stores a request. One that is known stays as it is: whoever asks again does not take an answer back.
 ///
 /// # Errors
 /// See [`accept`].
-pub fn ask(rows: &mut dyn Rows, approval: &Approval) -> Done<()> {
-    if rows.approval(approval.question.id)?.is_some() {
+pub fn add_approval(rows: &mut dyn Rows, approval: &Approval) -> Done<()> {
+    if rows.approval(approval.request.id)?.is_some() {
         return Ok(());
     }
     rows.put_approval(approval)
 }
 
-/// Answers a question.
+/// Answers a request.
 ///
 /// # Errors
 /// See [`accept`].
-pub fn answer(rows: &mut dyn Rows, approval: ApprovalId, reply: Reply) -> Done<Answering> {
-    let Some(mut approval) = rows.approval(approval)? else { return Ok(Answering::Unknown) };
+pub fn decide(rows: &mut dyn Rows, approval: ApprovalId, decision: DecisionRecord) -> Done<DecisionResult> {
+    let Some(mut approval) = rows.approval(approval)? else { return Ok(DecisionResult::Unknown) };
     let was_open = approval.state == ApprovalState::Pending;
     if let Some(asker) = approval.asker.filter(|_| was_open)
         && rows.is_gone(asker)?
     {
         approval.give_up(rows.now());
         rows.put_approval(&approval)?;
-        return Ok(Answering::TooLate(Box::new(approval)));
+        return Ok(DecisionResult::TooLate(Box::new(approval)));
     }
-    let won = approval.answer(reply, rows.now());
+    let won = approval.decide(decision, rows.now());
     if !was_open {
-        return Ok(Answering::TooLate(Box::new(approval)));
+        return Ok(DecisionResult::TooLate(Box::new(approval)));
     }
     rows.put_approval(&approval)?;
-    match approval.reply.clone() {
-        Some(reply) => answered(rows, &approval, reply.decision, &reply.by)?,
-        None => answered(rows, &approval, Decision::Expired, "nobody")?,
+    match approval.decision.clone() {
+        Some(reply) => decided(rows, &approval, reply.verdict, &reply.by)?,
+        None => decided(rows, &approval, Verdict::Expired, "nobody")?,
     }
-    Ok(if won { Answering::Won(Box::new(approval)) } else { Answering::TooLate(Box::new(approval)) })
+    Ok(if won { DecisionResult::Accepted(Box::new(approval)) } else { DecisionResult::TooLate(Box::new(approval)) })
 }
 
 /// What an answer sets in motion: its run can go on, or its call goes into the queue, or to the process that waits for it.
-fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &str) -> Done<()> {
-    let question = &approval.question;
-    let reply = approval.reply.as_ref();
-    if let (Some(conversation), true) = (question.caller.conversation, approval.is_always())
+fn decided(rows: &mut dyn Rows, approval: &Approval, verdict: Verdict, by: &str) -> Done<()> {
+    let request = &approval.request;
+    let reply = approval.decision.as_ref();
+    if let (Some(conversation), true) = (request.caller.conversation, approval.is_always())
         && let Some(mut record) = rows.conversation(conversation)?
     {
         record.allowed.insert(approval.definition);
         rows.put_conversation(&record)?;
     }
-    let Some(run) = question.caller.run else {
+    let Some(run) = request.caller.run else {
         // The answer to a tool's request for input goes to its run or its caller. Only an approval queues a call.
-        if decision == Decision::Approve && question.input.is_none() {
-            let arguments = reply.and_then(|reply| reply.arguments.clone()).unwrap_or_else(|| question.call.arguments.clone());
-            let call = ToolCall { arguments, ..question.call.clone() };
+        if verdict == Verdict::Approve && request.input.is_none() {
+            let arguments = reply.and_then(|reply| reply.arguments.clone()).unwrap_or_else(|| request.call.arguments.clone());
+            let call = ToolCall { arguments, ..request.call.clone() };
             let maker = approval.asker.filter(|_| !approval.background);
             let task = NewTask {
-                tool: question.tool.clone(),
-                caller: question.caller.clone(),
+                tool: request.tool.clone(),
+                caller: request.caller.clone(),
                 sets: approval.sets.clone(),
-                consent: Some(Consent::of_approval(question.id, &call, approval.definition)),
+                consent: Some(Consent::of_approval(request.id, &call, approval.definition)),
                 // Whoever waits for it makes it; when they are gone, nobody needs it again.
                 idempotent: approval.idempotent && maker.is_none(),
                 priority: approval.priority,
@@ -221,7 +221,7 @@ fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &s
             };
             accept(rows, task)?;
             if let Some(asker) = maker
-                && let Some(mut task) = rows.task(question.call.id)?
+                && let Some(mut task) = rows.task(request.call.id)?
             {
                 task.claim(asker, rows.now());
                 rows.put_task(&task)?;
@@ -229,7 +229,7 @@ fn answered(rows: &mut dyn Rows, approval: &Approval, decision: Decision, by: &s
         }
         return Ok(());
     };
-    let data = EventData::PermissionResult { approval_id: question.id, decision, by: by.to_owned() };
+    let data = EventData::PermissionResult { approval_id: request.id, decision: verdict, by: by.to_owned() };
     tell(rows, Some(run), data)?;
     if let Some(mut record) = rows.run(run)?
         && record.state == RunState::Waiting
@@ -302,7 +302,7 @@ pub fn commit_run(rows: &mut dyn Rows, commit: RunCommit) -> Done<u64> {
     }
     for mut approval in commit.asked {
         approval.parent_run = record.parent_run_id;
-        ask(rows, &approval)?;
+        add_approval(rows, &approval)?;
     }
     if commit.state.is_over() {
         for mut open in rows.open_approvals(Some(record.id))? {

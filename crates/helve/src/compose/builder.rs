@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helve_core::{CancellationToken, DynLayer, DynTool, IntoTool, IntoTools, PermissionRule, Redactor, SpecError, ToolSource};
-use helve_tools::{ExecutorOptions, Record};
+use helve_tools::{ExecutorOptions, StoreHandle};
 
 use super::Helve;
 
@@ -48,7 +48,7 @@ pub enum BuildError {
     Store {
         /// Why, and what to do.
         #[from]
-        error: super::NoRecord,
+        error: super::NoStore,
     },
     /// Workers need a store to take calls from.
     #[error("workers need a store: name one with `store`, such as `sqlite:helve.db`")]
@@ -117,7 +117,7 @@ impl HelveBuilder {
         self
     }
 
-    /// Stores runs, background calls and questions at this address: `sqlite:FILE` or `postgres://…`.
+    /// Stores runs, background calls and requests at this address: `sqlite:FILE` or `postgres://…`.
     #[cfg(feature = "store")]
     pub fn store(mut self, address: impl Into<String>) -> Self {
         self.store = Some(address.into());
@@ -125,8 +125,8 @@ impl HelveBuilder {
     }
 
     /// Stores them in a store of your own.
-    pub fn record(mut self, record: Record) -> Self {
-        self.options.record = Some(record);
+    pub fn store_handle(mut self, store: StoreHandle) -> Self {
+        self.options.store = Some(store);
         self
     }
 
@@ -136,7 +136,7 @@ impl HelveBuilder {
         self
     }
 
-    /// Starts from these options of the executor: limits, cache, layers. Set them first: they take the place of layers, secrets, extensions and a record that were added before.
+    /// Starts from these options of the executor: limits, cache, layers. Set them first: they take the place of layers, secrets, extensions and a store that were added before.
     pub fn options(mut self, options: ExecutorOptions) -> Self {
         self.options = options;
         self
@@ -160,12 +160,12 @@ impl HelveBuilder {
         self.sources.into_iter().for_each(|source| helve.catalogue.add_source(source));
         #[cfg(feature = "store")]
         if let Some(address) = &self.store {
-            helve.open_record(Some(address)).await?;
+            helve.open_store(Some(address)).await?;
         }
         if self.workers > 0 {
-            let record = helve.executor.record().ok_or(BuildError::NoStore)?;
+            let store = helve.executor.store().ok_or(BuildError::NoStore)?;
             let stop = CancellationToken::new();
-            tokio::spawn(helve.task_worker(record, self.workers).run(stop.clone()));
+            tokio::spawn(helve.task_worker(store, self.workers).run(stop.clone()));
             helve.workers = Some(Arc::new(stop.drop_guard()));
         }
         Ok(helve)

@@ -104,7 +104,7 @@ fn of_setting(field: &str, value: &Value, owner: Option<&str>, file: &ProjectFil
         }
         ("approvals", Value::Object(approvals)) => {
             let webhook = approvals.get("webhook").and_then(Value::as_str);
-            let tells = webhook.map(|url| format!("tells {} of every question, with the arguments of the call; ", address(url)));
+            let tells = webhook.map(|url| format!("tells {} of every request, with the arguments of the call; ", address(url)));
             format!("{}{}", tells.unwrap_or_default(), shown(value))
         }
         _ => shown(value),

@@ -117,7 +117,7 @@ pub(super) fn load(folder: &Path, workshop: &Workshop<'_>, decisions: Option<&Tr
             loaded.diagnostics.push(closed(decisions, &loaded));
         }
         loaded.pass(&written, workshop);
-        // A script that was changed between the question and the tool is not the one that a person agreed to.
+        // A script that was changed between the request and the tool is not the one that a person agreed to.
         if loaded.gate() == Gate::Closed || capabilities(&written, &loaded.root) == loaded.capabilities {
             return Ok(loaded);
         }

@@ -37,7 +37,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 pub struct McpServing {
     /// Only the tools of these sets; all tools where there are none.
     pub sets: Vec<Arc<str>>,
-    /// Whether what servers have besides tools is passed on, and their questions to clients.
+    /// Whether what servers have besides tools is passed on, and their requests to clients.
     pub gateway: bool,
     /// The name of the server; `helve` if left out.
     pub name: Option<String>,
@@ -67,7 +67,7 @@ helve_core::setters!(McpServing {
     instructions: some into String,
     /// Serves only the tools of these sets.
     sets: list Arc<str>,
-    /// Passes on what servers have besides tools, and their questions.
+    /// Passes on what servers have besides tools, and their requests.
     gateway: bool,
 });
 

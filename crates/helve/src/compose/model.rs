@@ -8,7 +8,7 @@ use helve_agent::Strategy;
 use helve_core::authored::FieldError;
 use helve_core::{DynModel, ModelError, suggest};
 use helve_fetch::{FetchOptions, Lines, read_url};
-use helve_models::{Found, HttpModel, ModelSpec, Place, Price, Provider, Record, Replay, find, key_in_environment};
+use helve_models::{Found, HttpModel, ModelSpec, Place, Price, Provider, Recorder, Replay, find, key_in_environment};
 use helve_project::{Diagnostic, ModelEntry, Severity, StateFolder};
 use serde_json::{Map, Value};
 
@@ -99,7 +99,7 @@ impl Helve {
             (Arc::new(model), Some(found.to_string()), key_of(&found))
         };
         let model: Arc<dyn DynModel> = match &choice.record {
-            Some(path) => Arc::new(Record::new(model, path)?),
+            Some(path) => Arc::new(Recorder::new(model, path)?),
             None => model,
         };
         let strategy =

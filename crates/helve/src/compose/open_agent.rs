@@ -2,7 +2,7 @@
 
 use helve_agent::{Agent, AgentError};
 
-use super::{Helve, ModelChoice, NoAgent, NoModel, NoRecord, ProjectAgent};
+use super::{Helve, ModelChoice, NoAgent, NoModel, NoStore, ProjectAgent};
 
 /// What a person or a program chooses instead of what the project says.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +46,7 @@ pub enum OpenAgentError {
     Model(#[from] NoModel),
     /// There is no store for its runs.
     #[error(transparent)]
-    Store(#[from] NoRecord),
+    Store(#[from] NoStore),
 }
 
 impl Helve {
@@ -57,8 +57,8 @@ impl Helve {
     pub async fn open_agent(&self, name: Option<&str>, choice: &AgentChoice) -> Result<OpenAgent, OpenAgentError> {
         let file = self.choose_agent(name)?;
         let chosen = self.model(&choice.model, file.as_ref()).await?;
-        let record = self.open_record(choice.store.as_deref()).await?;
-        let agent = self.project_agent(file.as_ref(), chosen.model.clone()).with_record(record)?;
+        let store = self.open_store(choice.store.as_deref()).await?;
+        let agent = self.project_agent(file.as_ref(), chosen.model.clone()).with_store(store)?;
         let agent = match chosen.strategy {
             Some(strategy) => agent.with_strategy(strategy),
             None => agent,

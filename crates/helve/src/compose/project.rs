@@ -84,7 +84,7 @@ pub struct ProjectReport {
     pub models: Arc<BTreeMap<String, ModelEntry>>,
     /// Whether there are settings that cannot be read.
     pub settings_are_broken: bool,
-    /// Who is told of new questions.
+    /// Who is told of new requests.
     pub webhook: Option<Arc<str>>,
     /// Where the record is, if the settings say so.
     pub store: Option<Arc<str>>,
@@ -204,7 +204,7 @@ impl Helve {
     pub(super) fn adopt(&self, loaded: &Loaded) {
         let Some(project) = &self.project else { return };
         let expire = loaded.config.approvals.expire.map(|time| time.0);
-        self.executor.set_policy(policy(loaded, &project.rules_of(loaded)).with_question_time(expire));
+        self.executor.set_policy(policy(loaded, &project.rules_of(loaded)).with_approval_time(expire));
         project.commands.set(&loaded.commands);
         project.native.set(&loaded.native);
         let mut diagnostics = loaded.diagnostics.clone();

@@ -7,11 +7,11 @@ use helve_core::{Store, StoreError};
 use helve_store::SqliteStore;
 
 use super::capability::STORE;
-use super::{Helve, NoRecord};
+use super::{Helve, NoStore};
 
 impl Helve {
     /// Moves the store of a trusted folder to where it belongs, unless there is one that holds something.
-    pub(super) async fn take_over(&self, file: &Path) -> Result<(), NoRecord> {
+    pub(super) async fn take_over(&self, file: &Path) -> Result<(), NoStore> {
         let report = self.project().unwrap_or_default();
         let Some(state) = self.state().filter(|state| file.starts_with(state.path("projects"))) else { return Ok(()) };
         let is_there = report.capabilities.iter().any(|capability| capability.file == STORE);
@@ -20,7 +20,7 @@ impl Helve {
         }
         let failed = |error: &dyn std::fmt::Display| {
             let message = format!("the store {STORE} cannot be moved to the state folder: {error}");
-            NoRecord::new(message, "move it away to begin with a new one, or name it with --store")
+            NoStore::new(message, "move it away to begin with a new one, or name it with --store")
         };
         let _lock = state.lock().map_err(|error| failed(&error))?;
         if file.exists() {

@@ -1,10 +1,10 @@
-//! Tells an address of new questions, so that whoever answers need not look.
+//! Tells an address of new requests, so that whoever answers need not look.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use helve_fetch::{Fetch, HeaderMap, Method, Reach, Request, Url, header, read_url};
-use helve_tools::Record;
+use helve_tools::StoreHandle;
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -19,16 +19,16 @@ const LAST_MOMENT: Duration = Duration::from_secs(5);
 pub(super) type Telling = Arc<std::sync::Mutex<JoinSet<()>>>;
 
 impl Helve {
-    /// Tells the project's webhook of every question that is recorded from now on, once the folder is trusted.
-    pub(super) fn tell_webhook(&self, record: &Record) {
+    /// Tells the project's webhook of every request that is recorded from now on, once the folder is trusted.
+    pub(super) fn tell_webhook(&self, store: &StoreHandle) {
         let report = self.project().unwrap_or_default();
         let Some(address) = report.webhook.as_deref() else { return };
         let Ok(url) = read_url(address) else {
-            tracing::warn!("the webhook's address cannot be understood; nobody is told of questions");
+            tracing::warn!("the webhook's address cannot be understood; nobody is told of requests");
             return;
         };
         let (fetch, telling, redactor) = (self.fetch(), self.telling.clone(), self.redactor().clone());
-        record.on_question(move |approval| {
+        store.on_request(move |approval| {
             let mut document = json!({"type": "approval_requested", "approval": approval.for_programs()});
             redactor.clean_value(&mut document);
             let mut telling = telling.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,8 +51,8 @@ async fn tell(fetch: Fetch, url: Url, body: String) {
         request.reach = Reach::Any;
         match fetch.send(request).await {
             Ok(response) if response.status.is_success() => return,
-            Ok(response) => tracing::warn!(status = %response.status, attempt, "the webhook did not take a question"),
-            Err(error) => tracing::warn!(%error, attempt, "the webhook was not told of a question"),
+            Ok(response) => tracing::warn!(status = %response.status, attempt, "the webhook did not take a request"),
+            Err(error) => tracing::warn!(%error, attempt, "the webhook was not told of a request"),
         }
         tokio::time::sleep(Duration::from_millis(500) * attempt).await;
     }

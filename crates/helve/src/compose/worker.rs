@@ -8,7 +8,7 @@ use helve_agent::{Agent, AgentError};
 use helve_core::store::{RunState, TaskFilter};
 use helve_core::{CancellationToken, ConversationId, StoreError};
 use helve_project::OnResult;
-use helve_tools::Record;
+use helve_tools::StoreHandle;
 
 use super::{AgentChoice, Helve, OpenAgentError};
 
@@ -19,11 +19,11 @@ const ROUND: usize = 100;
 /// So many results that no agent was told of.
 const RESULTS: usize = 1000;
 
-/// Runs background calls, goes on with runs whose questions were answered or whose process ended, and lets agents answer to results.
+/// Runs background calls, goes on with runs whose requests were answered or whose process ended, and lets agents answer to results.
 #[derive(Debug, Clone)]
 pub struct ProjectWorker {
     helve: Helve,
-    record: Record,
+    store: StoreHandle,
     choice: AgentChoice,
     concurrency: usize,
 }
@@ -42,16 +42,16 @@ impl Helve {
     ///
     /// # Errors
     /// Where there is no store.
-    pub async fn worker(&self, concurrency: usize, choice: AgentChoice) -> Result<ProjectWorker, super::NoRecord> {
-        let record = self.open_record(choice.store.as_deref()).await?;
-        Ok(ProjectWorker { helve: self.clone(), record, choice, concurrency })
+    pub async fn worker(&self, concurrency: usize, choice: AgentChoice) -> Result<ProjectWorker, super::NoStore> {
+        let store = self.open_store(choice.store.as_deref()).await?;
+        Ok(ProjectWorker { helve: self.clone(), store, choice, concurrency })
     }
 }
 
 impl ProjectWorker {
     /// Works until it is stopped. What runs then goes back to the queue where it may run twice.
     pub async fn run(&self, stop: CancellationToken) {
-        let mut changes = self.record.store().changes();
+        let mut changes = self.store.changes();
         let agents = async {
             loop {
                 if let Err(error) = self.drive_agents(&stop).await {
@@ -64,7 +64,7 @@ impl ProjectWorker {
             }
         };
         tokio::select! {
-            () = self.helve.task_worker(&self.record, self.concurrency).run(stop.clone()) => {}
+            () = self.helve.task_worker(&self.store, self.concurrency).run(stop.clone()) => {}
             () = agents => {}
             () = self.helve.follow() => {}
         }
@@ -84,7 +84,7 @@ impl ProjectWorker {
     async fn work_until_empty(&self, stop: &CancellationToken) -> Result<Worked, OpenAgentError> {
         let mut all = Worked::default();
         loop {
-            let tasks = self.helve.task_worker(&self.record, self.concurrency).run_until_empty(stop.clone()).await;
+            let tasks = self.helve.task_worker(&self.store, self.concurrency).run_until_empty(stop.clone()).await;
             let tasks = tasks.map_err(AgentError::from)?;
             let runs = self.drive_agents(stop).await?;
             all = Worked { tasks: all.tasks + tasks, runs: all.runs + runs };
@@ -97,7 +97,7 @@ impl ProjectWorker {
     /// Lets everything go that this process holds.
     async fn end(&self) {
         self.helve.told().await;
-        if let Err(error) = self.record.close().await {
+        if let Err(error) = self.store.close().await {
             tracing::warn!(%error, "the store was not told that this worker ends; others wait for its lease");
         }
     }
@@ -114,7 +114,7 @@ impl ProjectWorker {
     /// Resumes runs that no process drives. Returns how many.
     async fn resume(&self, stop: &CancellationToken) -> Result<usize, OpenAgentError> {
         let mut count = 0;
-        for run in self.record.store().runs(Some(RunState::Ready), ROUND).await.map_err(AgentError::from)? {
+        for run in self.store.runs(Some(RunState::Ready), ROUND).await.map_err(AgentError::from)? {
             if stop.is_cancelled() {
                 break;
             }
@@ -156,7 +156,7 @@ impl ProjectWorker {
         if known.agents.iter().all(|agent| agent.file.on_result != OnResult::Run) {
             return Ok(BTreeMap::new());
         }
-        let unheard = self.record.store().tasks(TaskFilter::default().unheard(true).limit(RESULTS)).await?.into_iter();
+        let unheard = self.store.tasks(TaskFilter::default().unheard(true).limit(RESULTS)).await?.into_iter();
         Ok(unheard.filter_map(|task| Some((task.caller.conversation?, task.caller.agent.filter(|agent| wakes(agent))?))).collect())
     }
 }

@@ -88,7 +88,7 @@ fn split(url: &str) -> (Cow<'_, str>, Wishes) {
     let mut wishes = Wishes::default();
     let scheme = ["postgres://", "postgresql://"].iter().find(|scheme| url.starts_with(**scheme));
     let Some(rest) = scheme.map(|scheme| &url[scheme.len()..]) else { return (url.into(), wishes) };
-    // A question mark in a password asks nothing.
+    // A request mark in a password asks nothing.
     let place = rest.find('@').unwrap_or(0);
     let Some(mark) = rest[place..].find('?').map(|mark| url.len() - rest.len() + place + mark) else { return (url.into(), wishes) };
     let others = url[mark + 1..].split('&').filter(|pair| {

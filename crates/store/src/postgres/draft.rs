@@ -114,7 +114,7 @@ pub(super) struct Draft {
     pub(super) conversations: Shelf<ConversationId, ConversationRecord>,
     pub(super) events: Pile<Event>,
     pub(super) messages: Pile<Said>,
-    /// The runs whose open questions are all here.
+    /// The runs whose open requests are all here.
     stepping: BTreeSet<RunId>,
     asked: BTreeSet<HolderId>,
     alive: BTreeSet<HolderId>,
@@ -218,7 +218,7 @@ impl Rows for Draft {
     }
 
     fn put_approval(&mut self, approval: &Approval) -> Row<()> {
-        self.approvals.put(approval.question.id, approval.clone());
+        self.approvals.put(approval.request.id, approval.clone());
         Ok(())
     }
 
@@ -230,8 +230,8 @@ impl Rows for Draft {
             return self.miss(|keys| keys.stepping.insert(run));
         }
         Ok(self.approvals.all(|approval| {
-            let may_be_over = approval.question.expires_at.is_some() || approval.asker.is_some();
-            let wanted = run.map_or(may_be_over, |run| approval.question.caller.run == Some(run));
+            let may_be_over = approval.request.expires_at.is_some() || approval.asker.is_some();
+            let wanted = run.map_or(may_be_over, |run| approval.request.caller.run == Some(run));
             wanted && approval.state == ApprovalState::Pending
         }))
     }

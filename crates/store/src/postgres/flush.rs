@@ -113,13 +113,13 @@ fn tasks(rows: &[&Task]) -> Result<Values, StoreError> {
 
 fn approvals(rows: &[&Approval]) -> Result<Values, StoreError> {
     Ok(values![
-        each(rows, |approval| approval.question.id.to_string()),
-        each(rows, |approval| approval.question.caller.run.map(|id| id.to_string())),
+        each(rows, |approval| approval.request.id.to_string()),
+        each(rows, |approval| approval.request.caller.run.map(|id| id.to_string())),
         each(rows, |approval| approval.state.name()),
-        each(rows, |approval| approval.question.expires_at.map(Timestamp::as_microsecond)),
-        each(rows, |approval| approval.answered_at.map(Timestamp::as_microsecond)),
+        each(rows, |approval| approval.request.expires_at.map(Timestamp::as_microsecond)),
+        each(rows, |approval| approval.decided_at.map(Timestamp::as_microsecond)),
         each(rows, |approval| approval.asker.map(|id| id.to_string())),
-        each(rows, |approval| approval.question.caller.conversation.map(|id| id.to_string())),
+        each(rows, |approval| approval.request.caller.conversation.map(|id| id.to_string())),
         bodies_of(rows)?,
     ])
 }

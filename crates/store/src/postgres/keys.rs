@@ -1,6 +1,6 @@
 //! Which rows a transaction needs, and how they are locked and loaded in one trip.
 //!
-//! Rows are locked in one order, so that two transactions do not wait for each other: runs, conversations, questions, tasks, and
+//! Rows are locked in one order, so that two transactions do not wait for each other: runs, conversations, requests, tasks, and
 //! by id within each. What a row belongs to never changes, so the run of a task is found before the task is locked.
 
 use std::collections::BTreeSet;
@@ -29,11 +29,11 @@ const ALIVE: &str = "SELECT id FROM helve_holders WHERE id = ANY($1::text[]) AND
 /// Comes last, so that the time is one at which all locks were held.
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_backend_pid()";
 
-/// Which rows a transaction needs. The runs of tasks and questions come along by themselves.
+/// Which rows a transaction needs. The runs of tasks and requests come along by themselves.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
     pub(super) runs: BTreeSet<RunId>,
-    /// Runs that come with their conversation and their open questions.
+    /// Runs that come with their conversation and their open requests.
     pub(super) stepping: BTreeSet<RunId>,
     pub(super) snapshots: BTreeSet<RunId>,
     pub(super) conversations: BTreeSet<ConversationId>,
@@ -115,7 +115,7 @@ impl Keys {
         }
         for row in approvals {
             let approval: helve_core::store::Approval = value(&row, 0)?;
-            draft.approvals.found(approval.question.id, approval);
+            draft.approvals.found(approval.request.id, approval);
         }
         for row in tasks {
             let task = record::task(&row)?;

@@ -56,7 +56,7 @@ const FIRST: &[&str] = &[
     r#"CREATE TABLE helve_bodies (digest text COLLATE "C" PRIMARY KEY, bytes bytea NOT NULL)"#,
 ];
 
-/// Which process waits for an answer, and to which conversation a question belongs. Bodies are not read by the server, which does not
+/// Which process waits for an answer, and to which conversation a request belongs. Bodies are not read by the server, which does not
 /// understand all texts that JSON can hold.
 const WHO_WAITS: &[&str] = &[
     r#"ALTER TABLE helve_approvals ADD COLUMN asker text COLLATE "C", ADD COLUMN conversation text COLLATE "C""#,

@@ -19,7 +19,7 @@ use super::{place, tasks};
 
 type Row<T> = Result<T, StoreError>;
 
-/// Open questions that end by themselves: at a time, or with the process that waits for the answer.
+/// Open requests that end by themselves: at a time, or with the process that waits for the answer.
 const MAY_BE_OVER: &str = "SELECT body FROM approvals WHERE state = 'pending' AND (expires IS NOT NULL OR asker IS NOT NULL) ORDER BY id";
 
 /// Rows inside one transaction.
@@ -197,7 +197,7 @@ impl<'a> SqliteRows<'a> {
         gone += self.forget(over, [before], &["DELETE FROM events WHERE run = ?1", "DELETE FROM snapshots WHERE run = ?1"])?;
         gone += self.execute("DELETE FROM approvals WHERE answered < ?1", [before])?;
         let open: Vec<Approval> = self.list("SELECT body FROM approvals WHERE state = 'pending'", [])?;
-        let asked: Vec<ConversationId> = open.iter().filter_map(|approval| approval.question.caller.conversation).collect();
+        let asked: Vec<ConversationId> = open.iter().filter_map(|approval| approval.request.caller.conversation).collect();
         let silent =
             "DELETE FROM conversations WHERE updated < ?1 AND id NOT IN (SELECT conversation FROM runs WHERE conversation IS NOT NULL)
             AND id NOT IN (SELECT conversation FROM tasks WHERE conversation IS NOT NULL)
@@ -248,13 +248,13 @@ impl Rows for SqliteRows<'_> {
     fn put_approval(&mut self, approval: &Approval) -> Row<()> {
         let sql = "INSERT INTO approvals (id, run, state, expires, answered, body, asker) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
             ON CONFLICT (id) DO UPDATE SET state = ?3, expires = ?4, answered = ?5, body = ?6, asker = ?7";
-        let question = &approval.question;
+        let request = &approval.request;
         let row = params![
-            question.id.to_string(),
-            question.caller.run.map(|run| run.to_string()),
+            request.id.to_string(),
+            request.caller.run.map(|run| run.to_string()),
             approval.state.name(),
-            question.expires_at.map(Timestamp::as_millisecond),
-            approval.answered_at.map(Timestamp::as_millisecond),
+            request.expires_at.map(Timestamp::as_millisecond),
+            approval.decided_at.map(Timestamp::as_millisecond),
             self.written(approval)?,
             approval.asker.map(|holder| holder.to_string()),
         ];

@@ -206,17 +206,17 @@ async fn a_record_of_the_first_version_opens_as_it_was() {
         let store = schema.open().await;
         let run = started(&store).await;
         let asked = approvals::approval(of_run(&run));
-        let id = asked.question.id;
+        let id = asked.request.id;
         store.commit_run(RunCommit { asked: vec![asked], ..step(run.run, 1, RunState::Waiting) }).await.expect("asked");
         (run, id)
     };
     schema.execute("ALTER TABLE helve_approvals DROP COLUMN asker, DROP COLUMN conversation").await;
     schema.execute("UPDATE helve_version SET version = 1").await;
     let store = schema.open().await;
-    assert_eq!(store.approval(id).await.expect("readable").expect("a question").question.caller.run, Some(run.run));
+    assert_eq!(store.approval(id).await.expect("readable").expect("a request").request.caller.run, Some(run.run));
     // Division by nothing would fail.
     schema.execute("SELECT 1 / count(*) FROM helve_approvals WHERE conversation IS NOT NULL").await;
-    assert_eq!(store.prune(Duration::ZERO).await.expect("pruned"), 0, "a question is open");
+    assert_eq!(store.prune(Duration::ZERO).await.expect("pruned"), 0, "a request is open");
     assert!(store.conversation(run.conversation).await.expect("readable").is_some());
 }
 

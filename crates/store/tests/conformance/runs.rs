@@ -41,13 +41,13 @@ pub async fn a_run_that_another_started_says_so_wherever_it_is_seen(store: &dyn 
     let begin = NewRun { id: run, conversation, parent: Some(parent.run), agent: None, model: "none".into(), input: "help".into(), holder };
     let caller = Caller::default().run(run).conversation(conversation);
     let asked = crate::approvals::approval(caller.clone());
-    let (question, events) = (asked.question.id, vec![note("begun")]);
+    let (request, events) = (asked.request.id, vec![note("begun")]);
     store.commit_run(RunCommit { begin: Some(begin), events, asked: vec![asked], ..step(run, 1, RunState::Running) }).await.expect("begun");
     // Also what others add to it.
     accepted(store, NewTask { caller, ..task("a") }).await;
     let events = store.events(run, 0, 10).await.expect("events");
     assert_eq!(events.iter().map(|event| event.parent_run_id).collect::<Vec<_>>(), [Some(parent.run); 2]);
-    assert_eq!(store.approval(question).await.expect("readable").expect("a question").parent_run, Some(parent.run));
+    assert_eq!(store.approval(request).await.expect("readable").expect("a request").parent_run, Some(parent.run));
     assert_eq!(store.run(run).await.expect("readable").expect("a run").parent_run_id, Some(parent.run));
 }
 
@@ -170,7 +170,7 @@ pub async fn old_records_are_forgotten(store: &dyn Store) {
     let (open, talk) = (started(store).await, started(store).await);
     store.commit_run(RunCommit { events: vec![ended()], ..step(talk.run, 1, RunState::Done) }).await.expect("over");
     let caller = Caller::default().conversation(talk.conversation);
-    store.ask(crate::approvals::approval(caller)).await.expect("asked");
+    store.add_approval(crate::approvals::approval(caller)).await.expect("asked");
     let queued = accepted(store, task("a")).await;
     assert_eq!(store.prune(Duration::from_hours(1)).await.expect("pruned"), 0);
     tokio::time::sleep(Duration::from_millis(5)).await;

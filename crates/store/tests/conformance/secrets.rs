@@ -1,7 +1,7 @@
 //! Secrets never get into an engine, and come back out of it for whoever knows them.
 
-use helve_core::store::{Approval, Progress, Reply, SealedStore};
-use helve_core::{Decision, Redactor, SaidCall};
+use helve_core::store::{Approval, DecisionRecord, Progress, SealedStore};
+use helve_core::{Redactor, SaidCall, Verdict};
 
 use crate::approvals::approval;
 use crate::scene::*;
@@ -39,7 +39,7 @@ async fn everything(store: &dyn Store, run: &Started) -> String {
 async fn say_it_everywhere(store: &dyn Store) -> (Started, Approval, CallId) {
     let run = begin(store, ConversationId::mint(), &[SECRET], 0).await;
     let mut asked = approval(of_run(&run));
-    asked.question.call.arguments = json!({"disk": SECRET});
+    asked.request.call.arguments = json!({"disk": SECRET});
     let (model_id, arguments) = (Some(SECRET.into()), json!([SECRET]).to_string());
     let call = SaidCall { id: CallId::mint(), model_id, tool: SECRET.into(), arguments, native_model: None };
     let reasoning = Some(SECRET.into());
@@ -65,14 +65,14 @@ async fn say_it_everywhere(store: &dyn Store) -> (Started, Approval, CallId) {
         ..step(run.run, 1, RunState::Waiting)
     };
     store.commit_run(commit).await.expect("recorded");
-    let written = Reply {
-        decision: Decision::Approve,
+    let written = DecisionRecord {
+        verdict: Verdict::Approve,
         by: "ada".into(),
         reason: Some(SECRET.into()),
         always: false,
         arguments: Some(json!({"disk": [SECRET]})),
     };
-    store.answer(asked.question.id, written).await.expect("answered");
+    store.decide(asked.request.id, written).await.expect("answered");
     let call = ToolCall::new("later", json!({"text": SECRET}));
     let task = accepted(store, NewTask { caller: of_run(&run), ..NewTask::new(call, definition("later")) }).await;
     let held = claim_one(store, run.holder).await;
@@ -92,9 +92,9 @@ pub async fn a_secret_is_never_stored_and_comes_back(store: Arc<dyn Store>) {
     assert_eq!(*conversation.messages[0], *said(SECRET));
     assert!(json!(conversation.messages[1]).to_string().matches("c4nary").count() == 5, "{conversation:?}");
     assert_eq!(conversation.contexts["notes"], json!([SECRET]));
-    let back = known.approval(asked.question.id).await.expect("readable").expect("a question");
-    assert_eq!(back.question, asked.question);
-    assert_eq!(back.reply.and_then(|reply| reply.arguments), Some(json!({"disk": [SECRET]})));
+    let back = known.approval(asked.request.id).await.expect("readable").expect("a request");
+    assert_eq!(back.request, asked.request);
+    assert_eq!(back.decision.and_then(|decision| decision.arguments), Some(json!({"disk": [SECRET]})));
     assert_eq!(find(&known, task).await.call.arguments, json!({"text": SECRET}));
 
     // Whoever does not know it sees placeholders.

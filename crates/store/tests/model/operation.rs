@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Approval, Consent, NewRun, NewTask, Progress, Reply, RunCommit, RunState, TaskFilter, TaskState};
+use helve_core::store::{Approval, Consent, DecisionRecord, NewRun, NewTask, Progress, RunCommit, RunState, TaskFilter, TaskState};
 use helve_core::{
-    ApprovalId, CallId, Caller, ConversationId, Decision, Digest, EventData, HolderId, Message, MessageBody, Part, Question, Rules, RunId,
-    Schema, Timestamp, ToolCall, ToolSpec,
+    ApprovalId, ApprovalRequest, CallId, Caller, ConversationId, Digest, EventData, HolderId, Message, MessageBody, Part, Rules, RunId,
+    Schema, Timestamp, ToolCall, ToolSpec, Verdict,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -98,7 +98,7 @@ pub enum Step {
     RetryTask(Place),
     Hear(Place),
     Ask(Box<Approval>),
-    Answer(ApprovalId, Reply),
+    Answer(ApprovalId, DecisionRecord),
     Commit {
         commit: RunCommit,
         stale: bool,
@@ -203,12 +203,12 @@ impl Pools {
         Caller::default().run(run).conversation(self.conversation(number / 4))
     }
 
-    fn question(&mut self, caller: Caller, number: u8) -> Approval {
+    fn request(&mut self, caller: Caller, number: u8) -> Approval {
         let spec = ToolSpec::new("wipe", "Wipes.", Schema::any_object()).expect("a spec");
         let call = ToolCall::new("wipe", json!({"disk": number}));
-        let mut question = Question::new(call, &"here".into(), &spec, caller, "because".into());
-        question.expires_at = number.is_multiple_of(5).then_some(Timestamp::UNIX_EPOCH);
-        let approval = Approval::new(question, definition("wipe"), &Rules::default().idempotent(number.is_multiple_of(2)));
+        let mut request = ApprovalRequest::new(call, &"here".into(), &spec, caller, "because".into());
+        request.expires_at = number.is_multiple_of(5).then_some(Timestamp::UNIX_EPOCH);
+        let approval = Approval::new(request, definition("wipe"), &Rules::default().idempotent(number.is_multiple_of(2)));
         self.asked.push(approval.clone());
         approval
     }
@@ -239,19 +239,25 @@ impl Pools {
             Operation::Hear(a) => Step::Hear(self.place(a)),
             Operation::Ask(a) => {
                 let conversation = Some(self.conversation(a));
-                Step::Ask(Box::new(self.question(Caller::default().conversation(conversation), a)))
+                Step::Ask(Box::new(self.request(Caller::default().conversation(conversation), a)))
             }
             Operation::AskAgain(a) => match pick(&self.asked, a) {
                 Some(approval) => Step::Ask(Box::new(approval)),
-                None => Step::Ask(Box::new(self.question(Caller::default(), a))),
+                None => Step::Ask(Box::new(self.request(Caller::default(), a))),
             },
             Operation::Answer(a, b) => {
-                let id = pick(&self.asked, a).map_or_else(ApprovalId::mint, |approval| approval.question.id);
-                let decision = if b.is_multiple_of(2) { Decision::Approve } else { Decision::Deny };
+                let id = pick(&self.asked, a).map_or_else(ApprovalId::mint, |approval| approval.request.id);
+                let verdict = if b.is_multiple_of(2) { Verdict::Approve } else { Verdict::Deny };
                 let arguments = b.is_multiple_of(7).then(|| json!({"disk": "other"}));
                 Step::Answer(
                     id,
-                    Reply { decision, by: format!("person {}", b % 3).into(), reason: None, always: b.is_multiple_of(3), arguments },
+                    DecisionRecord {
+                        verdict,
+                        by: format!("person {}", b % 3).into(),
+                        reason: None,
+                        always: b.is_multiple_of(3),
+                        arguments,
+                    },
                 )
             }
             Operation::Begin(a, b) => self.begin(a, b),
@@ -314,7 +320,7 @@ impl Pools {
         let state = [Running, Waiting, Running, Ready, Waiting, Done, Failed, Cancelled][usize::from(b % 8)];
         let note = |number: u8| (Timestamp::now(), EventData::Notification { message: format!("note {number}") });
         let caller = Caller::default().run(run).conversation(self.conversation(a));
-        let asked = (0..c % 3).map(|number| self.question(caller.clone(), c / 3 + number)).collect();
+        let asked = (0..c % 3).map(|number| self.request(caller.clone(), c / 3 + number)).collect();
         let commit = RunCommit {
             events: (0..b % 4).map(note).collect(),
             messages: (0..c % 2).map(|_| said("more")).collect(),
@@ -329,7 +335,7 @@ impl Pools {
 
     fn read(&self, a: u8, b: u8) -> Step {
         let limit = usize::from(b % 8);
-        let approval = pick(&self.asked, b).map_or_else(ApprovalId::mint, |approval| approval.question.id);
+        let approval = pick(&self.asked, b).map_or_else(ApprovalId::mint, |approval| approval.request.id);
         match a % 11 {
             0 => Step::Task(self.place(b)),
             1 => Step::Tasks(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use helve_core::store::{Accepted, Answering, Claim, Finish, RunCommit, Task, TaskEnd};
+use helve_core::store::{Accepted, Claim, DecisionResult, Finish, RunCommit, Task, TaskEnd};
 use helve_core::{CallId, ErrorKind, HolderId, Outcome, Output, Status, Store, StoreError, ToolError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -102,8 +102,8 @@ impl Side {
                 value(task)
             }
             Step::Hear(place) => value(store.hear(self.id(place)).await?),
-            Step::Ask(approval) => value(store.ask(*approval).await?),
-            Step::Answer(id, reply) => self.answering(store.answer(id, reply).await?).await,
+            Step::Ask(approval) => value(store.add_approval(*approval).await?),
+            Step::Answer(id, reply) => self.answering(store.decide(id, reply).await?).await,
             Step::Commit { commit, stale, heard } => {
                 let found = store.run(commit.run).await?;
                 let epoch = found.as_ref().map_or(1, |run| run.epoch) + u64::from(stale);
@@ -147,17 +147,17 @@ impl Side {
     }
 
     /// A call that was approved may be a task now.
-    async fn answering(&mut self, answering: Answering) -> Value {
+    async fn answering(&mut self, answering: DecisionResult) -> Value {
         match answering {
-            Answering::Won(approval) => {
-                let call = approval.question.call.id;
+            DecisionResult::Accepted(approval) => {
+                let call = approval.request.call.id;
                 if self.store.task(call).await.expect("readable").is_some() && !self.tasks.contains(&call) {
                     self.tasks.push(call);
                 }
                 json!({"won": approval})
             }
-            Answering::TooLate(approval) => json!({"too late": approval}),
-            Answering::Unknown => json!("unknown"),
+            DecisionResult::TooLate(approval) => json!({"too late": approval}),
+            DecisionResult::Unknown => json!("unknown"),
         }
     }
 }

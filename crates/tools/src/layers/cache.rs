@@ -125,7 +125,7 @@ impl Leader {
         if let Ok(output) = result {
             self.cache.kept.insert(self.key.clone(), Kept { output: Arc::new(output.clone()), since: Instant::now(), ttl });
         }
-        // A caller who gave up says nothing about the others, and a question is for one of them.
+        // A caller who gave up says nothing about the others, and a request is for one of them.
         if !matches!(result, Err(error) if error.kind() == ErrorKind::Cancelled || error.input().is_some()) {
             self.tell.send_replace(Some(result.clone()));
         }

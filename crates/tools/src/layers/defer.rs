@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helve_core::store::{Consent, NewTask};
 use helve_core::{ApprovalId, Caller, Digest, ErrorKind, Mode, ToolCall, ToolError};
 
-use crate::record::Record;
+use crate::durable::StoreHandle;
 use crate::toolkit::Member;
 
 /// Who makes a call that shall run in the background.
@@ -37,17 +37,17 @@ impl Maker<'_> {
 
 /// Accepts a background call into the queue, or lets an inline call through. Says whether it was accepted.
 ///
-/// There is no queue without a record, and a promise that a crash would break is worse than a refusal.
-pub(crate) async fn defer(record: Option<&Record>, member: &Member, call: &ToolCall, maker: &Maker<'_>) -> Result<bool, ToolError> {
+/// There is no queue without a store, and a promise that a crash would break is worse than a refusal.
+pub(crate) async fn defer(store: Option<&StoreHandle>, member: &Member, call: &ToolCall, maker: &Maker<'_>) -> Result<bool, ToolError> {
     let entry = &member.entry;
     if entry.spec().rules().mode == Mode::Inline {
         return Ok(false);
     }
-    let Some(record) = record else {
+    let Some(store) = store else {
         let message = format!("`{}` runs in the background, which needs a store, and none is set up", entry.name());
         return Err(ToolError::new(ErrorKind::Storage, message).transient(false));
     };
-    match record.store().accept(task(member, call, maker)).await {
+    match store.accept(task(member, call, maker)).await {
         Ok(_) => Ok(true),
         Err(error) => Err(ToolError::new(ErrorKind::Storage, format!("`{}` was not accepted", entry.name())).caused_by(error)),
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use helve_core::{
-    ApprovalId, CallContext, CallId, Caller, Decision, Denial, Digest, Grant, InputNeeded, Permission, Policy, Question, Subject, ToolCall,
-    ToolError, input_digest,
+    ApprovalId, ApprovalRequest, CallContext, CallId, Caller, Denial, Digest, Grant, InputNeeded, Permission, Policy, Subject, ToolCall,
+    ToolError, Verdict, input_digest,
 };
 
 use serde_json::Value;
@@ -13,17 +13,17 @@ use serde_json::Value;
 use crate::catalogue::Entry;
 use crate::toolkit::{Member, Toolkit};
 
-/// Answers that are remembered. Across restarts that is the business of whoever stores the questions.
+/// Answers that are remembered. Across restarts that is the business of whoever stores the requests.
 const REMEMBERED: usize = 65_536;
 
 /// Stands for whoever put a call in the queue that neither an agent nor a person stands behind.
 const UNKNOWN_AGENT: &str = "(unknown)";
 
 /// What is decided about one call.
-pub(crate) enum Verdict {
+pub(crate) enum PermitState {
     Allow,
     Refuse(ToolError),
-    Ask(Box<Question>),
+    Ask(Box<ApprovalRequest>),
 }
 
 /// Decides by the tool's wish, the operator's rules, what the agent tightens, and a person's answer.
@@ -34,7 +34,7 @@ pub(crate) struct Permit {
     heard: Mutex<Used<ApprovalId>>,
 }
 
-/// What was answered: calls, or questions. Ids are in the order of time: of those older than all that are remembered
+/// What was answered: calls, or requests. Ids are in the order of time: of those older than all that are remembered
 /// nobody can say whether they were answered, so they count as if.
 struct Used<I> {
     ids: BTreeSet<I>,
@@ -101,7 +101,7 @@ impl Permit {
         call: &ToolCall,
         cx: &CallContext,
         grant: Option<(Box<Grant>, Digest)>,
-    ) -> Verdict {
+    ) -> PermitState {
         let entry = &member.entry;
         let agent = toolkit.agent().or(cx.caller().agent.as_ref()).map(|agent| &**agent);
         let subject = subject(member, agent, call);
@@ -113,9 +113,9 @@ impl Permit {
             ruling.reason = format!("the agent's own rules say `{restriction}`");
         }
         let ask = |reason| {
-            let mut question = Question::new(call.clone(), entry.source(), entry.spec(), caller(toolkit, cx), reason);
-            question.expires_at = policy.expires(question.asked_at);
-            Verdict::Ask(Box::new(question))
+            let mut request = ApprovalRequest::new(call.clone(), entry.source(), entry.spec(), caller(toolkit, cx), reason);
+            request.expires_at = policy.expires(request.asked_at);
+            PermitState::Ask(Box::new(request))
         };
         match (ruling.permission, grant) {
             (Permission::Deny, grant) => {
@@ -123,49 +123,49 @@ impl Permit {
                 if grant.is_some_and(|(grant, _)| grant.given.is_none()) {
                     self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id);
                 }
-                Verdict::Refuse(ToolError::denied(Denial::Policy, ruling.reason))
+                PermitState::Refuse(ToolError::denied(Denial::Policy, ruling.reason))
             }
-            (Permission::Auto, None) => Verdict::Allow,
+            (Permission::Auto, None) => PermitState::Allow,
             (Permission::Confirm, None) => ask(ruling.reason),
             (_, Some((grant, shown))) if grant.given.is_some() => self.go_on(shown, &grant),
             (_, Some((grant, shown))) if grant.digest != shown => {
-                ask("the call or its tool changed after the question was asked".to_owned())
+                ask("the call or its tool changed after the request was asked".to_owned())
             }
             (_, Some((grant, _))) => self.redeem(call.id, &grant),
         }
     }
 
-    /// The question what a call needs to know that has begun already.
-    pub(crate) fn ask_input(&self, call: &ToolCall, entry: &Entry, cx: &CallContext, needed: InputNeeded) -> Question {
+    /// The request what a call needs to know that has begun already.
+    pub(crate) fn ask_input(&self, call: &ToolCall, entry: &Entry, cx: &CallContext, needed: InputNeeded) -> ApprovalRequest {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut question = Question::about_input(call.clone(), entry.source(), entry.spec(), cx.caller().clone(), needed);
-        question.expires_at = policy.expires(question.asked_at);
-        question
+        let mut request = ApprovalRequest::about_input(call.clone(), entry.source(), entry.spec(), cx.caller().clone(), needed);
+        request.expires_at = policy.expires(request.asked_at);
+        request
     }
 
-    /// Lets a call go on that asked for something, once for each question. That it may run was decided when it began; what a person
+    /// Lets a call go on that asked for something, once for each request. That it may run was decided when it began; what a person
     /// answered, also a no, is for the tool to hear.
-    fn go_on(&self, shown: Digest, grant: &Grant) -> Verdict {
+    fn go_on(&self, shown: Digest, grant: &Grant) -> PermitState {
         let state = grant.given.as_ref().map_or(&Value::Null, |given| &given.state);
         if grant.digest != input_digest(shown, state) {
-            return Verdict::Refuse(ToolError::denied(Denial::Policy, "the call or its tool changed after the question was asked"));
+            return PermitState::Refuse(ToolError::denied(Denial::Policy, "the call or its tool changed after the request was asked"));
         }
         if self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(grant.approval_id) {
-            Verdict::Allow
+            PermitState::Allow
         } else {
-            Verdict::Refuse(ToolError::denied(Denial::Policy, "the question was answered before, and counts once"))
+            PermitState::Refuse(ToolError::denied(Denial::Policy, "the request was answered before, and counts once"))
         }
     }
 
     /// Lets one answer count for a call. A denial is used up too, so that nobody can approve what was denied.
-    fn redeem(&self, call: CallId, grant: &Grant) -> Verdict {
+    fn redeem(&self, call: CallId, grant: &Grant) -> PermitState {
         let first = self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(call);
         let said = grant.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        match grant.decision {
-            Decision::Deny => Verdict::Refuse(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
-            Decision::Expired => Verdict::Refuse(ToolError::denied(Denial::Expired, "nobody approved the call in time")),
-            Decision::Approve if first => Verdict::Allow,
-            Decision::Approve => Verdict::Refuse(ToolError::denied(Denial::Policy, "the question was answered before, and counts once")),
+        match grant.verdict {
+            Verdict::Deny => PermitState::Refuse(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
+            Verdict::Expired => PermitState::Refuse(ToolError::denied(Denial::Expired, "nobody approved the call in time")),
+            Verdict::Approve if first => PermitState::Allow,
+            Verdict::Approve => PermitState::Refuse(ToolError::denied(Denial::Policy, "the request was answered before, and counts once")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A call from the record whose secrets are not there is not made: its tool would get a placeholder.
+//! A call from the store whose secrets are not there is not made: its tool would get a placeholder.
 
 use helve_core::{ErrorKind, InputGiven, Redactor, ToolCall, ToolError};
 use serde_json::Value;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use helve_core::printable::{escape_line, shorten};
-use helve_core::{Outcome, Output, Question, Redactor, Status, ToolCall, ToolError};
+use helve_core::{ApprovalRequest, Outcome, Output, Redactor, Status, ToolCall, ToolError};
 use tracing::{Instrument, Level, Span};
 
 use crate::catalogue::Entry;
@@ -74,6 +74,6 @@ pub(crate) fn watch<F: Future>(call: &ToolCall, entry: &Entry, work: F) -> impl 
 }
 
 /// Reports that a call waits for a person.
-pub(crate) fn waiting(question: &Question) {
-    tracing::info!(call = %question.call.id, tool = %question.tool, approval = %question.id, reason = %question.reason, "tool call waits for approval");
+pub(crate) fn waiting(request: &ApprovalRequest) {
+    tracing::info!(call = %request.call.id, tool = %request.tool, approval = %request.id, reason = %request.reason, "tool call waits for approval");
 }

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use helve_core::store::{Approval, ApprovalState, NewRun, Reply, RunCommit, RunRecord, RunState};
-use helve_core::{Caller, ConversationId, Decision, Question, RunId, Store, StoreError, ToolCall};
+use helve_core::store::{Approval, ApprovalState, DecisionRecord, NewRun, RunCommit, RunRecord, RunState};
+use helve_core::{ApprovalRequest, Caller, ConversationId, RunId, Store, StoreError, ToolCall, Verdict};
 use serde_json::json;
 
 use super::producers::task;
 use super::{LEASE, Scene};
 use crate::given::{notes, step};
 
-/// So many questions are open, before half of that are answered.
+/// So many requests are open, before half of that are answered.
 const OPEN: usize = 14;
 
-/// Asks whenever few questions are open, all that are missing at once: some by runs, some by nobody.
+/// Asks whenever few requests are open, all that are missing at once: some by runs, some by nobody.
 pub(super) async fn ask(scene: Scene) {
     scene.store.keep(scene.driver, LEASE, &[]).await.expect("a lease");
     loop {
@@ -23,7 +23,7 @@ pub(super) async fn ask(scene: Scene) {
             let scene = scene.clone();
             asked.spawn(async move {
                 if fastrand::bool() {
-                    scene.store.ask(question(&scene, Caller::default())).await.expect("asked");
+                    scene.store.add_approval(request(&scene, Caller::default())).await.expect("asked");
                 } else {
                     begin(&scene).await;
                 }
@@ -36,10 +36,10 @@ pub(super) async fn ask(scene: Scene) {
     }
 }
 
-fn question(scene: &Scene, caller: Caller) -> Approval {
+fn request(scene: &Scene, caller: Caller) -> Approval {
     let kind = &scene.once;
     let call = ToolCall::new(kind.spec.name().clone(), json!({}));
-    Approval::new(Question::new(call, &"torture".into(), &kind.spec, caller, "because".into()), kind.definition, kind.spec.rules())
+    Approval::new(ApprovalRequest::new(call, &"torture".into(), &kind.spec, caller, "because".into()), kind.definition, kind.spec.rules())
 }
 
 /// A run that asks one or two things, at once or with its second step.
@@ -48,7 +48,7 @@ async fn begin(scene: &Scene) {
     let begin =
         NewRun { id: run, conversation, parent: None, agent: None, model: "none".into(), input: "hello".into(), holder: scene.driver };
     let caller = Caller::default().conversation(conversation).run(run);
-    let asked = (0..fastrand::usize(1..=2)).map(|_| question(scene, caller.clone())).collect();
+    let asked = (0..fastrand::usize(1..=2)).map(|_| request(scene, caller.clone())).collect();
     if fastrand::bool() {
         let commit = RunCommit { begin: Some(begin), asked, events: notes(2), ..step(run, 1, RunState::Waiting) };
         return lost_or(scene.store.commit_run(commit).await);
@@ -80,16 +80,16 @@ pub(super) async fn answer_all(scene: &Scene) {
     answer(scene, usize::MAX).await;
 }
 
-/// Two people answer each question at the same moment, and not the same.
+/// Two people answer each request at the same moment, and not the same.
 async fn answer(scene: &Scene, limit: usize) {
     let open = scene.store.approvals(None, true, limit).await.expect("a list");
     let mut answers = tokio::task::JoinSet::new();
     for approval in open {
-        for (by, decision) in [("ada", Decision::Approve), ("bob", Decision::Deny)] {
-            let (store, id) = (scene.store.clone(), approval.question.id);
+        for (by, verdict) in [("ada", Verdict::Approve), ("bob", Verdict::Deny)] {
+            let (store, id) = (scene.store.clone(), approval.request.id);
             answers.spawn(async move {
-                let reply = Reply { decision, by: by.into(), reason: None, always: fastrand::bool(), arguments: None };
-                store.answer(id, reply).await.expect("an answer");
+                let reply = DecisionRecord { verdict, by: by.into(), reason: None, always: fastrand::bool(), arguments: None };
+                store.decide(id, reply).await.expect("an answer");
             });
         }
     }
@@ -125,8 +125,8 @@ async fn go_on(scene: &Scene, run: &RunRecord) {
     };
     let asked = scene.store.approvals(Some(run.id), false, usize::MAX).await.expect("a list");
     for approval in asked.iter().filter(|approval| approval.state == ApprovalState::Approved) {
-        let question = &approval.question;
-        let task = task(&scene.once, question.call.clone(), question.caller.clone());
+        let request = &approval.request;
+        let task = task(&scene.once, request.call.clone(), request.caller.clone());
         scene.store.accept(task).await.expect("accepted");
     }
     let waits = asked.iter().any(|approval| approval.state == ApprovalState::Pending);

@@ -139,7 +139,7 @@ fn two_answers_are_seen() {
 #[test]
 fn an_answer_that_took_no_effect_is_seen() {
     let mut scene = good();
-    scene.last.approvals.get_mut(&scene.approved).expect("a question").by = Some("eve".into());
+    scene.last.approvals.get_mut(&scene.approved).expect("a request").by = Some("eve".into());
     assert_eq!(scene.wrong(), [Violation::OtherAnswer(scene.approved)]);
 }
 

@@ -18,7 +18,7 @@ use helve_core::store::{TaskFilter, TaskState};
 use helve_core::{CallContext, CallId, CancellationToken, ErrorKind, ListSource, Mode, Output, Rules, Status, Store, StoreError, ToolCall};
 use helve_store::SqliteStore;
 use helve_testkit::{fake, spec};
-use helve_tools::{Catalogue, Executor, ExecutorOptions, Record, Toolkit, View, Worker};
+use helve_tools::{Catalogue, Executor, ExecutorOptions, StoreHandle, Toolkit, View, Worker};
 use serde_json::json;
 
 use self::volume::Volume;
@@ -52,7 +52,7 @@ impl Process {
         catalogue.add_source(Arc::new(ListSource::new("disk", [tool("once", false), tool("again", true)])));
         let toolkit = Toolkit::everything(&catalogue.snapshot(&View::default()));
         let store = SqliteStore::open(folder.join("record.db")).expect("a record");
-        let executor = Executor::new(ExecutorOptions::default().record(Record::new(Arc::new(store.clone()))));
+        let executor = Executor::new(ExecutorOptions::default().store(StoreHandle::new(Arc::new(store.clone()))));
         Self { store, executor, toolkit, catalogue }
     }
 
@@ -130,7 +130,7 @@ impl Calls {
 /// Works on the queue of a process until it is stopped.
 fn work(process: &Process) -> (CancellationToken, tokio::task::JoinHandle<()>) {
     let stop = CancellationToken::new();
-    let record = process.executor.record().expect("a record").clone();
+    let record = process.executor.store().expect("a record").clone();
     let worker = Worker::new(record, process.executor.clone(), process.catalogue.clone(), 8);
     (stop.clone(), tokio::spawn(worker.run(stop)))
 }

@@ -35,11 +35,11 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
         // What a gateway can do is said once, in the greeting, and depends on the servers behind it.
         workspace.settle();
     }
-    // Without a record calls that wait for a person are refused, and all others work.
-    let record = match workspace.record(global) {
-        Ok(record) => Some(record),
+    // Without a store calls that wait for a person are refused, and all others work.
+    let store = match workspace.store(global) {
+        Ok(store) => Some(store),
         Err(failure) => {
-            tracing::warn!(?failure, "there is no record: calls that must be approved are refused");
+            tracing::warn!(?failure, "there is no store: calls that must be approved are refused");
             None
         }
     };
@@ -63,8 +63,8 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
             }
         });
         let work = async {
-            if let Some(record) = &record {
-                Worker::new(record.clone(), helve.executor().clone(), helve.catalogue().clone(), WORKERS).run(stop.clone()).await;
+            if let Some(store) = &store {
+                Worker::new(store.clone(), helve.executor().clone(), helve.catalogue().clone(), WORKERS).run(stop.clone()).await;
             }
             std::future::pending::<()>().await;
         };
@@ -75,8 +75,8 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
             () = tell_withheld(workspace) => Ok(()),
         };
         server.stop().await;
-        if let Some(record) = &record {
-            record.close().await?;
+        if let Some(store) = &store {
+            store.close().await?;
         }
         ended.map(|()| ExitCode::SUCCESS)
     })

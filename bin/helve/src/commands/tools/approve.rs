@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use helve::internal::printable;
-use helve::permission::{Answered, Approver, Question};
+use helve::permission::{ApprovalRequest, Approver, Decision};
 use helve::secret::Redactor;
 
 use super::input;
@@ -55,13 +55,13 @@ impl AtTerminal {
 }
 
 impl Approver for AtTerminal {
-    async fn ask(&self, question: &Question) -> Answered {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
         self.clear_progress();
         let answered = match () {
-            () if question.input.is_some() => answer(question),
-            () if self.yes => Answered::Approve,
-            () if terminal::can_ask() => ask(question, &self.redactor, &mut terminal::ask),
-            () => Answered::Later,
+            () if request.input.is_some() => answer(request),
+            () if self.yes => Decision::Approve,
+            () if terminal::can_ask() => ask(request, &self.redactor, &mut terminal::ask),
+            () => Decision::Later,
         };
         self.clear_progress();
         answered
@@ -73,33 +73,36 @@ impl Approver for AtTerminal {
 }
 
 /// What the person answers to a tool. Where there is no person, the tool is told no.
-fn answer(question: &Question) -> Answered {
+fn answer(request: &ApprovalRequest) -> Decision {
     if !terminal::can_ask() {
-        terminal::note(&styled(FAINT, &format!("not a terminal, so the answer to the tool is no: {}", printable::escape_line(&question.reason))));
-        return Answered::Deny { reason: None };
+        terminal::note(&styled(
+            FAINT,
+            &format!("not a terminal, so the answer to the tool is no: {}", printable::escape_line(&request.reason)),
+        ));
+        return Decision::Deny { reason: None };
     }
-    let needed = question.input.as_ref();
-    let written = needed.and_then(|needed| input::ask(&question.tool, needed, &mut terminal::ask));
-    written.map_or(Answered::Deny { reason: None }, Answered::Edit)
+    let needed = request.input.as_ref();
+    let written = needed.and_then(|needed| input::ask(&request.tool, needed, &mut terminal::ask));
+    written.map_or(Decision::Deny { reason: None }, Decision::Edit)
 }
 
 /// Shows the exact call and reads yes or no. Anything that is not a clear yes is a no.
-fn ask(question: &Question, redactor: &Redactor, read: &mut dyn FnMut(&str) -> Option<String>) -> Answered {
-    show(question, redactor);
+fn ask(request: &ApprovalRequest, redactor: &Redactor, read: &mut dyn FnMut(&str) -> Option<String>) -> Decision {
+    show(request, redactor);
     loop {
         let answer = read(&format!("Run it? {}", styled(FAINT, "[y]es / [n]o / [s]how everything")));
         match answer.as_deref().map(str::to_lowercase).as_deref() {
-            Some("y" | "yes" | "是" | "好") => return Answered::Approve,
-            None | Some("n" | "no" | "否" | "不" | "") => return Answered::Deny { reason: None },
-            Some("s" | "show") => lines(question, redactor, usize::MAX).iter().for_each(|line| terminal::note_exactly(line)),
+            Some("y" | "yes" | "是" | "好") => return Decision::Approve,
+            None | Some("n" | "no" | "否" | "不" | "") => return Decision::Deny { reason: None },
+            Some("s" | "show") => lines(request, redactor, usize::MAX).iter().for_each(|line| terminal::note_exactly(line)),
             Some(_) => terminal::note("Please answer y, n or s."),
         }
     }
 }
 
 /// Shows the exact call.
-pub fn show(question: &Question, redactor: &Redactor) {
-    for line in lines(question, redactor, SHOWN) {
+pub fn show(request: &ApprovalRequest, redactor: &Redactor) {
+    for line in lines(request, redactor, SHOWN) {
         terminal::note_exactly(&line);
     }
 }
@@ -110,14 +113,14 @@ pub fn who() -> String {
     user.map_or_else(|| "terminal".to_owned(), |user| format!("terminal:{user}"))
 }
 
-fn lines(question: &Question, redactor: &Redactor, most: usize) -> Vec<String> {
-    let arguments = serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
+fn lines(request: &ApprovalRequest, redactor: &Redactor, most: usize) -> Vec<String> {
+    let arguments = serde_json::to_string_pretty(&request.call.arguments).unwrap_or_default();
     let arguments = redactor.clean(&arguments).unwrap_or(arguments);
     let shown = printable::shorten(&printable::escape(&arguments), most);
-    let mut lines = vec![format!("{} {}", styled(CAREFUL, "Approval needed:"), styled(STRONG, &printable::escape_line(&question.tool)))];
+    let mut lines = vec![format!("{} {}", styled(CAREFUL, "Approval needed:"), styled(STRONG, &printable::escape_line(&request.tool)))];
     lines.extend(shown.lines().map(|line| format!("  {line}")));
-    lines.push(styled(FAINT, &format!("  because {}", printable::escape_line(&question.reason))));
-    lines.push(styled(FAINT, &format!("  digest {}", question.digest)));
+    lines.push(styled(FAINT, &format!("  because {}", printable::escape_line(&request.reason))));
+    lines.push(styled(FAINT, &format!("  digest {}", request.digest)));
     lines
 }
 
@@ -129,28 +132,28 @@ mod tests {
 
     use super::*;
 
-    fn question(arguments: Value) -> Question {
+    fn request(arguments: Value) -> ApprovalRequest {
         let spec = ToolSpec::new("wipe", "Wipes.", Schema::any_object()).expect("a spec");
-        Question::new(ToolCall::new("wipe", arguments), &"s".into(), &spec, Caller::default(), "a rule says so".into())
+        ApprovalRequest::new(ToolCall::new("wipe", arguments), &"s".into(), &spec, Caller::default(), "a rule says so".into())
     }
 
-    fn answered(words: &[&str]) -> Answered {
+    fn answered(words: &[&str]) -> Decision {
         let mut words = words.iter().map(ToString::to_string);
-        ask(&question(json!({})), &Redactor::default(), &mut |_| words.next())
+        ask(&request(json!({})), &Redactor::default(), &mut |_| words.next())
     }
 
     #[test]
     fn only_a_clear_yes_is_a_yes() {
-        assert_eq!(answered(&["y"]), Answered::Approve);
-        assert_eq!(answered(&["what?", "s", "YES"]), Answered::Approve);
+        assert_eq!(answered(&["y"]), Decision::Approve);
+        assert_eq!(answered(&["what?", "s", "YES"]), Decision::Approve);
         for no in [&["n"][..], &[""], &[], &["maybe"]] {
-            assert_eq!(answered(no), Answered::Deny { reason: None }, "{no:?}");
+            assert_eq!(answered(no), Decision::Deny { reason: None }, "{no:?}");
         }
     }
 
     #[test]
     fn a_reason_is_one_line_of_the_question() {
-        let mut hostile = question(json!({}));
+        let mut hostile = request(json!({}));
         hostile.reason = "fine\nAllow? yes\u{1b}[1A".to_owned();
         let shown = lines(&hostile, &Redactor::default(), SHOWN);
         assert!(shown.iter().all(|line| !line.starts_with("Allow") && !line.contains("\u{1b}[1A")), "{shown:?}");
@@ -161,9 +164,9 @@ mod tests {
     #[test]
     fn arguments_are_shown_as_they_are() {
         let hidden = json!({"x": format!("\u{1b}[2J\u{202e}\u{200b}{}PAYLOAD", "a".repeat(100_000))});
-        let whole = lines(&question(hidden.clone()), &Redactor::default(), usize::MAX).join("\n");
+        let whole = lines(&request(hidden.clone()), &Redactor::default(), usize::MAX).join("\n");
         assert!(whole.len() > 100_000);
-        let text = lines(&question(hidden), &Redactor::default(), SHOWN).join("\n");
+        let text = lines(&request(hidden), &Redactor::default(), SHOWN).join("\n");
         assert!(text.contains("PAYLOAD") && text.contains("characters left out"), "{text}");
         assert!(!text.contains('\u{202e}') && !text.contains("\u{1b}[2J") && !text.contains('\u{200b}'));
     }

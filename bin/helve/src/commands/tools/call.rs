@@ -6,9 +6,9 @@ use std::time::Duration;
 use helve::catalogue::Entry;
 use helve::executor::CallState;
 use helve::internal::printable;
-use helve::permission::Question;
+use helve::permission::ApprovalRequest;
 use helve::project::{Diagnostic, ProjectReport};
-use helve::store::Record;
+use helve::store::StoreHandle;
 use helve::tool::{ErrorKind, Mode, Status};
 use helve::{CallContext, CancellationToken, Helve, Outcome, ToolCall};
 
@@ -46,16 +46,16 @@ pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<Exi
         say_what_it_does(entry, &workspace.helve().project().unwrap_or_default());
     }
     if entry.is_some_and(|entry| entry.spec().rules().mode == Mode::Background) {
-        workspace.record(global)?;
+        workspace.store(global)?;
     }
     let mut outcome = match workspace.block_on(watch(call, command.yes, workspace.helve())) {
         CallState::Over(outcome) => outcome,
-        CallState::Asks(question) => ask_later(*question, global, workspace)?,
+        CallState::Waiting(request) => ask_later(*request, global, workspace)?,
     };
     if command.wait && !matches!(outcome.status, Status::Done(_)) {
-        let record = workspace.record(global)?;
-        let waited = workspace.block_on(wait(&outcome, &record, workspace.helve()));
-        workspace.block_on(record.close())?;
+        let store = workspace.store(global)?;
+        let waited = workspace.block_on(wait(&outcome, &store, workspace.helve()));
+        workspace.block_on(store.close())?;
         outcome = waited?;
     }
     Ok(show(&outcome, global, workspace.helve()))
@@ -90,23 +90,26 @@ async fn watch(call: ToolCall, yes: bool, helve: &Helve) -> CallState {
     }
 }
 
-/// Stores a question that cannot be asked here.
-fn ask_later(question: Question, global: &Global, workspace: &Workspace) -> Result<Outcome, Failure> {
-    let id = question.id;
-    workspace.record(global)?;
-    let stored = workspace.block_on(workspace.helve().ask_later(question));
+/// Stores a request that cannot be asked here.
+fn ask_later(request: ApprovalRequest, global: &Global, workspace: &Workspace) -> Result<Outcome, Failure> {
+    let id = request.id;
+    workspace.store(global)?;
+    let stored = workspace.block_on(workspace.helve().ask_later(request));
     let outcome = stored.map_err(|error| Failure::new(error.kind().name(), error.message()))?;
-    terminal::note(&styled(FAINT, &format!("not a terminal, so the call waits for approval; decide with: helve approvals approve|deny {id}")));
+    terminal::note(&styled(
+        FAINT,
+        &format!("not a terminal, so the call waits for approval; decide with: helve approvals approve|deny {id}"),
+    ));
     Ok(outcome)
 }
 
 /// Waits for the end of a call that was put off, and works on it where nobody else does.
-async fn wait(outcome: &Outcome, record: &Record, helve: &Helve) -> Result<Outcome, Failure> {
+async fn wait(outcome: &Outcome, store: &StoreHandle, helve: &Helve) -> Result<Outcome, Failure> {
     let stop = CancellationToken::new();
     let _end = stop.clone().drop_guard();
-    let worker = helve.task_worker(record, 1);
+    let worker = helve.task_worker(store, 1);
     let mut work = std::pin::pin!(worker.run(stop.clone()));
-    let mut ended = std::pin::pin!(record.end_of(outcome));
+    let mut ended = std::pin::pin!(store.end_of(outcome));
     let mut works = true;
     loop {
         tokio::select! {

@@ -5,7 +5,7 @@ use helve::internal::printable;
 use helve::tool::{InputNeeded, InputRequest, Problem, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::chat::question::Language;
+use crate::chat::approval_prompt::Language;
 use crate::terminal::{self, CAREFUL, FAINT, STRONG, styled};
 
 /// How often a person may answer something that does not fit.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, CallId, Caller, CancellationToken, ErrorKind, Grant, Outcome, Question, Status, ToolCall, ToolError};
+use helve_core::{ApprovalRequest, CallContext, CallId, Caller, CancellationToken, ErrorKind, Grant, Outcome, Status, ToolCall, ToolError};
 use helve_mcp::serve::Incoming;
 use helve_mcp::{Passage, content};
 use helve_mcp_wire::{CODES, Era, RpcError};
@@ -42,7 +42,7 @@ enum Move {
     /// It is made.
     Make(ToolCall),
     /// Its tool is told what it asked.
-    Answer(Box<(Question, Grant)>),
+    Answer(Box<(ApprovalRequest, Grant)>),
     /// It was approved, and is made again with what the server behind it asked for.
     MakeAgain(HeldTask),
 }
@@ -157,14 +157,14 @@ impl Calling {
         loop {
             step = match step {
                 Step::Over(result) => return result,
-                Step::Asks(_, Kept::Asked { question, held }) if self.request.from.era == Era::Legacy => {
+                Step::Asks(_, Kept::Asked { request, held }) if self.request.from.era == Era::Legacy => {
                     self.held = held;
-                    let grant = asking::ask(&question, &self.request.from).await;
+                    let grant = asking::ask(&request, &self.request.from).await;
                     if self.request.cancel.is_cancelled() {
                         // The tool is told nothing, and forgets the call.
                         self.cancel.cancel();
                     }
-                    let state = self.advance(Move::Answer(Box::new((*question, grant)))).await;
+                    let state = self.advance(Move::Answer(Box::new((*request, grant)))).await;
                     self.settle(state).await
                 }
                 Step::Asks(result, kept) => return Ok(self.put_aside(result, kept)),
@@ -175,7 +175,7 @@ impl Calling {
     /// Where the client can look how far its call is, if the call takes longer and the client comes back for such calls.
     fn task_for(&self, state: &CallState) -> Option<(CallId, Arc<Task>)> {
         let call = match state {
-            CallState::Asks(question) if question.input.is_none() => question.call.id,
+            CallState::Waiting(request) if request.input.is_none() => request.call.id,
             CallState::Over(Outcome { call_id, status: Status::Accepted, .. }) => *call_id,
             _ => return None,
         };
@@ -208,10 +208,10 @@ impl Calling {
     /// Goes on with a call whose client has answered, in its request.
     fn resume(&mut self, kept: Kept) -> Move {
         match kept {
-            Kept::Asked { question, held } => {
+            Kept::Asked { request, held } => {
                 self.held = held;
-                let grant = asking::answer(&question, self.request.params.get("inputResponses"));
-                Move::Answer(Box::new((*question, grant)))
+                let grant = asking::answer(&request, self.request.params.get("inputResponses"));
+                Move::Answer(Box::new((*request, grant)))
             }
             Kept::Approved { held, state } => {
                 if let Some(params) = self.request.params.as_object_mut() {
@@ -227,9 +227,9 @@ impl Calling {
     /// Nobody goes on with a call.
     fn forget(&self, kept: &Kept) {
         match kept {
-            Kept::Asked { question, .. } => {
-                let state = question.input.as_ref().map_or(&Value::Null, |needed| &needed.state);
-                self.entry.tool().forget(&question.call, state);
+            Kept::Asked { request, .. } => {
+                let state = request.input.as_ref().map_or(&Value::Null, |needed| &needed.state);
+                self.entry.tool().forget(&request.call, state);
             }
             Kept::Approved { held, state } => self.entry.tool().forget(held.call(), state.as_ref().unwrap_or(&Value::Null)),
         }
@@ -241,8 +241,8 @@ impl Calling {
         match next {
             Move::Make(call) => Box::pin(self.service.helve.executor.call(&self.toolkit, call, &self.cx)),
             Move::Answer(answered) => {
-                let (question, grant) = *answered;
-                Box::pin(self.service.helve.executor.resume(&self.toolkit, question.call, grant, &self.cx))
+                let (request, grant) = *answered;
+                Box::pin(self.service.helve.executor.resume(&self.toolkit, request.call, grant, &self.cx))
             }
             Move::MakeAgain(held) => Box::pin(async move {
                 let (state, held) = self.service.helve.executor.make_again(&self.toolkit, held, &self.cx, goes_on).await;
@@ -257,7 +257,7 @@ impl Calling {
         // It is large, and every way leads here.
         Box::pin(async move {
             let state = match state {
-                CallState::Asks(question) if question.input.is_none() => self.approve(question).await,
+                CallState::Waiting(request) if request.input.is_none() => self.approve(request).await,
                 CallState::Over(outcome) if matches!(outcome.status, Status::Accepted) => {
                     let message = format!("runs in the background as task {}", outcome.call_id);
                     CallState::Over(self.still(self.service.helve.executor.queued(outcome, &self.cx), message).await)
@@ -266,20 +266,20 @@ impl Calling {
             };
             match state {
                 CallState::Over(outcome) => self.over(outcome).await,
-                CallState::Asks(question) => {
-                    let result = json!({"resultType": "input_required", "inputRequests": asking::requests(&question)});
-                    Step::Asks(result, Kept::Asked { question, held: self.held.take() })
+                CallState::Waiting(request) => {
+                    let result = json!({"resultType": "input_required", "inputRequests": asking::requests(&request)});
+                    Step::Asks(result, Kept::Asked { request, held: self.held.take() })
                 }
             }
         })
     }
 
     /// Waits until a person has approved the call, and makes it.
-    async fn approve(&mut self, question: Box<Question>) -> CallState {
+    async fn approve(&mut self, request: Box<ApprovalRequest>) -> CallState {
         let (executor, cx) = (&self.service.helve.executor, &self.cx);
-        let (id, tool) = (question.call.id, question.tool.clone());
-        let message = format!("waits until a person has answered {}", question.id);
-        let approved = match self.still(executor.approved(&self.toolkit, *question, cx), message).await {
+        let (id, tool) = (request.call.id, request.tool.clone());
+        let message = format!("waits until a person has answered {}", request.id);
+        let approved = match self.still(executor.approved(&self.toolkit, *request, cx), message).await {
             Ok(approved) => approved,
             Err(outcome) => return CallState::Over(*outcome),
         };

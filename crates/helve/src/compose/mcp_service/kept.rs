@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use helve_core::json::canonical;
-use helve_core::{CancellationToken, Digest, Question};
+use helve_core::{ApprovalRequest, CancellationToken, Digest};
 use helve_tools::{Entry, HeldTask};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_mins(15);
 /// What is known of a call that goes on.
 pub(super) enum Kept {
     /// Its tool asked for something. A call that a person approved is held in the record.
-    Asked { question: Box<Question>, held: Option<HeldTask> },
+    Asked { request: Box<ApprovalRequest>, held: Option<HeldTask> },
     /// A person approved this call, and the server behind it asked for something. What the server wants to hear again goes along.
     Approved { held: HeldTask, state: Option<Value> },
 }
@@ -105,9 +105,9 @@ impl Kept {
     fn size(&self) -> usize {
         let text = |value: &Value| value.to_string().len();
         match self {
-            Self::Asked { question, .. } => {
-                let asked = question.input.iter().map(|needed| text(&json!(needed))).sum::<usize>();
-                text(&question.call.arguments) + asked
+            Self::Asked { request, .. } => {
+                let asked = request.input.iter().map(|needed| text(&json!(needed))).sum::<usize>();
+                text(&request.call.arguments) + asked
             }
             Self::Approved { held, state } => text(&held.call().arguments) + state.as_ref().map_or(0, text),
         }
@@ -127,8 +127,8 @@ mod tests {
 
     fn asked(arguments: Value) -> Kept {
         let spec = ToolSpec::new("tool", "A tool.", Schema::any_object()).expect("a spec");
-        let question = Question::new(ToolCall::new("tool", arguments), &"s".into(), &spec, Caller::default(), String::new());
-        Kept::Asked { question: Box::new(question), held: None }
+        let request = ApprovalRequest::new(ToolCall::new("tool", arguments), &"s".into(), &spec, Caller::default(), String::new());
+        Kept::Asked { request: Box::new(request), held: None }
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ use super::{AGENT, Service};
 
 /// The name of the extension.
 pub(super) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
-/// How many tasks are known without the record.
+/// How many tasks are known without the store.
 const MAX_TASKS: usize = 1_024;
 /// How long the result of one is kept there.
 const KEPT: Duration = Duration::from_hours(1);
@@ -27,9 +27,9 @@ const KEPT: Duration = Duration::from_hours(1);
 const POLL_MS: u64 = 1_000;
 /// How often a call may ask.
 const MAX_ROUNDS: u32 = 10;
-/// How long is waited before a server is asked again that has no question.
+/// How long is waited before a server is asked again that has no request.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How much results may take before those of older tasks are only in the record.
+/// How much results may take before those of older tasks are only in the store.
 const MAX_BYTES: usize = 64 << 20;
 /// How long a client has to answer what a tool asks.
 const PATIENCE: Duration = Duration::from_mins(15);
@@ -219,7 +219,7 @@ fn described(id: CallId, status: &str, (created, updated): (Timestamp, Timestamp
     ])
 }
 
-/// A task as the record has it, for a client that comes back after a restart, or late.
+/// A task as the store has it, for a client that comes back after a restart, or late.
 fn recorded(task: &store::Task) -> Map<String, Value> {
     let (status, more) = match (task.state, &task.outcome) {
         (TaskState::Cancelled, _) => ("cancelled", None),
@@ -275,7 +275,7 @@ impl Service {
                 Ok(json!({}))
             }
             (_, None, Some(task)) => {
-                let store = self.helve.executor.record().map(helve_tools::Record::store);
+                let store = self.helve.executor.store().map(helve_tools::StoreHandle::inner);
                 if let Some(store) = store.filter(|_| task.outcome.is_none()) {
                     store.cancel_task(id).await.map_err(internal)?;
                 }
@@ -286,8 +286,8 @@ impl Service {
 
     /// A task of a client, as far as its tool is served here.
     async fn recorded(&self, id: CallId) -> Result<Option<store::Task>, RpcError> {
-        let Some(record) = self.helve.executor.record() else { return Ok(None) };
-        let found = record.store().task(id).await.map_err(internal)?;
+        let Some(store) = self.helve.executor.store() else { return Ok(None) };
+        let found = store.task(id).await.map_err(internal)?;
         let Some(task) = found.filter(|task| task.caller.agent.as_deref() == Some(AGENT)) else { return Ok(None) };
         if self.toolkit().map_err(internal)?.get(&task.tool).is_none() {
             // Its server may just be being connected.

@@ -1,4 +1,4 @@
-//! The question before a call that needs approval: how it is asked, what the answer means, and editing the arguments.
+//! The request before a call that needs approval: how it is asked, what the answer means, and editing the arguments.
 
 use std::io::Write;
 use std::path::Path;
@@ -44,7 +44,7 @@ impl Language {
     }
 }
 
-/// The question, with what can be answered.
+/// The request, with what can be answered.
 pub fn prompt(language: Language) -> String {
     match language {
         Language::English => format!("Run it? {} ", styled(FAINT, "[y]es / [n]o, why / [a]lways / [e]dit")),

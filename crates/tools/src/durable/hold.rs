@@ -1,4 +1,4 @@
-//! What this process holds of a record: how each thing is stopped from elsewhere, and what is given back.
+//! What this process holds of a store: how each thing is stopped from elsewhere, and what is given back.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,7 +10,7 @@ use helve_core::store::Progress;
 use helve_core::{CallId, RunId};
 use tokio_util::sync::CancellationToken;
 
-use super::heart::Signal;
+use super::heartbeat::Signal;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Key {
@@ -27,7 +27,7 @@ pub(super) struct Held {
     dropped: Mutex<HashMap<RunId, Instant>>,
 }
 
-/// Something that this process holds as long as this lives. A run that is dropped before its end is given back to the record: by the
+/// Something that this process holds as long as this lives. A run that is dropped before its end is given back to the store: by the
 /// heartbeat, since dropping cannot wait for a store.
 pub struct Hold {
     held: Arc<Held>,
@@ -37,7 +37,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// The record says by itself that nobody holds this any more: dropping gives nothing back.
+    /// The store says by itself that nobody holds this any more: dropping gives nothing back.
     pub fn disarm(&mut self) {
         self.heart = None;
     }

@@ -62,9 +62,9 @@ impl Heart {
                 *kept = Instant::now();
                 self.held.stop(stop.tasks.into_iter().map(Key::Task).chain(stop.runs.into_iter().map(Key::Run)));
             }
-            Err(error) if kept.elapsed() < self.lease => tracing::warn!(%error, "the record was not told that this process lives"),
+            Err(error) if kept.elapsed() < self.lease => tracing::warn!(%error, "the store was not told that this process lives"),
             Err(error) => {
-                tracing::error!(%error, "the record thinks that this process is gone; what it does is stopped");
+                tracing::error!(%error, "the store thinks that this process is gone; what it does is stopped");
                 self.held.stop_all();
             }
         }

@@ -12,20 +12,20 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::{Catalogue, Entry, Snapshot, View};
+use crate::durable::StoreHandle;
 use crate::executor::Executor;
-use crate::record::Record;
 use crate::toolkit::Member;
 
 /// How often a worker looks for work that nobody told it of.
 const LOOK: Duration = Duration::from_secs(1);
 /// How often processes are looked for that are gone.
 const RECOVER: Duration = Duration::from_secs(5);
-/// How long a worker that ends still tries to record a result. Then the task's lease decides.
+/// How long a worker that ends still tries to store a result. Then the task's lease decides.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Runs background calls that its catalogue has tools for.
 pub struct Worker {
-    record: Record,
+    store: StoreHandle,
     executor: Executor,
     catalogue: Catalogue,
     concurrency: usize,
@@ -52,10 +52,10 @@ impl Tools {
 impl Worker {
     /// A worker that runs so many calls at once.
     #[must_use]
-    pub fn new(record: Record, executor: Executor, catalogue: Catalogue, concurrency: usize) -> Self {
-        executor.keep_secrets_out_of(&record);
+    pub fn new(store: StoreHandle, executor: Executor, catalogue: Catalogue, concurrency: usize) -> Self {
+        executor.keep_secrets_out_of(&store);
         let (concurrency, running) = (concurrency.max(1), JoinSet::new());
-        Self { record, executor, catalogue, concurrency, calls_end_with_it: true, running, recovered: None, tools: None }
+        Self { store, executor, catalogue, concurrency, calls_end_with_it: true, running, recovered: None, tools: None }
     }
 
     /// Lets calls that are under way come to their end when the worker is stopped.
@@ -68,7 +68,7 @@ impl Worker {
     /// Works until it is stopped. Calls that are under way are told to stop, unless it [finishes](Self::finishing_calls) them; they go
     /// back to the queue where they may run twice, and are interrupted where they may not.
     pub async fn run(mut self, stop: CancellationToken) {
-        let mut changes = self.record.store().changes();
+        let mut changes = self.store.changes();
         loop {
             if let Err(error) = self.take(&stop).await {
                 tracing::warn!(%error, "no work can be taken now");
@@ -102,7 +102,7 @@ impl Worker {
     /// Takes as much work as there is room for.
     async fn take(&mut self, stop: &CancellationToken) -> Result<usize, StoreError> {
         while self.running.try_join_next().is_some() {}
-        self.record.begin().await?;
+        self.store.begin().await?;
         self.recover().await?;
         let free = self.concurrency.saturating_sub(self.running.len());
         if free == 0 || stop.is_cancelled() {
@@ -113,13 +113,13 @@ impl Worker {
             self.tools = Some(Tools::of(snapshot));
         }
         let Some(tools) = &self.tools else { return Ok(0) };
-        let claim = Claim { holder: self.record.holder(), limit: free, tools: Some(&tools.known) };
-        let tasks = self.record.store().claim(claim).await?;
+        let claim = Claim { holder: self.store.holder(), limit: free, tools: Some(&tools.known) };
+        let tasks = self.store.claim(claim).await?;
         let count = tasks.len();
         let end_of_calls = if self.calls_end_with_it { stop.clone() } else { CancellationToken::new() };
         for task in tasks {
             if let Some(entry) = tools.entries.get(&task.definition) {
-                self.running.spawn(work(self.record.clone(), self.executor.clone(), entry.clone(), task, end_of_calls.clone()));
+                self.running.spawn(work(self.store.clone(), self.executor.clone(), entry.clone(), task, end_of_calls.clone()));
             }
         }
         Ok(count)
@@ -129,7 +129,7 @@ impl Worker {
         if self.recovered.is_some_and(|last| last.elapsed() < RECOVER) {
             return Ok(());
         }
-        let found = self.record.store().recover(self.record.holder()).await?;
+        let found = self.store.recover(self.store.holder()).await?;
         self.recovered = Some(Instant::now());
         if found != Recovered::default() {
             tracing::warn!(tasks = found.tasks, runs = found.runs, approvals = found.approvals, "taken over from processes that are gone");
@@ -139,11 +139,11 @@ impl Worker {
 }
 
 /// Runs one task and records what came of it.
-async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task, stop: CancellationToken) {
+async fn work(store: StoreHandle, executor: Executor, entry: Arc<Entry>, task: Task, stop: CancellationToken) {
     // Cancelled by someone, or stopped because the worker ends: not the same.
     let cancel = stop.child_token();
-    let _hold = record.hold_task(task.id, cancel.clone());
-    let observer = Arc::new(Ear { record: record.clone(), task: task.id });
+    let _hold = store.hold_task(task.id, cancel.clone());
+    let observer = Arc::new(Ear { store: store.clone(), task: task.id });
     let cx = CallContext::new(task.caller.clone()).with_cancel(cancel).with_observer(observer);
     let member = Member { entry, sets: task.sets.clone() };
     // A panic here would leave the task running forever.
@@ -160,15 +160,15 @@ async fn work(record: Record, executor: Executor, entry: Arc<Entry>, task: Task,
         (false, true) if may_pass(&outcome) => TaskEnd::Again(outcome),
         _ => TaskEnd::Over(outcome),
     };
-    keep(&record, &task.tool, &Finish { task: task.id, epoch: task.epoch, end }, &stop).await;
+    keep(&store, &task.tool, &Finish { task: task.id, epoch: task.epoch, end }, &stop).await;
 }
 
 /// Records what came of a task, however long that takes.
-pub(crate) async fn keep(record: &Record, tool: &str, finish: &Finish, stop: &CancellationToken) {
+pub(crate) async fn keep(store: &StoreHandle, tool: &str, finish: &Finish, stop: &CancellationToken) {
     let mut end = None;
     let mut pause = Duration::from_millis(100);
     loop {
-        match record.store().finish(vec![finish.clone()]).await {
+        match store.finish(vec![finish.clone()]).await {
             Ok(said) if said == [Finished::Recorded] => return,
             Ok(_) => {
                 tracing::warn!(task = %finish.task, tool, "the result came too late: somebody else has the task by now");
@@ -194,14 +194,14 @@ fn may_pass(outcome: &Outcome) -> bool {
 
 /// Hears how far a task is.
 struct Ear {
-    record: Record,
+    store: StoreHandle,
     task: CallId,
 }
 
 impl Observer for Ear {
     fn observe(&self, event: EventData) {
         if let EventData::ToolProgress { fraction, message, .. } = event {
-            self.record.progress(self.task, Progress { fraction, message });
+            self.store.progress(self.task, Progress { fraction, message });
         }
     }
 }

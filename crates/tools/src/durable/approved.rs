@@ -4,20 +4,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Answering, ApprovalState, Finish, Reply, Task, TaskEnd};
+use helve_core::store::{ApprovalState, DecisionRecord, DecisionResult, Finish, Task, TaskEnd};
 use helve_core::{
-    ApprovalId, CallContext, CallId, Decision, Denial, ErrorKind, Outcome, Permission, Question, Status, StoreError, ToolCall, ToolError,
+    ApprovalId, ApprovalRequest, CallContext, CallId, Denial, ErrorKind, Outcome, Permission, Status, StoreError, ToolCall, ToolError,
+    Verdict,
 };
 
 use tokio_util::sync::CancellationToken;
 
 use crate::call::CallState;
+use crate::durable::worker::keep;
+use crate::durable::{Hold, StoreHandle};
 use crate::executor::{Executor, Prepared};
-use crate::record::{Hold, Record};
 use crate::toolkit::Toolkit;
-use crate::worker::keep;
 
-/// How long is waited until it is tried again to take a question back. The store may be busy for a while.
+/// How long is waited until it is tried again to take a request back. The store may be busy for a while.
 const PAUSES: [Duration; 4] = [Duration::from_millis(200), Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(30)];
 
 /// A call that a person agreed to. Dropped, it is cancelled.
@@ -34,9 +35,9 @@ impl ApprovedCall {
     }
 }
 
-/// A call that a person agreed to and that is not over in the record: its tool asked for something. Dropped, it is cancelled.
+/// A call that a person agreed to and that is not over in the store: its tool asked for something. Dropped, it is cancelled.
 pub struct HeldTask {
-    record: Record,
+    store: StoreHandle,
     task: Box<Task>,
     cancel: CancellationToken,
     over: bool,
@@ -54,7 +55,7 @@ impl HeldTask {
     pub async fn end(&mut self, outcome: Outcome) {
         self.over = true;
         // Without anyone who stops it: the process that ends breaks it off.
-        keep(&self.record, &self.task.tool, &self.finish(outcome), &CancellationToken::new()).await;
+        keep(&self.store, &self.task.tool, &self.finish(outcome), &CancellationToken::new()).await;
     }
 
     /// Fires when someone cancels the task.
@@ -74,17 +75,17 @@ impl Drop for HeldTask {
         if !self.over
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let (record, tool) = (self.record.clone(), self.task.tool.clone());
+            let (store, tool) = (self.store.clone(), self.task.tool.clone());
             let end = self.finish(Outcome::failed(self.task.id, tool.clone(), ToolError::cancelled()));
-            runtime.spawn(async move { keep(&record, &tool, &end, &CancellationToken::new()).await });
+            runtime.spawn(async move { keep(&store, &tool, &end, &CancellationToken::new()).await });
         }
     }
 }
 
-/// A call in the record that someone waits for. When they do not any more, it must not be made later.
+/// A call in the store that someone waits for. When they do not any more, it must not be made later.
 struct Waiting {
-    record: Record,
-    question: ApprovalId,
+    store: StoreHandle,
+    request: ApprovalId,
     call: CallId,
     by: Arc<str>,
     over: bool,
@@ -95,56 +96,56 @@ impl Drop for Waiting {
         if !self.over
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let (record, question, call, by) = (self.record.clone(), self.question, self.call, self.by.clone());
-            runtime.spawn(async move { withdraw(&record, question, call, by).await });
+            let (store, request, call, by) = (self.store.clone(), self.request, self.call, self.by.clone());
+            runtime.spawn(async move { withdraw(&store, request, call, by).await });
         }
     }
 }
 
 impl Executor {
-    /// Stores the question whether a call may run. Once a person approves it, in any process, a worker makes the call.
+    /// Stores the request whether a call may run. Once a person approves it, in any process, a worker makes the call.
     ///
     /// # Errors
-    /// Where the tool is gone, or the question cannot be stored.
-    pub async fn ask_later(&self, toolkit: &Toolkit, question: Question) -> Result<Outcome, ToolError> {
-        if question.input.is_some() {
-            return Err(ToolError::failed(format!("the tool waits for an answer now, and cannot be asked later: {}", question.reason)));
+    /// Where the tool is gone, or the request cannot be stored.
+    pub async fn ask_later(&self, toolkit: &Toolkit, request: ApprovalRequest) -> Result<Outcome, ToolError> {
+        if request.input.is_some() {
+            return Err(ToolError::failed(format!("the tool waits for an answer now, and cannot be asked later: {}", request.reason)));
         }
-        let gone = ToolError::new(ErrorKind::UnknownTool, format!("`{}` is gone", question.tool));
-        let approval = toolkit.approval(question).ok_or(gone)?;
+        let gone = ToolError::new(ErrorKind::UnknownTool, format!("`{}` is gone", request.tool));
+        let approval = toolkit.approval(request).ok_or(gone)?;
         let stored = |error: StoreError| ToolError::new(ErrorKind::Storage, error.to_string());
-        let record = self.record().ok_or_else(|| ToolError::new(ErrorKind::Storage, "there is no store for the question"))?;
-        record.store().ask(approval.clone()).await.map_err(stored)?;
-        record.asked(&approval);
-        Ok(CallState::Asks(Box::new(approval.question)).into_outcome())
+        let store = self.store().ok_or_else(|| ToolError::new(ErrorKind::Storage, "there is no store for the request"))?;
+        store.add_approval(approval.clone()).await.map_err(stored)?;
+        store.asked(&approval);
+        Ok(CallState::Waiting(Box::new(approval.request)).into_outcome())
     }
 
-    /// Asks a person about a call, and waits for their answer. Whoever cancels takes the question back.
+    /// Asks a person about a call, and waits for their answer. Whoever cancels takes the request back.
     ///
     /// # Errors
     /// What became of the call where it may not be made.
-    pub async fn approved(&self, toolkit: &Toolkit, question: Question, cx: &CallContext) -> Result<ApprovedCall, Box<Outcome>> {
-        let (call, id, tool) = (question.call.id, question.id, question.tool.clone());
+    pub async fn approved(&self, toolkit: &Toolkit, request: ApprovalRequest, cx: &CallContext) -> Result<ApprovedCall, Box<Outcome>> {
+        let (call, id, tool) = (request.call.id, request.id, request.tool.clone());
         let over = |error: ToolError| Box::new(Outcome::failed(call, tool.clone(), error));
         let stored = |error: StoreError| over(ToolError::new(ErrorKind::Storage, error.to_string()));
-        let Some(record) = self.record() else {
-            let message = "a person must approve this call, and there is no record in which they could be asked";
+        let Some(store) = self.store() else {
+            let message = "a person must approve this call, and there is no store in which they could be asked";
             return Err(over(ToolError::denied(Denial::Policy, message)));
         };
         // Whoever answers looks whether this process lives.
-        record.begin().await.map_err(stored)?;
-        let by = question.caller.agent.clone().unwrap_or_else(|| "caller".into());
-        let Some(approval) = toolkit.approval(question).map(|approval| approval.asked_by(record.holder())) else {
+        store.begin().await.map_err(stored)?;
+        let by = request.caller.agent.clone().unwrap_or_else(|| "caller".into());
+        let Some(approval) = toolkit.approval(request).map(|approval| approval.asked_by(store.holder())) else {
             return Err(over(ToolError::new(ErrorKind::UnknownTool, format!("`{tool}` is gone"))));
         };
-        // Also where nobody waits for that any more, the store may keep the question.
-        let mut waiting = Waiting { record: record.clone(), question: id, call, by, over: false };
-        record.store().ask(approval.clone()).await.map_err(stored)?;
-        record.asked(&approval);
+        // Also where nobody waits for that any more, the store may keep the request.
+        let mut waiting = Waiting { store: store.clone(), request: id, call, by, over: false };
+        store.add_approval(approval.clone()).await.map_err(stored)?;
+        store.asked(&approval);
         let answered = tokio::select! {
-            answered = record.answer_to(id) => answered.map_err(stored)?,
+            answered = store.answer_to(id) => answered.map_err(stored)?,
             () = cx.cancelled() => {
-                withdraw(record, id, call, waiting.by.clone()).await;
+                withdraw(store, id, call, waiting.by.clone()).await;
                 waiting.over = true;
                 return Err(over(ToolError::cancelled()));
             }
@@ -154,12 +155,12 @@ impl Executor {
             return Err(over(error));
         }
         let gone = || StoreError::NotFound(format!("task {call}"));
-        let task = record.store().task(call).await.and_then(|task| task.ok_or_else(gone)).map_err(stored)?;
+        let task = store.task(call).await.and_then(|task| task.ok_or_else(gone)).map_err(stored)?;
         Ok(ApprovedCall { task: Box::new(task), waiting })
     }
 
     /// Makes a call that a person agreed to, and records what came of it; one in the background is waited for. The tool must still be as
-    /// it was, and no rule may forbid the call. Where its tool asks, the call is not over for the record, nor is it after an outcome of
+    /// it was, and no rule may forbid the call. Where its tool asks, the call is not over for the store, nor is it after an outcome of
     /// which `goes_on` says so: then the task comes back, for [`Self::resume`] or [`Self::make_again`].
     pub async fn make(
         &self,
@@ -170,14 +171,14 @@ impl Executor {
     ) -> (CallState, Option<HeldTask>) {
         let ApprovedCall { task, mut waiting } = approved;
         waiting.over = true;
-        let record = waiting.record.clone();
-        if task.holder != Some(record.holder()) {
+        let store = waiting.store.clone();
+        if task.holder != Some(store.holder()) {
             let queued = Outcome { call_id: task.id, tool: task.tool, status: Status::Accepted, duration: Duration::ZERO };
             return (CallState::Over(self.queued(queued, cx).await), None);
         }
         let cancel = cx.cancellation().child_token();
-        let hold = record.hold_task(task.id, cancel.clone());
-        self.make_again(toolkit, HeldTask { record, task, cancel, over: false, _hold: hold }, cx, goes_on).await
+        let hold = store.hold_task(task.id, cancel.clone());
+        self.make_again(toolkit, HeldTask { store, task, cancel, over: false, _hold: hold }, cx, goes_on).await
     }
 
     /// Makes a call once more that a person agreed to: its caller brings what it asked for. That it may run was decided, and is checked
@@ -227,7 +228,7 @@ impl Executor {
     fn prepare_approved(&self, toolkit: &Toolkit, task: &Task, cx: &CallContext) -> Result<Prepared, Box<Outcome>> {
         let refuse = |message| Err(Box::new(Outcome::failed(task.id, task.tool.clone(), ToolError::denied(Denial::Policy, message))));
         let Some(member) = toolkit.member(&task.tool).filter(|member| member.entry.digest() == task.definition) else {
-            return refuse("the tool is gone or has changed since the question was asked");
+            return refuse("the tool is gone or has changed since the request was asked");
         };
         if toolkit.restriction(&member.entry) == Permission::Deny {
             return refuse("the agent's own rules say `deny`");
@@ -237,13 +238,13 @@ impl Executor {
 
     /// Waits for the end of a call that was accepted into the queue. Whoever cancels cancels it there.
     pub async fn queued(&self, accepted: Outcome, cx: &CallContext) -> Outcome {
-        let Some(record) = self.record() else { return accepted };
+        let Some(store) = self.store() else { return accepted };
         let (call, tool) = (accepted.call_id, accepted.tool.clone());
         let failed = |error| Outcome::failed(call, tool.clone(), error);
         tokio::select! {
-            ended = record.end_of(&accepted) => ended.unwrap_or_else(|error| failed(ToolError::new(ErrorKind::Storage, error.to_string()))),
+            ended = store.end_of(&accepted) => ended.unwrap_or_else(|error| failed(ToolError::new(ErrorKind::Storage, error.to_string()))),
             () = cx.cancelled() => {
-                if let Err(error) = record.store().cancel_task(call).await {
+                if let Err(error) = store.cancel_task(call).await {
                     tracing::warn!(%error, %call, "a call that nobody waits for any more could not be cancelled");
                 }
                 failed(ToolError::cancelled())
@@ -253,17 +254,17 @@ impl Executor {
 }
 
 /// Nobody waits for the answer any more: what would come of it must not come later, as far as that can be helped.
-async fn withdraw(record: &Record, question: ApprovalId, call: CallId, by: Arc<str>) {
+async fn withdraw(store: &StoreHandle, request: ApprovalId, call: CallId, by: Arc<str>) {
     let reason = Some("whoever made the call gave it up".to_owned());
-    let reply = Reply { decision: Decision::Deny, by, reason, always: false, arguments: None };
+    let reply = DecisionRecord { verdict: Verdict::Deny, by, reason, always: false, arguments: None };
     for pause in PAUSES {
-        match record.store().answer(question, reply.clone()).await {
-            Ok(Answering::TooLate(approval)) if approval.state == ApprovalState::Approved => match forget(record, call).await {
+        match store.decide(request, reply.clone()).await {
+            Ok(DecisionResult::TooLate(approval)) if approval.state == ApprovalState::Approved => match forget(store, call).await {
                 Ok(()) => return,
                 Err(error) => tracing::warn!(%error, %call, "a call that nobody waits for any more is not withdrawn yet"),
             },
-            // The question may still be on its way to the store.
-            Ok(Answering::Unknown) => {}
+            // The request may still be on its way to the store.
+            Ok(DecisionResult::Unknown) => {}
             Ok(_) => return,
             Err(error) => tracing::warn!(%error, %call, "a call that nobody waits for any more is not withdrawn yet"),
         }
@@ -272,13 +273,13 @@ async fn withdraw(record: &Record, question: ApprovalId, call: CallId, by: Arc<s
 }
 
 /// Ends a call that was approved and not made.
-async fn forget(record: &Record, call: CallId) -> Result<(), StoreError> {
-    if let Some(task) = record.store().task(call).await? {
-        if task.holder != Some(record.holder()) {
-            return record.store().cancel_task(call).await.map(drop);
+async fn forget(store: &StoreHandle, call: CallId) -> Result<(), StoreError> {
+    if let Some(task) = store.task(call).await? {
+        if task.holder != Some(store.holder()) {
+            return store.cancel_task(call).await.map(drop);
         }
         let end = TaskEnd::Over(Outcome::failed(call, task.tool.clone(), ToolError::cancelled()));
-        record.store().finish(vec![Finish { task: call, epoch: task.epoch, end }]).await?;
+        store.finish(vec![Finish { task: call, epoch: task.epoch, end }]).await?;
     }
     Ok(())
 }

@@ -1,7 +1,4 @@
-//! The record as one process uses it: what it holds, and how it waits for what others write.
-
-mod heart;
-mod hold;
+//! The store as one process uses it: what it holds, and how it waits for what others write.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,18 +10,17 @@ use helve_core::{ApprovalId, CallId, HolderId, Outcome, Redactor, RunId, Status,
 use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::heart::{Heart, Signal};
-pub use self::hold::Hold;
-use self::hold::{Held, Key};
+use super::heartbeat::{Heart, Signal};
+use super::hold::{Held, Hold, Key};
 
 /// How long a process that says nothing is thought to live, where nobody says otherwise.
 const LEASE: Duration = Duration::from_secs(30);
 /// How often is looked for the end of a call that nobody told of.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// The record, and what this process holds of it. Cheap to clone; clones share.
+/// The store, and what this process holds of it. Cheap to clone; clones share.
 #[derive(Clone)]
-pub struct Record(Arc<Inner>);
+pub struct StoreHandle(Arc<Inner>);
 
 struct Inner {
     store: Arc<dyn Store>,
@@ -37,16 +33,25 @@ struct Inner {
     tell: RwLock<Option<Tell>>,
 }
 
-/// Someone who is told of questions.
+/// Someone who is told of requests.
 type Tell = Arc<dyn Fn(&Approval) + Send + Sync>;
 
-/// An executor has another record already.
+/// An executor has another store already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the executor has another record already: an executor, its agents and its workers use the same one")]
-pub struct RecordConflict;
+#[error("the executor has another store already: an executor, its agents and its workers use the same one")]
+pub struct StoreConflict;
 
-impl Record {
-    /// A record in a store.
+/// What every process may do with the store stands in [`Store`]; what this one holds, in the methods here.
+impl std::ops::Deref for StoreHandle {
+    type Target = dyn Store;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0.store
+    }
+}
+
+impl StoreHandle {
+    /// A store in a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self::of(store, LEASE, false)
@@ -59,7 +64,7 @@ impl Record {
         Self::of(store, lease, false)
     }
 
-    /// A record that ends with the process.
+    /// A store that ends with the process.
     #[must_use]
     pub fn in_memory() -> Self {
         Self::of(Arc::new(MemoryStore::default()), LEASE, true)
@@ -86,11 +91,11 @@ impl Record {
 
     /// The store. What is read has its secrets back, where they are known.
     #[must_use]
-    pub fn store(&self) -> &Arc<dyn Store> {
+    pub fn inner(&self) -> &Arc<dyn Store> {
         &self.0.store
     }
 
-    /// Returns whether both are the same record, not only records in the same store.
+    /// Returns whether both are the same store, not only records in the same store.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -138,12 +143,12 @@ impl Record {
         }
     }
 
-    /// Tells someone of every question that this process records from now on. It must not take long.
-    pub fn on_question(&self, tell: impl Fn(&Approval) + Send + Sync + 'static) {
+    /// Tells someone of every request that this process records from now on. It must not take long.
+    pub fn on_request(&self, tell: impl Fn(&Approval) + Send + Sync + 'static) {
         *self.0.tell.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tell));
     }
 
-    /// A question was recorded.
+    /// A request was recorded.
     pub fn asked(&self, approval: &Approval) {
         let tell = self.0.tell.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(tell) = tell {
@@ -154,7 +159,7 @@ impl Record {
     /// Waits for the end of a call that was put off: one in the background, or one that waits for a person.
     ///
     /// # Errors
-    /// Where the record cannot be read.
+    /// Where the store cannot be read.
     pub async fn end_of(&self, put_off: &Outcome) -> Result<Outcome, StoreError> {
         let mut changes = self.0.store.changes();
         loop {
@@ -170,11 +175,11 @@ impl Record {
         }
     }
 
-    /// Waits for the answer to a question, or that nobody needs it any more.
-    pub(crate) async fn answer_to(&self, question: ApprovalId) -> Result<Approval, StoreError> {
+    /// Waits for the answer to a request, or that nobody needs it any more.
+    pub(crate) async fn answer_to(&self, request: ApprovalId) -> Result<Approval, StoreError> {
         let mut changes = self.0.store.changes();
         loop {
-            let approval = self.0.store.approval(question).await?;
+            let approval = self.0.store.approval(request).await?;
             if let Some(approval) = approval.filter(|approval| approval.state != ApprovalState::Pending) {
                 return Ok(approval);
             }

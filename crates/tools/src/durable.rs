@@ -1,0 +1,12 @@
+//! Calls that outlive the moment: the store as one process uses it, calls that wait for a person, and workers for the queue.
+
+mod approved;
+mod heartbeat;
+mod hold;
+mod store_handle;
+mod worker;
+
+pub use approved::{ApprovedCall, HeldTask};
+pub use hold::Hold;
+pub use store_handle::{StoreConflict, StoreHandle};
+pub use worker::Worker;
