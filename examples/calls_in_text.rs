@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use helve::dialect::{Dialect, Event, Mode, Repair, Said, Scanner, ToolTable};
+use helve::dialect::{Dialect, Event, EventKind, Mode, Repair, Scanner, ToolTable};
 use serde_json::json;
 
 /// The pieces of an answer as a model streams them: thoughts, words, a call with a comma too many, and a call that is cut.
@@ -34,14 +34,14 @@ fn main() {
 
 #[allow(clippy::print_stdout, reason = "an example shows what it does")]
 fn show(event: Event<'_>) {
-    match event.said {
-        Said::Text(text) => println!("text       {text:?}"),
-        Said::Reasoning(text) => println!("thought    {text:?}"),
-        Said::Call(call) => {
+    match event.kind {
+        EventKind::Text(text) => println!("text       {text:?}"),
+        EventKind::Reasoning(text) => println!("thought    {text:?}"),
+        EventKind::Call(call) => {
             let repairs: Vec<_> = call.repairs.iter().map(Repair::as_str).collect();
             println!("call       {} {} (mended: {})", call.name, json!(call.arguments), repairs.join(", "));
         }
-        Said::Malformed(malformed) => println!("malformed  {}: {}", malformed.kind, malformed.error),
-        Said::CallOpened { .. } | Said::ArgsDelta { .. } | Said::Markup(_) => {}
+        EventKind::Malformed(malformed) => println!("malformed  {}: {}", malformed.kind, malformed.error),
+        EventKind::CallOpened { .. } | EventKind::ArgsDelta { .. } | EventKind::Markup(_) => {}
     }
 }

@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve::dialect::{Dialect, Mode, Said, Scanner, ToolTable, WrittenCall};
+use helve::dialect::{Dialect, EventKind, Mode, Scanner, ToolTable, WrittenCall};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
@@ -63,9 +63,9 @@ impl Reader {
 
 fn in_pieces(reader: &Reader, text: &str, size: usize) -> usize {
     let mut calls = 0;
-    let mut count = |said: Said<'_>| {
-        calls += usize::from(matches!(said, Said::Call(_)));
-        black_box(said);
+    let mut count = |kind: EventKind<'_>| {
+        calls += usize::from(matches!(kind, EventKind::Call(_)));
+        black_box(kind);
     };
     let mut scanner = Scanner::new(reader.dialect.clone(), Mode::Lenient, Arc::clone(&reader.tools));
     let mut rest = text;
@@ -74,10 +74,10 @@ fn in_pieces(reader: &Reader, text: &str, size: usize) -> usize {
         while !rest.is_char_boundary(end) {
             end += 1;
         }
-        scanner.push_str(&rest[..end], &mut |event| count(event.said));
+        scanner.push_str(&rest[..end], &mut |event| count(event.kind));
         rest = &rest[end..];
     }
-    scanner.finish(&mut |event| count(event.said));
+    scanner.finish(&mut |event| count(event.kind));
     calls
 }
 
@@ -139,7 +139,7 @@ fn arguments(report: &mut Report) {
 
 fn tagged(report: &mut Report) {
     let arguments = call(json!(code(100 * KB)));
-    for dialect in ["seed_xml_cdata", "qwen3_coder", "glm45", "anthropic", "minimax_m2", "deepseek_v32"] {
+    for dialect in ["helve_xml", "qwen3_coder", "glm45", "anthropic", "minimax_m2", "deepseek_v32"] {
         let text = written(dialect, &arguments);
         let bare = speed(text.len(), || {
             black_box(memchr::memmem::find(text.as_bytes(), b"</no_such_tag>"));
@@ -151,7 +151,7 @@ fn tagged(report: &mut Report) {
 }
 
 fn pieces(report: &mut Report) {
-    for dialect in ["hermes", "qwen3_coder", "seed_xml_cdata", "auto"] {
+    for dialect in ["hermes", "qwen3_coder", "helve_xml", "auto"] {
         let format = if dialect == "auto" { "hermes" } else { dialect };
         let texts = [100, 200].map(|size| written(format, &call(json!(code(size * KB)))));
         let reader = Reader::new(dialect);
@@ -180,7 +180,7 @@ fn hard_pieces(report: &mut Report) {
 
 fn small(report: &mut Report) {
     let arguments = Map::from_iter([("city".to_owned(), json!("Paris")), ("days".to_owned(), json!(3))]);
-    for dialect in ["hermes", "seed_json", "qwen3_coder", "auto"] {
+    for dialect in ["hermes", "helve_json", "qwen3_coder", "auto"] {
         let text = written(if dialect == "auto" { "hermes" } else { dialect }, &arguments);
         let json = Value::Object(arguments.clone()).to_string();
         let value = speed(1, || {

@@ -7,7 +7,7 @@ mod sides;
 use std::time::{Duration, Instant};
 
 use self::server::Kind;
-use self::sides::{HttpServer, Place, Side};
+use self::sides::{HttpServer, ModelEndpoint, Side};
 use crate::cpu;
 use crate::report::Report;
 
@@ -37,7 +37,7 @@ pub fn measure(report: &mut Report) {
     runtime.block_on(async {
         for (era, version) in [(Era::Legacy, "2025-11-25"), (Era::Modern, "2026-07-28")] {
             let kind = Kind::plain(era);
-            calls(report, kind, &Place::Stdio, &format!("stdio, {version}")).await;
+            calls(report, kind, &ModelEndpoint::Stdio, &format!("stdio, {version}")).await;
             let (_server, place) = HttpServer::start(kind);
             calls(report, kind, &place, &format!("HTTP, {version}")).await;
         }
@@ -65,7 +65,7 @@ impl Taken {
     }
 }
 
-async fn calls(report: &mut Report, kind: Kind, place: &Place, name: &str) {
+async fn calls(report: &mut Report, kind: Kind, place: &ModelEndpoint, name: &str) {
     let sides = [Side::bare(kind, place).await, Side::client(kind, place).await, Side::layers(kind, place).await];
     let mut taken: [Taken; 3] = Default::default();
     // By turns, so that what else the machine does disturbs all alike. The first round warms up.

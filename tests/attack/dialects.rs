@@ -57,7 +57,7 @@ fn a_value_without_an_end_is_looked_through_once() {
     for unit in ["</a>", "</a><b>"] {
         let open = "<tool_call>\n  <name>f</name>\n  <params>\n    <a><![CDATA[x".to_owned();
         let text = (open + &unit.repeat(4 * MIB / unit.len())).into_bytes();
-        for dialect in ["auto", "hermes", "seed_xml_cdata"] {
+        for dialect in ["auto", "hermes", "helve_xml"] {
             let output = finish(&mut project.command(&["parse", "--dialect", dialect]), text.clone());
             let items = items(&output, &text);
             assert_eq!(items.len(), 1, "{dialect}");

@@ -55,8 +55,8 @@ fn spellings() -> Vec<(&'static str, String)> {
     vec![
         ("as it is", ORDER.to_owned()),
         ("other order and spelling", ORDER.replace("\"to\": \"eve", "\"count\":3.0,\"to\" :\"\\u0065ve").replace(", \"count\": 3}", "}")),
-        ("prompted JSON", written("seed_json")),
-        ("prompted XML", written("seed_xml_cdata")),
+        ("prompted JSON", written("helve_json")),
+        ("prompted XML", written("helve_xml")),
         ("Python", written("pythonic")),
         ("a fence", format!("```json\n{}\n```", json!({"name": "send", "arguments": arguments}))),
     ]

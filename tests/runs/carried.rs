@@ -57,8 +57,8 @@ fn calls_in_text_are_made_among_words() {
         ("a fence", format!("```json\n{}\n```", objects().join("\n"))),
         ("a list in a fence", format!("Both at once:\n\n```json\n[{}]\n```\n", objects().join(",\n"))),
         ("thoughts before", format!("<think>I need two sums.</think>\n{}", written("hermes"))),
-        ("words before", format!("I will compute both.\n\n{}", written("seed_json"))),
-        ("words around", format!("Both:\n{}\nThat is all.", written("seed_xml_cdata"))),
+        ("words before", format!("I will compute both.\n\n{}", written("helve_json"))),
+        ("words around", format!("Both:\n{}\nThat is all.", written("helve_xml"))),
     ]);
 }
 

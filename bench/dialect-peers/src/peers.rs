@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use helve_dialect::{Dialect, Mode, Said, Scanner, ToolTable};
+use helve_dialect::{Dialect, Mode, EventKind, Scanner, ToolTable};
 use serde_json::{Map, Value};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,11 +122,11 @@ impl Helve {
         Scanner::new(self.dialects[place].clone(), self.mode, self.tools[place].clone())
     }
 }
-fn said(event: Said<'_>, sink: &mut dyn Sink) {
+fn said(event: EventKind<'_>, sink: &mut dyn Sink) {
     match event {
-        Said::Text(text) => sink.text(text),
-        Said::Call(call) => sink.whole(&call.name, &call.arguments),
-        Said::Malformed(malformed) => sink.text(&malformed.raw),
+        EventKind::Text(text) => sink.text(text),
+        EventKind::Call(call) => sink.whole(&call.name, &call.arguments),
+        EventKind::Malformed(malformed) => sink.text(&malformed.raw),
         other => {
             std::hint::black_box(&other);
         }
@@ -141,8 +141,8 @@ impl Peer for Helve {
     }
     fn whole(&mut self, form: Form, text: &str, sink: &mut dyn Sink) {
         let mut scanner = self.scanner(form);
-        scanner.push_str(text, &mut |event| said(event.said, sink));
-        scanner.finish(&mut |event| said(event.said, sink));
+        scanner.push_str(text, &mut |event| said(event.kind, sink));
+        scanner.finish(&mut |event| said(event.kind, sink));
     }
     fn stream<'a>(&'a mut self, form: Form, deltas: &'a [&'a str]) -> Box<dyn FnOnce(&mut dyn Sink, &mut Deadline) + 'a> {
         Box::new(move |sink, deadline| {
@@ -151,9 +151,9 @@ impl Peer for Helve {
                 if deadline.passed() {
                     return;
                 }
-                scanner.push_str(delta, &mut |event| said(event.said, sink));
+                scanner.push_str(delta, &mut |event| said(event.kind, sink));
             }
-            scanner.finish(&mut |event| said(event.said, sink));
+            scanner.finish(&mut |event| said(event.kind, sink));
         })
     }
 }

@@ -7,7 +7,7 @@ use helve::catalogue::{Catalogue, Toolkit, View};
 use serde_json::json;
 
 use super::server::Kind;
-use super::sides::{Place, connect};
+use super::sides::{ModelEndpoint, connect};
 use super::{Era, median, micros};
 use crate::report::Report;
 
@@ -19,7 +19,7 @@ const STARTS: usize = 3;
 const SLOW: Duration = Duration::from_millis(500);
 
 fn begin(catalogue: &Catalogue, number: usize, kind: Kind) {
-    catalogue.add_source(connect(kind, &Place::Stdio, &format!("server{number}")));
+    catalogue.add_source(connect(kind, &ModelEndpoint::Stdio, &format!("server{number}")));
 }
 
 /// What it takes to see what there is, while all servers are connected and none has changed.

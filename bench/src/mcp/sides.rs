@@ -21,7 +21,7 @@ const TEXT: &str = "What is said is said again, word by word.";
 
 /// Where the server is.
 #[derive(Clone)]
-pub enum Place {
+pub enum ModelEndpoint {
     Stdio,
     Http(String),
 }
@@ -31,12 +31,12 @@ pub struct HttpServer(Child);
 
 impl HttpServer {
     /// Starts it, and gives its address.
-    pub fn start(kind: Kind) -> (Self, Place) {
+    pub fn start(kind: Kind) -> (Self, ModelEndpoint) {
         let [program, arguments @ ..] = &kind.command("http")[..] else { unreachable!("a command") };
         let mut child = std::process::Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().expect("a server");
         let mut address = String::new();
         BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut address).expect("an address");
-        (Self(child), Place::Http(address.trim().to_owned()))
+        (Self(child), ModelEndpoint::Http(address.trim().to_owned()))
     }
 }
 
@@ -55,13 +55,13 @@ pub enum Side {
 
 impl Side {
     /// Only rmcp.
-    pub async fn bare(kind: Kind, place: &Place) -> Self {
+    pub async fn bare(kind: Kind, place: &ModelEndpoint) -> Self {
         let lifecycle = match kind.era {
             Era::Modern => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
             Era::Legacy => ClientLifecycleMode::Initialize,
         };
         match place {
-            Place::Stdio => {
+            ModelEndpoint::Stdio => {
                 let [program, arguments @ ..] = &kind.command("stdio")[..] else { unreachable!("a command") };
                 let mut command = tokio::process::Command::new(program);
                 command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -69,7 +69,7 @@ impl Side {
                 let pipes = (child.stdout.take().expect("a pipe"), child.stdin.take().expect("a pipe"));
                 Self::Bare(().serve_with_lifecycle(pipes, lifecycle).await.expect("a greeting"))
             }
-            Place::Http(address) => {
+            ModelEndpoint::Http(address) => {
                 let config = StreamableHttpClientTransportConfig::with_uri(address.as_str());
                 let transport = StreamableHttpClientTransport::with_client(http_client(), config);
                 Self::Bare(().serve_with_lifecycle(transport, lifecycle).await.expect("a greeting"))
@@ -78,7 +78,7 @@ impl Side {
     }
 
     /// Helve's client alone: a tool of the source, called without layers.
-    pub async fn client(kind: Kind, place: &Place) -> Self {
+    pub async fn client(kind: Kind, place: &ModelEndpoint) -> Self {
         let source = connect(kind, place, "bench");
         source.settled().await;
         let catalogue = Catalogue::new();
@@ -87,7 +87,7 @@ impl Side {
     }
 
     /// All of Helve.
-    pub async fn layers(kind: Kind, place: &Place) -> Self {
+    pub async fn layers(kind: Kind, place: &ModelEndpoint) -> Self {
         let helve = Helve::new();
         helve.catalogue().add_source(connect(kind, place, "bench"));
         helve.catalogue().settled().await;
@@ -123,11 +123,11 @@ fn call() -> ToolCall {
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a folder"));
 
 /// Begins to connect a server, as Helve does for a file in `tools/mcp`.
-pub fn connect(kind: Kind, place: &Place, name: &str) -> Arc<McpSource> {
+pub fn connect(kind: Kind, place: &ModelEndpoint, name: &str) -> Arc<McpSource> {
     let mut written = json!({"name": name, "trusted": true});
     match place {
-        Place::Stdio => written["command"] = json!(kind.command("stdio")),
-        Place::Http(address) => written["url"] = json!(address),
+        ModelEndpoint::Stdio => written["command"] = json!(kind.command("stdio")),
+        ModelEndpoint::Http(address) => written["url"] = json!(address),
     }
     let definition: McpDefinition = serde_json::from_value(written).expect("a definition");
     McpSource::connect(&definition, FOLDER.path(), &McpOptions::default()).expect("a source")

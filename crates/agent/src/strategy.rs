@@ -220,6 +220,6 @@ fn write_calls(calls: &[SaidCall], strategy: Strategy) -> String {
         calls.iter().map(|call| (call.wire_id(), serde_json::from_str(&call.arguments).unwrap_or_default())).collect();
     let written: Vec<WrittenCall<'_>> =
         calls.iter().zip(&read).map(|(call, (id, arguments))| WrittenCall { id, name: &call.tool, arguments }).collect();
-    let format = if strategy == Strategy::Xml { "seed_xml_cdata" } else { "seed_json" };
+    let format = if strategy == Strategy::Xml { "helve_xml" } else { "helve_json" };
     Dialect::write(format, &written).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use crate::event::{EventData, Observer};
 use crate::extensions::Extensions;
 use crate::ids::{CallId, ConversationId, RunId};
 use crate::input::InputGiven;
-use crate::json::{self, Limits};
+use crate::json::{self, JsonLimits};
 use crate::secret::Redactor;
 
 /// One request to a tool.
@@ -40,12 +40,12 @@ impl ToolCall {
     /// A call with arguments as JSON text; empty text means no arguments.
     ///
     /// # Errors
-    /// `invalid_parameters` where the text is not JSON or passes [`Limits::ARGUMENTS`].
+    /// `invalid_parameters` where the text is not JSON or passes [`JsonLimits::ARGUMENTS`].
     pub fn from_json(tool: impl Into<Arc<str>>, text: &[u8]) -> Result<Self, ToolError> {
         if text.trim_ascii().is_empty() {
             return Ok(Self::new(tool, Value::Object(Map::new())));
         }
-        match json::parse(text, Limits::ARGUMENTS) {
+        match json::parse(text, JsonLimits::ARGUMENTS) {
             Ok(arguments) => Ok(Self::new(tool, arguments)),
             Err(error) => Err(ToolError::invalid_parameters(format!("the arguments were not accepted: {error}"))),
         }

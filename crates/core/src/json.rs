@@ -15,7 +15,7 @@ const MAX_KEY: usize = 40;
 
 /// How much JSON is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct JsonLimits {
     /// Bytes of text; for a value that is already built, bytes of its keys and strings.
     pub bytes: usize,
     /// Arrays and objects inside each other.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub nodes: usize,
 }
 
-impl Limits {
+impl JsonLimits {
     /// For the arguments of a call.
     pub const ARGUMENTS: Self = Self { bytes: 1 << 20, depth: 64, nodes: 10_000 };
     /// For a JSON Schema.
@@ -35,19 +35,19 @@ impl Limits {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
-    /// Longer than [`Limits::bytes`].
+    /// Longer than [`JsonLimits::bytes`].
     #[error("the JSON is larger than {limit} bytes")]
     TooLarge {
         /// What was allowed.
         limit: usize,
     },
-    /// Deeper than [`Limits::depth`].
+    /// Deeper than [`JsonLimits::depth`].
     #[error("the JSON is nested deeper than {limit} levels")]
     TooDeep {
         /// What was allowed.
         limit: usize,
     },
-    /// More values than [`Limits::nodes`].
+    /// More values than [`JsonLimits::nodes`].
     #[error("the JSON has more than {limit} values")]
     TooMany {
         /// What was allowed.
@@ -79,7 +79,7 @@ pub enum JsonError {
 ///
 /// # Errors
 /// [`JsonError`] says which limit was passed, or where the text stops being JSON.
-pub fn parse(text: &[u8], limits: Limits) -> Result<Value, JsonError> {
+pub fn parse(text: &[u8], limits: JsonLimits) -> Result<Value, JsonError> {
     if text.len() > limits.bytes {
         return Err(JsonError::TooLarge { limit: limits.bytes });
     }
@@ -97,8 +97,8 @@ pub fn parse(text: &[u8], limits: Limits) -> Result<Value, JsonError> {
 ///
 /// # Errors
 /// [`JsonError`] says which limit was passed.
-pub fn measure(value: &Value, limits: Limits) -> Result<(), JsonError> {
-    fn walk(value: &Value, depth: usize, bytes: &mut usize, nodes: &mut usize, limits: Limits) -> Result<(), JsonError> {
+pub fn measure(value: &Value, limits: JsonLimits) -> Result<(), JsonError> {
+    fn walk(value: &Value, depth: usize, bytes: &mut usize, nodes: &mut usize, limits: JsonLimits) -> Result<(), JsonError> {
         *nodes += 1;
         if *nodes > limits.nodes {
             return Err(JsonError::TooMany { limit: limits.nodes });
@@ -215,7 +215,7 @@ fn has_wide_integer(text: &[u8]) -> bool {
 }
 
 struct Reading {
-    limits: Limits,
+    limits: JsonLimits,
     nodes: Cell<usize>,
     passed: Cell<Option<JsonError>>,
     huge: Cell<bool>,

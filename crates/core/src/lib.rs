@@ -50,7 +50,7 @@ pub use ids::{ApprovalId, CallId, ConversationId, HolderId, IdError, RunId};
 pub use input::{InputGiven, InputNeeded, InputRequest};
 pub use jiff::Timestamp;
 pub use layer::{DynLayer, Layer, Next};
-pub use message::{Kept, Message, MessageBody, Part, SaidCall, Written, wire_id};
+pub use message::{Message, MessageBody, Part, ProviderParts, SaidCall, Written, wire_id};
 pub use model::{
     Deltas, DynModel, EndReason, Feature, GenerateOptions, LanguageModel, ModelDelta, ModelError, ModelFn, ModelInfo, ModelRequest,
     ModelStream, ModelTool, ModelTools, PollDeltas, ToolChoice, Usage, model_fn,

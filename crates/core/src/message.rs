@@ -95,7 +95,7 @@ pub enum MessageBody {
         calls: Vec<SaidCall>,
         /// What its provider wants back as it was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        kept: Option<Kept>,
+        kept: Option<ProviderParts>,
     },
     /// What came of one call. Every call of an assistant message is answered before the model speaks again.
     Tool {
@@ -149,7 +149,7 @@ pub fn wire_id(model_id: Option<&Arc<str>>, id: CallId) -> Cow<'_, str> {
 
 /// Parts of an answer that only their provider understands and wants back, such as signed or encrypted thoughts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct ProviderParts {
     /// Whose they are.
     pub format: Arc<str>,
     /// The parts, in order.
@@ -212,7 +212,7 @@ mod tests {
     fn messages_come_back_from_the_wire() {
         let (model_id, native_model) = (Some("call_1".into()), Some("big".into()));
         let call = SaidCall { id: CallId::mint(), model_id, tool: "add".into(), arguments: "{\"a\": 1}".into(), native_model };
-        let (call_id, kept) = (call.id, Some(Kept { format: "x".into(), parts: vec![json!({"signature": "s"})] }));
+        let (call_id, kept) = (call.id, Some(ProviderParts { format: "x".into(), parts: vec![json!({"signature": "s"})] }));
         let messages = [
             Message::system("Be brief."),
             Message::user("1 + 1?"),

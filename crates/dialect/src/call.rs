@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::fault::{Fault, Kind};
+use crate::event::Mode;
+use crate::fault::{Fault, FaultKind};
 use crate::format::Keys;
 use crate::json::{self, Members, Syntax};
 use crate::repair::{Repair, Repairs};
-use crate::said::Mode;
 use crate::tools::ToolTable;
 use crate::types::Types;
 
@@ -34,7 +34,7 @@ pub(crate) fn may_begin(key: &str, tools: &ToolTable) -> bool {
 /// Makes a call of an object. `keys` are those of every format that the text may be in.
 pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolTable, mut repairs: Repairs) -> Result<Parts, Fault> {
     let Value::Object(mut map) = value else {
-        return Err(Fault::new(Kind::NotAnObject, "a call must be an object with the tool's name and its arguments"));
+        return Err(Fault::new(FaultKind::NotAnObject, "a call must be an object with the tool's name and its arguments"));
     };
     let mut id = keys.iter().map(|keys| keys.id).chain(IDS).find_map(|key| text(&mut map, key));
     if let Some(Value::Object(inner)) = map.get_mut("function") {
@@ -130,7 +130,7 @@ pub(crate) fn clean(written: &str, mode: Mode, tools: &ToolTable, repairs: &mut 
         return Err(no_name());
     }
     if name.len() > 256 {
-        return Err(Fault::new(Kind::NoName, "the tool's name is longer than 256 bytes"));
+        return Err(Fault::new(FaultKind::NoName, "the tool's name is longer than 256 bytes"));
     }
     let cleaned = if mode.is_lenient() { tools.clean(name) } else { name };
     if cleaned != name {
@@ -140,7 +140,7 @@ pub(crate) fn clean(written: &str, mode: Mode, tools: &ToolTable, repairs: &mut 
 }
 
 pub(crate) fn no_name() -> Fault {
-    Fault::new(Kind::NoName, "the call names no tool; give the tool's name")
+    Fault::new(FaultKind::NoName, "the call names no tool; give the tool's name")
 }
 
 pub(crate) fn not_an_object(name: &str, value: &Value) -> Fault {
@@ -152,7 +152,7 @@ pub(crate) fn not_an_object(name: &str, value: &Value) -> Fault {
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     };
-    Fault::new(Kind::NotAnObject, format!("the arguments of {name} are {found}; they must be an object: {{\"parameter\": value}}"))
+    Fault::new(FaultKind::NotAnObject, format!("the arguments of {name} are {found}; they must be an object: {{\"parameter\": value}}"))
 }
 
 fn split(

@@ -76,18 +76,18 @@ impl Dialect {
 
     /// What may stand in a code fence at the end of a message: the formats of this dialect, and calls as plain JSON.
     pub(crate) fn in_fence(&self) -> Self {
-        const PLAIN: [&str; 5] = ["seed_json", "openai_json", "llama3_json", "xlam", "pythonic"];
+        const PLAIN: [&str; 5] = ["helve_json", "openai_json", "llama3_json", "xlam", "pythonic"];
         let own = self.0.rows.iter().filter(|row| !row.foreign).map(|row| row.format.name);
         let names: Vec<&str> = own.chain(PLAIN).collect();
         Self::of(&names).unwrap_or_else(Self::auto)
     }
 }
 
-/// Short names of the two prompted formats.
+/// Short and former names of the two prompted formats.
 fn full_name(name: &str) -> &str {
     match name {
-        "json" => "seed_json",
-        "xml" => "seed_xml_cdata",
+        "json" | "seed_json" => "helve_json",
+        "xml" | "seed_xml_cdata" => "helve_xml",
         name => name,
     }
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 /// What kind of mistake a malformed call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum FaultKind {
     /// The message ended in the middle of the call.
     Incomplete,
     /// The text breaks the format's grammar.
@@ -28,7 +28,7 @@ pub enum Kind {
     TooLarge,
 }
 
-impl Kind {
+impl FaultKind {
     /// Its name, as it is written in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -46,13 +46,13 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl Serialize for Kind {
+impl Serialize for FaultKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
@@ -61,21 +61,21 @@ impl Serialize for Kind {
 /// A mistake, with words that a model can act on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    pub kind: Kind,
+    pub kind: FaultKind,
     pub error: String,
 }
 
 impl Fault {
-    pub fn new(kind: Kind, error: impl Into<String>) -> Self {
+    pub fn new(kind: FaultKind, error: impl Into<String>) -> Self {
         Self { kind, error: error.into() }
     }
 
     pub fn syntax(error: impl Into<String>) -> Self {
-        Self::new(Kind::Syntax, error)
+        Self::new(FaultKind::Syntax, error)
     }
 
     pub fn twice(key: &str) -> Self {
-        Self::new(Kind::DuplicateKey, format!("the key {key:?} comes twice; give it once"))
+        Self::new(FaultKind::DuplicateKey, format!("the key {key:?} comes twice; give it once"))
     }
 
     /// An integer that would silently become another one.
@@ -85,6 +85,6 @@ impl Fault {
     }
 
     pub fn cut() -> Self {
-        Self::new(Kind::Incomplete, "the message ended before the call was complete, so it was not run; write the whole call again")
+        Self::new(FaultKind::Incomplete, "the message ended before the call was complete, so it was not run; write the whole call again")
     }
 }

@@ -14,9 +14,9 @@ pub(crate) use number::json_number;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
-use crate::fault::{Fault, Kind};
+use crate::event::Mode;
+use crate::fault::{Fault, FaultKind};
 use crate::repair::{Repair, Repairs};
-use crate::said::Mode;
 use crate::work::{self, seen};
 
 /// Brackets nested deeper than this are refused.
@@ -25,7 +25,7 @@ pub(crate) const MAX_DEPTH: usize = 128;
 pub(crate) const MAX_VALUES: usize = 100_000;
 
 pub(crate) fn too_large() -> Fault {
-    Fault::new(Kind::TooLarge, format!("the arguments hold more than {MAX_VALUES} values; write fewer, or several messages"))
+    Fault::new(FaultKind::TooLarge, format!("the arguments hold more than {MAX_VALUES} values; write fewer, or several messages"))
 }
 
 /// Which language a value is written in.
@@ -92,7 +92,7 @@ pub(crate) fn read_arguments(text: &str, mode: Mode) -> Result<Reading<Map<Strin
     let Reading { value, repairs, positional } = reader.finish(value)?;
     match value {
         Value::Object(map) => Ok(Reading { value: map, repairs, positional }),
-        _ => Err(Fault::new(Kind::NotAnObject, "the arguments are not named")),
+        _ => Err(Fault::new(FaultKind::NotAnObject, "the arguments are not named")),
     }
 }
 
@@ -210,7 +210,10 @@ impl<'a> Reader<'a> {
 
     fn open(&mut self, frame: Frame) -> Result<(), Fault> {
         if self.stack.len() >= MAX_DEPTH {
-            return Err(Fault::new(Kind::TooDeep, format!("brackets are nested more than {MAX_DEPTH} deep; write the arguments flatter")));
+            return Err(Fault::new(
+                FaultKind::TooDeep,
+                format!("brackets are nested more than {MAX_DEPTH} deep; write the arguments flatter"),
+            ));
         }
         self.at += 1;
         self.stack.push(frame);

@@ -4,6 +4,7 @@
 
 mod call;
 mod dialect;
+mod event;
 mod fault;
 mod find;
 mod format;
@@ -15,7 +16,6 @@ mod prompt;
 mod quoted;
 mod reader;
 mod repair;
-mod said;
 mod scan;
 mod tools;
 mod types;
@@ -24,7 +24,8 @@ mod write;
 mod xml;
 
 pub use dialect::Dialect;
-pub use fault::Kind;
+pub use event::{Call, Content, Event, EventKind, Item, Items, Malformed, Mode};
+pub use fault::FaultKind;
 #[cfg(feature = "prompt")]
 pub use prompt::{
     COMPACT_ABOVE, Choice, Language, MAX_DESCRIPTION, MAX_PARAMETER_DESCRIPTION, Prompt, PromptResult, PromptTool, Prompted, answer_text,
@@ -32,7 +33,6 @@ pub use prompt::{
 pub use quoted::QuotedCalls;
 pub use reader::{CallDelta, Delta, Reader};
 pub use repair::{Repair, Repairs};
-pub use said::{Call, Content, Event, Item, Items, Malformed, Mode, Said};
 pub use scan::{Scanner, parse};
 pub use tools::ToolTable;
 pub use write::WrittenCall;

@@ -60,7 +60,7 @@ impl Dialect {
         let found = MODELS.iter().find(|(part, _)| name.contains(part));
         found
             .and_then(|(_, formats)| {
-                let names: Vec<&str> = formats.iter().copied().chain(["seed_json", "openai_json", "seed_xml_cdata"]).collect();
+                let names: Vec<&str> = formats.iter().copied().chain(["helve_json", "openai_json", "helve_xml"]).collect();
                 Self::of(&names)
             })
             .unwrap_or_else(Self::auto)

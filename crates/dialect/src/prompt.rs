@@ -26,7 +26,7 @@ pub use result::PromptResult;
 pub use schema::answer_text;
 
 use crate::dialect::Dialect;
-use crate::said::Malformed;
+use crate::event::Malformed;
 
 /// Longer lists of tools are written one line a tool, unless [`Prompt::compact`] says otherwise.
 pub const COMPACT_ABOVE: usize = 20;
@@ -85,10 +85,10 @@ impl FromStr for Language {
 /// The form in which a model is asked to write its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Prompted {
-    /// `{"tool_calls": [{"id", "name", "parameters"}]}`, which the dialect `seed_json` reads.
+    /// `{"tool_calls": [{"id", "name", "parameters"}]}`, which the dialect `helve_json` reads.
     #[default]
     Json,
-    /// `<tool_call>` with every value in CDATA, which the dialect `seed_xml_cdata` reads. A parameter whose name is no name
+    /// `<tool_call>` with every value in CDATA, which the dialect `helve_xml` reads. A parameter whose name is no name
     /// of an element cannot be written in it and is left out.
     Xml,
 }
@@ -115,8 +115,8 @@ impl FromStr for Prompted {
 
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
-            "json" | "seed_json" => Ok(Self::Json),
-            "xml" | "seed_xml_cdata" => Ok(Self::Xml),
+            "json" | "helve_json" | "seed_json" => Ok(Self::Json),
+            "xml" | "helve_xml" | "seed_xml_cdata" => Ok(Self::Xml),
             _ => Err(format!("calls are prompted as json or xml, not as {name:?}")),
         }
     }

@@ -12,8 +12,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::dialect::Dialect;
+use crate::event::{Call, Event, EventKind, Mode};
 use crate::repair::Repair;
-use crate::said::{Call, Event, Mode, Said};
 use crate::scan::Scanner;
 use crate::tools::ToolTable;
 
@@ -119,16 +119,16 @@ impl QuotedCalls {
         // Words count like the last call.
         let left = Cell::new(calls);
         let (tools, digests) = (&self.tools, &mut self.digests);
-        let mut sink = |event: Event<'_>| match event.said {
-            Said::Call(call) => {
+        let mut sink = |event: Event<'_>| match event.kind {
+            EventKind::Call(call) => {
                 // Behind a mark that was added, an object that only has a name may be anything.
                 if tools.knows(&call.name) && (mark.is_empty() || !call.repairs.contains(Repair::MissingArguments)) {
                     digests.insert(canonical::digest(&call));
                 }
                 left.set(left.get().saturating_sub(1));
             }
-            Said::Text(text) if text.trim().is_empty() => {}
-            Said::Text(_) | Said::Malformed(_) | Said::Reasoning(_) if calls < usize::MAX => left.set(0),
+            EventKind::Text(text) if text.trim().is_empty() => {}
+            EventKind::Text(_) | EventKind::Malformed(_) | EventKind::Reasoning(_) if calls < usize::MAX => left.set(0),
             _ => {}
         };
         scanner.push_str(mark, &mut sink);

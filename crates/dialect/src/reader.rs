@@ -9,10 +9,10 @@ use serde_json::Value;
 use self::rescue::Rescue;
 use crate::call::{self, Parts};
 use crate::dialect::{Dialect, MAX_NAME};
-use crate::fault::{Fault, Kind};
+use crate::event::{Call, Event, EventKind, Malformed, Mode};
+use crate::fault::{Fault, FaultKind};
 use crate::json::{self, Syntax};
 use crate::repair::Repairs;
-use crate::said::{Call, Event, Malformed, Mode, Said};
 use crate::scan::{Scanner, made_id};
 use crate::tools::ToolTable;
 
@@ -124,11 +124,11 @@ impl Reader {
                         self.leave_text(sink);
                     }
                 } else if !text.is_empty() {
-                    sink(Event { span: start..self.place, said: Said::Text(text) });
+                    sink(Event { span: start..self.place, kind: EventKind::Text(text) });
                 }
             }
             Delta::Reasoning("") => {}
-            Delta::Reasoning(text) => sink(Event { span: self.place..self.place, said: Said::Reasoning(text) }),
+            Delta::Reasoning(text) => sink(Event { span: self.place..self.place, kind: EventKind::Reasoning(text) }),
             Delta::Call(delta) => self.call(delta, sink),
         }
     }
@@ -179,10 +179,10 @@ impl Reader {
         slot.arguments.push_str(delta.arguments);
         if !slot.opened && !slot.name.is_empty() && !slot.arguments.is_empty() {
             slot.opened = true;
-            sink(Event { span: here..here, said: Said::CallOpened { index: slot.index, name: &slot.name } });
+            sink(Event { span: here..here, kind: EventKind::CallOpened { index: slot.index, name: &slot.name } });
         }
         if slot.opened && !delta.arguments.is_empty() {
-            sink(Event { span: here..here, said: Said::ArgsDelta { index: slot.index, text: delta.arguments } });
+            sink(Event { span: here..here, kind: EventKind::ArgsDelta { index: slot.index, text: delta.arguments } });
         }
     }
 
@@ -228,9 +228,9 @@ impl Reader {
     fn overflow(&mut self, sink: &mut dyn FnMut(Event<'_>)) {
         if !std::mem::replace(&mut self.full, true) {
             let error = format!("an answer may have at most {MAX_CALLS} calls; the others were not run");
-            let malformed = Malformed { index: self.calls, kind: Kind::Syntax, error, raw: String::new() };
+            let malformed = Malformed { index: self.calls, kind: FaultKind::Syntax, error, raw: String::new() };
             self.calls += 1;
-            sink(Event { span: self.place..self.place, said: Said::Malformed(malformed) });
+            sink(Event { span: self.place..self.place, kind: EventKind::Malformed(malformed) });
         }
     }
 
@@ -246,14 +246,21 @@ impl Reader {
             Ok((parts, as_written)) => {
                 let id = parts.id.unwrap_or_else(|| made_id(slot.index + 1));
                 let written = as_written.then(|| std::mem::take(&mut slot.arguments));
-                Said::Call(Call { index: slot.index, id, name: parts.name, arguments: parts.arguments, repairs: parts.repairs, written })
+                EventKind::Call(Call {
+                    index: slot.index,
+                    id,
+                    name: parts.name,
+                    arguments: parts.arguments,
+                    repairs: parts.repairs,
+                    written,
+                })
             }
             Err(fault) => {
                 let raw = format!("{} {}", slot.name, slot.arguments);
-                Said::Malformed(Malformed { index: slot.index, kind: fault.kind, error: fault.error, raw })
+                EventKind::Malformed(Malformed { index: slot.index, kind: fault.kind, error: fault.error, raw })
             }
         };
-        sink(Event { span: here..here, said });
+        sink(Event { span: here..here, kind: said });
     }
 }
 
@@ -290,11 +297,11 @@ mod tests {
         let tools = ToolTable::new([("f", json!({"properties": {"a": {"type": "integer"}}})), ("g", json!({}))]);
         let mut reader = Reader::scanning(Dialect::auto(), Mode::Lenient, Arc::new(tools));
         let mut told = Vec::new();
-        let mut sink = |event: Event<'_>| match event.said {
-            Said::Text(text) => told.push(format!("text {text}")),
-            Said::Reasoning(text) => told.push(format!("thought {text}")),
-            Said::Call(call) => told.push(format!("{}: {} {} {}", call.index, call.id, call.name, Value::Object(call.arguments))),
-            Said::Malformed(malformed) => told.push(format!("{}: malformed {}", malformed.index, malformed.kind)),
+        let mut sink = |event: Event<'_>| match event.kind {
+            EventKind::Text(text) => told.push(format!("text {text}")),
+            EventKind::Reasoning(text) => told.push(format!("thought {text}")),
+            EventKind::Call(call) => told.push(format!("{}: {} {} {}", call.index, call.id, call.name, Value::Object(call.arguments))),
+            EventKind::Malformed(malformed) => told.push(format!("{}: malformed {}", malformed.index, malformed.kind)),
             _ => {}
         };
         for delta in deltas {
@@ -406,10 +413,10 @@ mod tests {
     fn a_call_in_text_is_announced_once_and_ends_with_its_index() {
         let mut reader = Reader::scanning(Dialect::auto(), Mode::Lenient, Arc::new(ToolTable::unknown()));
         let mut told = Vec::new();
-        let mut sink = |event: Event<'_>| match event.said {
-            Said::CallOpened { index, name } => told.push(format!("{index} opens {name}")),
-            Said::ArgsDelta { index, .. } => told.push(format!("{index} goes on")),
-            Said::Call(call) => told.push(format!("{} is {}", call.index, call.name)),
+        let mut sink = |event: Event<'_>| match event.kind {
+            EventKind::CallOpened { index, name } => told.push(format!("{index} opens {name}")),
+            EventKind::ArgsDelta { index, .. } => told.push(format!("{index} goes on")),
+            EventKind::Call(call) => told.push(format!("{} is {}", call.index, call.name)),
             other => told.push(format!("{other:?}")),
         };
         for text in ["[TOOL_CALLS]f[ARGS]{\"a\": ", "1", "}"] {
@@ -427,9 +434,9 @@ mod tests {
         let mut sink = |event: Event<'_>| {
             assert_eq!(event.span.start, place, "places follow each other");
             place = event.span.end;
-            match event.said {
-                Said::Text(text) => told.push(format!("text {text}")),
-                Said::Call(call) => told.push(format!("{} {}", call.name, Value::Object(call.arguments))),
+            match event.kind {
+                EventKind::Text(text) => told.push(format!("text {text}")),
+                EventKind::Call(call) => told.push(format!("{} {}", call.name, Value::Object(call.arguments))),
                 other => told.push(format!("{other:?}")),
             }
         };
@@ -467,7 +474,7 @@ mod tests {
     fn prefilled_thoughts_are_thoughts() {
         let reader = Reader::scanning(Dialect::auto(), Mode::Lenient, Arc::new(ToolTable::unknown()));
         let (mut reader, mut told) = (reader.thinking(), Vec::new());
-        let mut sink = |event: Event<'_>| told.push(format!("{:?}", event.said));
+        let mut sink = |event: Event<'_>| told.push(format!("{:?}", event.kind));
         reader.push(Delta::Text("hm [TOOL_CALLS]f{}[/THINK]Hi."), &mut sink);
         reader.finish(false, &mut sink);
         assert_eq!(told, ["Reasoning(\"hm [TOOL_CALLS]f{}\")", "Markup(\"[/THINK]\")", "Text(\"Hi.\")"]);

@@ -21,9 +21,9 @@ pub(crate) use marks::TagMarks;
 pub(crate) use say::made_id;
 
 use crate::dialect::Dialect;
+use crate::event::{Event, EventKind, Item, Items, Mode};
 use crate::find::first_mark;
 use crate::format::Format;
-use crate::said::{Event, Item, Items, Mode, Said};
 use crate::tools::ToolTable;
 use crate::work;
 use code::Fence;
@@ -267,7 +267,7 @@ impl Scanner {
             return false;
         }
         if let Some(index) = frame.announced {
-            sink(Event { span: self.given..self.given, said: Said::ArgsDelta { index, text: &text[frame.shown..] } });
+            sink(Event { span: self.given..self.given, kind: EventKind::ArgsDelta { index, text: &text[frame.shown..] } });
             frame.shown = text.len();
         }
         true
@@ -347,9 +347,9 @@ impl Scanner {
             }
             Flow::Item { length, content, stays } => {
                 match content {
-                    frame::Said::Call(parts) => self.say_call(&text[..length], parts, announced, sink),
-                    frame::Said::Malformed(fault) => self.say_malformed(&text[..length], fault, announced, sink),
-                    frame::Said::Markup => self.say_markup(&text[..length], sink),
+                    frame::Closed::Call(parts) => self.say_call(&text[..length], parts, announced, sink),
+                    frame::Closed::Malformed(fault) => self.say_malformed(&text[..length], fault, announced, sink),
+                    frame::Closed::Markup => self.say_markup(&text[..length], sink),
                 }
                 // Behind a call the line is as good as new.
                 self.line_blank = true;
@@ -372,11 +372,11 @@ impl Scanner {
         };
         if frame.announced.is_none() {
             let name = frame.opened().unwrap_or_default();
-            sink(Event { span: here..here, said: Said::CallOpened { index, name } });
+            sink(Event { span: here..here, kind: EventKind::CallOpened { index, name } });
             frame.announced = Some(index);
         }
         if frame.shown < text.len() {
-            sink(Event { span: here..here, said: Said::ArgsDelta { index, text: &text[frame.shown..] } });
+            sink(Event { span: here..here, kind: EventKind::ArgsDelta { index, text: &text[frame.shown..] } });
             frame.shown = text.len();
         }
     }
@@ -389,7 +389,7 @@ impl Scanner {
         };
         if length > 0 {
             self.note_line(&text[..length]);
-            self.say(length, Said::Reasoning(&text[..length]), sink);
+            self.say(length, EventKind::Reasoning(&text[..length]), sink);
         }
         if more {
             self.state = State::Thoughts(closes);

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::event::Mode;
 use crate::json::{self, Syntax, json_number};
 use crate::repair::{Repair, Repairs};
-use crate::said::Mode;
 use crate::work;
 
 /// References are followed this far, and values are fitted this deep.

@@ -79,7 +79,7 @@ fn object(keys: &Keys, format: &Format, call: &WrittenCall<'_>) -> Value {
     }
     let arguments = if keys.wrapped { json!(Value::Object(call.arguments.clone()).to_string()) } else { json!(call.arguments) };
     let named = json!({keys.name: call.name, keys.arguments: arguments});
-    let with_id = matches!(format.name, "seed_json" | "openai_json" | "mistral_v3" | "cohere_action");
+    let with_id = matches!(format.name, "helve_json" | "openai_json" | "mistral_v3" | "cohere_action");
     match (keys.wrapped, named) {
         (true, named) => json!({keys.id: call.id, "type": "function", "function": named}),
         (false, Value::Object(mut map)) if with_id => {
@@ -182,7 +182,7 @@ fn parameter(format: &Format, tags: &Tags, key: &str, value: &Value) -> String {
         }
         ParameterTag::Child(_) => {
             let body = match (format.name, value) {
-                ("seed_xml_cdata", _) => format!("{CDATA}{}{CDATA_END}", text.replace(CDATA_END, "]]]]><![CDATA[>")),
+                ("helve_xml", _) => format!("{CDATA}{}{CDATA_END}", text.replace(CDATA_END, "]]]]><![CDATA[>")),
                 ("minimax_m3", Value::Object(members)) => {
                     let inner: String = members.iter().map(|(key, value)| parameter(format, tags, key, value)).collect();
                     format!("\n{inner}")

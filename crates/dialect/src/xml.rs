@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, FaultKind};
 use crate::format::Tags;
 use crate::json::{self, MAX_DEPTH, MAX_VALUES};
 use crate::repair::{Repair, Repairs};
@@ -190,7 +190,7 @@ fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node
                 return Err(json::too_large());
             }
             if stack.len() > MAX_DEPTH {
-                return Err(Fault::new(Kind::TooDeep, format!("elements are nested more than {MAX_DEPTH} deep")));
+                return Err(Fault::new(FaultKind::TooDeep, format!("elements are nested more than {MAX_DEPTH} deep")));
             }
             if empty {
                 if let Some((_, parent)) = stack.last_mut() {

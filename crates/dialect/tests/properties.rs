@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use helve_dialect::{Content, Dialect, Item, Items, Kind, Mode, Scanner, ToolTable, WrittenCall, parse};
+use helve_dialect::{Content, Dialect, FaultKind, Item, Items, Mode, Scanner, ToolTable, WrittenCall, parse};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -314,7 +314,7 @@ fn a_message_holds_a_bounded_number_of_items() {
         assert!(calls == most && texts <= most_texts, "{calls} calls and {texts} texts");
         let last =
             items.iter().rev().find_map(|item| if let Content::Malformed(malformed) = &item.content { Some(malformed.kind) } else { None });
-        assert!(calls <= MAX_CALLS || last == Some(Kind::TooMany), "{last:?}");
+        assert!(calls <= MAX_CALLS || last == Some(FaultKind::TooMany), "{last:?}");
         let sevenths: Vec<usize> = (0..input.len()).step_by(7).collect();
         assert!(items == in_pieces(input.as_bytes(), &sevenths, &dialect, Mode::Lenient, &tools), "pieces make a difference");
     }
@@ -325,7 +325,7 @@ fn a_message_holds_a_bounded_number_of_items() {
 fn calls_hold_a_bounded_number_of_values() {
     let tools = Arc::new(ToolTable::unknown());
     let values = |count: usize| format!("<tool_call>{{\"name\": \"f\", \"arguments\": {{\"a\": [{}0]}}}}</tool_call>", "0,".repeat(count));
-    let kinds = |text: &str| -> Vec<Option<Kind>> {
+    let kinds = |text: &str| -> Vec<Option<FaultKind>> {
         let items = parse(text, &Dialect::auto(), Mode::Lenient, &tools);
         assert_conserved(text.as_bytes(), &items);
         let kind = |item: Item| match item.content {
@@ -336,11 +336,11 @@ fn calls_hold_a_bounded_number_of_values() {
         items.into_iter().filter_map(kind).collect()
     };
     assert_eq!(kinds(&values(90_000)), [None]);
-    assert_eq!(kinds(&values(110_000)), [Some(Kind::TooLarge)]);
+    assert_eq!(kinds(&values(110_000)), [Some(FaultKind::TooLarge)]);
     let several = [values(60_000), values(60_000), values(10)].concat();
-    assert_eq!(kinds(&several), [None, Some(Kind::TooLarge), None], "all calls of a message share the limit");
+    assert_eq!(kinds(&several), [None, Some(FaultKind::TooLarge), None], "all calls of a message share the limit");
     let parameters = format!("<tool_call><name>f</name><params>{}</params></tool_call>", "<a/>".repeat(110_000));
-    assert_eq!(kinds(&parameters), [Some(Kind::TooLarge)]);
+    assert_eq!(kinds(&parameters), [Some(FaultKind::TooLarge)]);
     let elements = format!("<tool_call><name>f</name><params><a>{}</a></params></tool_call>", "<b/>".repeat(110_000));
-    assert_eq!(kinds(&elements), [Some(Kind::TooLarge)]);
+    assert_eq!(kinds(&elements), [Some(FaultKind::TooLarge)]);
 }

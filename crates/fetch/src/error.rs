@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use crate::address::{self, Refusal};
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
@@ -30,21 +30,21 @@ pub enum FetchError {
         reason: String,
     },
     /// The whole exchange took too long.
-    #[error("{origin} did not answer within {after:?}")]
+    #[error("{origin} did not response within {after:?}")]
     Timeout {
         /// Scheme, host and port of the request.
         origin: String,
         /// How long was waited.
         after: Duration,
     },
-    /// The other side hung up before its answer was complete. It may have done what it was asked.
-    #[error("{origin} closed the connection before its answer was complete")]
+    /// The other side hung up before its response was complete. It may have done what it was asked.
+    #[error("{origin} closed the connection before its response was complete")]
     Closed {
         /// Scheme, host and port.
         origin: String,
     },
-    /// The answer is larger than allowed. The rest of it was not read.
-    #[error("the answer of {origin} is larger than {limit} bytes")]
+    /// The response is larger than allowed. The rest of it was not read.
+    #[error("the response of {origin} is larger than {limit} bytes")]
     TooLarge {
         /// Scheme, host and port.
         origin: String,
@@ -59,7 +59,7 @@ pub enum FetchError {
         /// What was allowed.
         limit: u8,
     },
-    /// The answer is not HTTP as it should be: broken framing, too many headers, a redirect to nowhere.
+    /// The response is not HTTP as it should be: broken framing, too many headers, a redirect to nowhere.
     #[error("{origin} does not speak proper HTTP: {reason}")]
     Protocol {
         /// Scheme, host and port.

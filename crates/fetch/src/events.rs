@@ -28,7 +28,7 @@ pub struct Events {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError<E> {
     /// One event is larger than may be kept.
-    #[error("one event of the answer is larger than {MAX_EVENT} bytes")]
+    #[error("one event of the response is larger than {MAX_EVENT} bytes")]
     TooLarge,
     /// Whoever is told of them wants no more.
     #[error("{0}")]

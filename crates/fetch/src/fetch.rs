@@ -1,4 +1,4 @@
-//! The fetch itself: exchanges, one after the other, and the reading of the last answer within its limits.
+//! The fetch itself: exchanges, one after the other, and the reading of the last response within its limits.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,9 +11,9 @@ use crate::client::Clients;
 use crate::error::FetchError;
 use crate::lookup::{Lookup, SystemLookup};
 use crate::redirect::Hop;
-use crate::request::{Limits, Request, Response};
+use crate::request::{FetchLimits, Request, Response};
 
-/// Of an answer that is no success, only this much is read.
+/// Of a response that is no success, only this much is read.
 const ERROR_BYTES: u64 = 64 << 10;
 
 /// How a [`Fetch`] is set up.
@@ -68,12 +68,12 @@ impl Fetch {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Sends a request, follows its redirects and reads the answer. An answer of any status is one.
+    /// Sends a request, follows its redirects and reads the response. A response of any status is one.
     ///
     /// Dropping the future closes the connection.
     ///
     /// # Errors
-    /// [`FetchError`] says by variant why there is no answer.
+    /// [`FetchError`] says by variant why there is no response.
     pub async fn send(&self, request: Request) -> Result<Response, FetchError> {
         let (limits, url) = (request.limits, request.url.clone());
         match tokio::time::timeout(limits.time, self.follow(request)).await {
@@ -86,10 +86,10 @@ impl Fetch {
         let (limits, origin) = (request.limits, address::origin(&request.url));
         let mut hop = Hop::first(request)?;
         for _ in 0..=limits.redirects {
-            let answer = self.exchange(&hop).await?;
-            match hop.next(answer.status(), answer.headers())? {
+            let response = self.exchange(&hop).await?;
+            match hop.next(response.status(), response.headers())? {
                 Some(next) => hop = next,
-                None => return read(answer, &hop, limits).await,
+                None => return read(response, &hop, limits).await,
             }
         }
         Err(FetchError::TooManyRedirects { origin, limit: limits.redirects })
@@ -99,7 +99,7 @@ impl Fetch {
         let clients = self.0.clients.get_or_init(|| Clients::new(&self.0.options));
         let clients = clients.as_ref().map_err(|reason| FetchError::Setup { reason: reason.clone() })?;
         let mut headers = hop.headers.clone();
-        // Nothing is unpacked, so a small answer cannot become a large one.
+        // Nothing is unpacked, so a small response cannot become a large one.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let mut request = clients.get(hop.reach).request(hop.method.clone(), hop.url.clone()).headers(headers);
         if let Some(body) = &hop.body {
@@ -115,18 +115,18 @@ impl fmt::Debug for Fetch {
     }
 }
 
-/// Reads an answer, counting what comes and not what was announced.
-async fn read(mut answer: reqwest::Response, hop: &Hop, limits: Limits) -> Result<Response, FetchError> {
-    let success = answer.status().is_success();
+/// Reads a response, counting what comes and not what was announced.
+async fn read(mut response: reqwest::Response, hop: &Hop, limits: FetchLimits) -> Result<Response, FetchError> {
+    let success = response.status().is_success();
     let limit = if success { limits.bytes } else { limits.bytes.min(ERROR_BYTES) };
     let too_large = || FetchError::TooLarge { origin: address::origin(&hop.url), limit };
-    if success && answer.content_length().is_some_and(|announced| announced > limit) {
+    if success && response.content_length().is_some_and(|announced| announced > limit) {
         return Err(too_large());
     }
-    let (status, headers) = (answer.status(), std::mem::take(answer.headers_mut()));
+    let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
     let mut body = Vec::new();
     let mut truncated = false;
-    while let Some(chunk) = answer.chunk().await.map_err(|error| FetchError::of(&error, &hop.url))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| FetchError::of(&error, &hop.url))? {
         let room = usize::try_from(limit).unwrap_or(usize::MAX) - body.len();
         if chunk.len() > room {
             if success {

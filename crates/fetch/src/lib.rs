@@ -5,10 +5,10 @@
 
 mod address;
 mod client;
+mod connection;
 mod error;
 mod events;
 mod fetch;
-mod line;
 mod lookup;
 mod networks;
 mod redirect;
@@ -16,12 +16,12 @@ mod request;
 
 pub use address::{Reach, Refusal, read_url};
 pub use bytes::Bytes;
+pub use connection::{ConnectionPool, Exchange, Patience, StreamingResponse, Target};
 pub use error::FetchError;
 pub use events::{EventError, EventSink, Events};
 pub use fetch::{Fetch, FetchOptions};
-pub use line::{Answer, Exchange, Lines, Patience, Target};
 pub use lookup::{Lookup, SystemLookup};
 pub use networks::is_public;
-pub use request::{Limits, Request, Response};
+pub use request::{FetchLimits, Request, Response};
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::{Method, StatusCode, Url};

@@ -32,10 +32,10 @@ impl Hop {
         Ok(Self { method, url, headers, body, reach, home })
     }
 
-    /// The exchange that an answer asks for, where it does.
-    pub(crate) fn next(&self, status: StatusCode, answer: &HeaderMap) -> Result<Option<Self>, FetchError> {
+    /// The exchange that a response asks for, where it does.
+    pub(crate) fn next(&self, status: StatusCode, response: &HeaderMap) -> Result<Option<Self>, FetchError> {
         let redirects = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
-        let Some(location) = answer.get(LOCATION).filter(|_| redirects) else { return Ok(None) };
+        let Some(location) = response.get(LOCATION).filter(|_| redirects) else { return Ok(None) };
         let nowhere = || FetchError::Protocol { origin: address::origin(&self.url), reason: "it redirects to nowhere".to_owned() };
         let location = str::from_utf8(location.as_bytes()).map_err(|_| nowhere())?;
         let mut url = self.url.join(location).map_err(|_| nowhere())?;
@@ -94,9 +94,9 @@ mod tests {
     }
 
     fn follow(method: &str, from: &str, status: u16, to: &str) -> Result<Hop, FetchError> {
-        let answer = HeaderMap::from_iter([(LOCATION, to.parse().expect("a value"))]);
+        let response = HeaderMap::from_iter([(LOCATION, to.parse().expect("a value"))]);
         let status = StatusCode::from_u16(status).expect("a status");
-        hop(method, from).next(status, &answer).map(|next| next.expect("a redirect"))
+        hop(method, from).next(status, &response).map(|next| next.expect("a redirect"))
     }
 
     #[test]
@@ -139,8 +139,8 @@ mod tests {
         }
         // Coming back does not bring anything back.
         let away = follow("GET", "http://a.example/", 302, "http://b.example/").expect("a hop");
-        let answer = HeaderMap::from_iter([(LOCATION, "http://a.example/".parse().expect("a value"))]);
-        let back = away.next(StatusCode::FOUND, &answer).expect("allowed").expect("a redirect");
+        let response = HeaderMap::from_iter([(LOCATION, "http://a.example/".parse().expect("a value"))]);
+        let back = away.next(StatusCode::FOUND, &response).expect("allowed").expect("a redirect");
         assert!(!back.headers.contains_key("authorization"));
     }
 
@@ -175,10 +175,10 @@ mod tests {
 
     #[test]
     fn other_answers_are_no_redirects() {
-        let answer = HeaderMap::from_iter([(LOCATION, "/y".parse().expect("a value"))]);
+        let response = HeaderMap::from_iter([(LOCATION, "/y".parse().expect("a value"))]);
         for status in [200, 201, 300, 304, 404] {
             assert!(
-                hop("GET", "http://a.example").next(StatusCode::from_u16(status).expect("a status"), &answer).expect("allowed").is_none()
+                hop("GET", "http://a.example").next(StatusCode::from_u16(status).expect("a status"), &response).expect("allowed").is_none()
             );
         }
         assert!(hop("GET", "http://a.example").next(StatusCode::FOUND, &HeaderMap::new()).expect("allowed").is_none());

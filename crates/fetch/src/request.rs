@@ -23,35 +23,35 @@ pub struct Request {
     /// Who may be reached.
     pub reach: Reach,
     /// How much is waited for and read.
-    pub limits: Limits,
+    pub limits: FetchLimits,
 }
 
 impl Request {
     /// A request without headers and body, to the public internet.
     #[must_use]
     pub fn new(method: Method, url: Url) -> Self {
-        Self { method, url, headers: HeaderMap::new(), body: None, reach: Reach::Public, limits: Limits::default() }
+        Self { method, url, headers: HeaderMap::new(), body: None, reach: Reach::Public, limits: FetchLimits::default() }
     }
 }
 
 /// How much is waited for and read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The time for everything: names, connections, redirects, the answer to its last byte.
+pub struct FetchLimits {
+    /// The time for everything: names, connections, redirects, the response to its last byte.
     pub time: Duration,
-    /// The bytes of an answer.
+    /// The bytes of a response.
     pub bytes: u64,
     /// How many redirects are followed.
     pub redirects: u8,
 }
 
-impl Default for Limits {
+impl Default for FetchLimits {
     fn default() -> Self {
         Self { time: Duration::from_secs(30), bytes: 1 << 20, redirects: 5 }
     }
 }
 
-/// One answer, read to its end.
+/// One response, read to its end.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Response {
@@ -64,7 +64,7 @@ pub struct Response {
     /// Whether only the beginning of the body was read. That is so only for answers that are no success, where the
     /// status matters more than the rest of the text; a success that is too large is an error.
     pub truncated: bool,
-    /// Where the answer came from after all redirects.
+    /// Where the response came from after all redirects.
     pub url: Url,
 }
 

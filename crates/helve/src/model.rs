@@ -15,6 +15,6 @@ pub use crate::compose::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "models")]
 pub use crate::compose::{Fetch, models::*};
 pub use helve_core::{
-    Deltas, DynModel, EndReason, Feature, GenerateOptions, Kept, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo,
-    ModelRequest, ModelStream, ModelTool, ModelTools, Part, PollDeltas, SaidCall, ToolChoice, Usage, Written, model_fn,
+    Deltas, DynModel, EndReason, Feature, GenerateOptions, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo,
+    ModelRequest, ModelStream, ModelTool, ModelTools, Part, PollDeltas, ProviderParts, SaidCall, ToolChoice, Usage, Written, model_fn,
 };

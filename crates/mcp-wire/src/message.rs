@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use helve_core::json::{self, JsonError, Limits};
+use helve_core::json::{self, JsonError, JsonLimits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -64,7 +64,7 @@ pub enum Message {
         params: Option<Value>,
     },
     /// What came of a request.
-    Answer {
+    Response {
         /// The request; nothing where the other side could not read it.
         id: Option<RequestId>,
         /// Its result, or why there is none.
@@ -123,7 +123,7 @@ impl Message {
             (Some(Value::String(method)), Some(id)) => Ok(Self::Request { id, method, params: fields.remove("params") }),
             (Some(Value::String(method)), None) => Ok(Self::Notification { method, params: fields.remove("params") }),
             (Some(_), _) => Err(NotAMessage::Shape("the method is no text")),
-            (None, id) => Ok(Self::Answer { id, result: read_result(&mut fields)? }),
+            (None, id) => Ok(Self::Response { id, result: read_result(&mut fields)? }),
         }
     }
 
@@ -134,8 +134,8 @@ impl Message {
         let written = match self {
             Self::Request { id, method, params } => Written { id: Some(id), method: Some(method), params: params.as_ref(), ..none },
             Self::Notification { method, params } => Written { method: Some(method), params: params.as_ref(), ..none },
-            Self::Answer { id, result: Ok(result) } => Written { id: id.as_ref(), result: Some(result), ..none },
-            Self::Answer { id, result: Err(error) } => Written { id: id.as_ref(), error: Some(error), ..none },
+            Self::Response { id, result: Ok(result) } => Written { id: id.as_ref(), result: Some(result), ..none },
+            Self::Response { id, result: Err(error) } => Written { id: id.as_ref(), error: Some(error), ..none },
         };
         // Nothing in it can fail to be written: all names are texts.
         serde_json::to_string(&written).unwrap_or_default()
@@ -159,7 +159,7 @@ struct Written<'a> {
 }
 
 fn parse(text: &[u8]) -> Result<Value, NotAMessage> {
-    let limits = Limits { bytes: usize::MAX, depth: MAX_DEPTH, nodes: MAX_VALUES };
+    let limits = JsonLimits { bytes: usize::MAX, depth: MAX_DEPTH, nodes: MAX_VALUES };
     json::parse(text, limits).map_err(|error| not_json(&error, text))
 }
 
@@ -217,8 +217,8 @@ mod tests {
                 params: Some(json!({"name": "x\n\u{2028}"})),
             },
             Message::Notification { method: "notifications/initialized".to_owned(), params: None },
-            Message::Answer { id: Some(RequestId::Number(-1)), result: Ok(json!({})) },
-            Message::Answer { id: None, result: Err(error) },
+            Message::Response { id: Some(RequestId::Number(-1)), result: Ok(json!({})) },
+            Message::Response { id: None, result: Err(error) },
         ] {
             let text = message.write();
             assert!(text.starts_with(r#"{"jsonrpc":"2.0""#) && !text.contains('\n'), "{text}");
@@ -229,11 +229,11 @@ mod tests {
     #[test]
     fn the_order_of_fields_and_a_missing_id_do_not_matter() {
         let answer = read(r#"{"result":{"a":1},"jsonrpc":"2.0","id":2}"#);
-        assert_eq!(answer, Ok(Message::Answer { id: Some(RequestId::Number(2)), result: Ok(json!({"a": 1})) }));
+        assert_eq!(answer, Ok(Message::Response { id: Some(RequestId::Number(2)), result: Ok(json!({"a": 1})) }));
         let refused = read(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"not initialized"}}"#);
-        assert!(matches!(refused, Ok(Message::Answer { id: None, result: Err(RpcError { code: -32000, .. }) })), "{refused:?}");
+        assert!(matches!(refused, Ok(Message::Response { id: None, result: Err(RpcError { code: -32000, .. }) })), "{refused:?}");
         // Some say both; that something is wrong counts.
-        assert!(matches!(read(r#"{"id":1,"result":null,"error":{"code":1}}"#), Ok(Message::Answer { result: Err(_), .. })));
+        assert!(matches!(read(r#"{"id":1,"result":null,"error":{"code":1}}"#), Ok(Message::Response { result: Err(_), .. })));
     }
 
     #[test]

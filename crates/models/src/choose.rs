@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use helve_fetch::{Fetch, Limits, Method, Reach, Request, read_url};
+use helve_fetch::{Fetch, FetchLimits, Method, Reach, Request, read_url};
 use secrecy::SecretString;
 use serde_json::Value;
 
@@ -53,30 +53,30 @@ impl ModelSpec {
 
 /// A model that was found without being named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundModel {
     /// Who runs it.
     pub provider: &'static Provider,
     /// Its name.
     pub model: String,
     /// What led to it.
-    pub because: Because,
+    pub because: FoundBy,
 }
 
 /// What led to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Because {
+pub enum FoundBy {
     /// A variable of the environment holds a key.
     Key(&'static str),
     /// A server on this machine answers there.
     Server(&'static str),
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for FoundModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.provider.name, self.model)?;
         match self.because {
-            Because::Key(name) => write!(f, " (because {name} is set)"),
-            Because::Server(url) => write!(f, " (because a server answers at {url})"),
+            FoundBy::Key(name) => write!(f, " (because {name} is set)"),
+            FoundBy::Server(url) => write!(f, " (because a server answers at {url})"),
         }
     }
 }
@@ -91,11 +91,11 @@ pub fn key_in_environment(provider: &Provider) -> Option<(&'static str, SecretSt
 }
 
 /// The first model that can be reached without being named: by a key in the environment, else on this machine.
-pub async fn find(fetch: &Fetch, local_only: bool) -> Option<Found> {
+pub async fn find(fetch: &Fetch, local_only: bool) -> Option<FoundModel> {
     if !local_only {
         for provider in PROVIDERS.iter().filter(|provider| !provider.default_model.is_empty()) {
             if let Some((name, _)) = key_in_environment(provider) {
-                return Some(Found { provider, model: provider.default_model.to_owned(), because: Because::Key(name) });
+                return Some(FoundModel { provider, model: provider.default_model.to_owned(), because: FoundBy::Key(name) });
             }
         }
     }
@@ -103,11 +103,11 @@ pub async fn find(fetch: &Fetch, local_only: bool) -> Option<Found> {
 }
 
 /// The servers on this machine that answer, each with its first model.
-pub async fn find_local(fetch: &Fetch) -> Vec<Found> {
+pub async fn find_local(fetch: &Fetch) -> Vec<FoundModel> {
     let looks = PROVIDERS.iter().filter(|provider| provider.local).map(|provider| async move {
         let models = list(fetch, provider.base_url, None, Reach::Local, LOOK).await.ok()?;
         let model = models.into_iter().next()?;
-        Some(Found { provider, model, because: Because::Server(provider.base_url) })
+        Some(FoundModel { provider, model, because: FoundBy::Server(provider.base_url) })
     });
     futures_util::future::join_all(looks).await.into_iter().flatten().collect()
 }
@@ -120,7 +120,7 @@ pub async fn list(fetch: &Fetch, base_url: &str, key: Option<&SecretString>, rea
     let url = read_url(&format!("{}/models", base_url.trim_end_matches('/'))).map_err(|error| error.to_string())?;
     let mut request = Request::new(Method::GET, url);
     request.reach = reach;
-    request.limits = Limits { time, bytes: 4 << 20, redirects: 0 };
+    request.limits = FetchLimits { time, bytes: 4 << 20, redirects: 0 };
     crate::openai_chat::bearer(key, &mut request.headers);
     let response = fetch.send(request).await.map_err(|error| error.to_string())?;
     if !response.status.is_success() {

@@ -1,4 +1,4 @@
-//! The client: one request, its repetitions where that may help, and the reading of its answer as it comes.
+//! The client: one request, its repetitions where that may help, and the reading of its response as it comes.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -6,20 +6,20 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use helve_core::{Deltas, LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream, PollDeltas, Usage};
-use helve_fetch::{Answer, Bytes, EventError, Events, HeaderMap, Lines, Patience, Reach, Target, Url, header};
+use helve_fetch::{Bytes, ConnectionPool, EventError, Events, HeaderMap, Patience, Reach, StreamingResponse, Target, Url, header};
 use secrecy::SecretString;
 use tokio::time::Sleep;
 
 use crate::failure;
 use crate::wire::{EventReader, Wire, read_event, read_whole};
 
-/// Of an answer that is no success, only this much is read.
+/// Of a response that is no success, only this much is read.
 const ERROR_BYTES: usize = 64 << 10;
-/// No more room than this is made for an answer on the word of its head.
+/// No more room than this is made for a response on the word of its head.
 const LARGEST_GUESS: usize = 4 << 20;
 /// A group of pieces is given away when there are this many.
 const GROUP: usize = 256;
-/// How long a connection may take to end after its answer.
+/// How long a connection may take to end after its response.
 const LAST_MOMENT: Duration = Duration::from_millis(100);
 /// How long is read what a provider says about its refusal.
 const REFUSAL: Duration = Duration::from_secs(10);
@@ -95,7 +95,7 @@ struct Inner {
     base: Url,
     headers: HeaderMap,
     options: ModelOptions,
-    lines: Lines,
+    connections: ConnectionPool,
     /// Where requests for whole answers and for streamed ones go, once the first was made.
     targets: [OnceLock<Target>; 2],
 }
@@ -103,12 +103,12 @@ struct Inner {
 impl HttpModel {
     /// A model at a base address, spoken to over a wire.
     #[must_use]
-    pub fn new(mut info: ModelInfo, wire: impl Wire, base: Url, options: ModelOptions, lines: Lines) -> Self {
+    pub fn new(mut info: ModelInfo, wire: impl Wire, base: Url, options: ModelOptions, connections: ConnectionPool) -> Self {
         info.wire = wire.name().into();
         let mut headers = options.headers.clone();
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         wire.headers(options.key.as_ref(), &mut headers);
-        Self(Arc::new(Inner { info, wire: Arc::new(wire), base, headers, options, lines, targets: Default::default() }))
+        Self(Arc::new(Inner { info, wire: Arc::new(wire), base, headers, options, connections, targets: Default::default() }))
     }
 }
 
@@ -124,7 +124,7 @@ impl HttpModel {
     /// The same model, of which it is known whether it calls functions natively.
     #[must_use]
     pub fn calling_natively(self, native: bool) -> Self {
-        let Inner { info, base, headers, options, lines, .. } = &*self.0;
+        let Inner { info, base, headers, options, connections, .. } = &*self.0;
         let mut info = info.clone();
         info.calls_natively = Some(native);
         let wire = self.0.wire.clone();
@@ -134,7 +134,7 @@ impl HttpModel {
             base: base.clone(),
             headers: headers.clone(),
             options: options.clone(),
-            lines: lines.clone(),
+            connections: connections.clone(),
             targets: Default::default(),
         }))
     }
@@ -170,7 +170,7 @@ impl Inner {
                 url.set_query(Some(&format!("{own}{query}")));
             }
         }
-        let target = self.lines.target(&url, &self.headers, self.options.reach).map_err(|error| failure::of_fetch(&error))?;
+        let target = self.connections.target(&url, &self.headers, self.options.reach).map_err(|error| failure::of_fetch(&error))?;
         Ok(place.get_or_init(|| target))
     }
 
@@ -179,13 +179,13 @@ impl Inner {
         let mut failed = 0;
         loop {
             let error = match self.exchange(target, body.clone()).await {
-                Ok(answer) => return self.read(answer).await,
+                Ok(response) => return self.read(response).await,
                 Err(error) => error,
             };
             failed += 1;
             match wait(&error, failed) {
                 Some(wait) if failed <= self.options.retries => {
-                    tracing::warn!(model = %self.info.name, %error, ?wait, "the model did not answer; asking again");
+                    tracing::warn!(model = %self.info.name, %error, ?wait, "the model did not response; asking again");
                     tokio::time::sleep(wait).await;
                 }
                 _ => return Err(error),
@@ -193,16 +193,16 @@ impl Inner {
         }
     }
 
-    async fn exchange(&self, target: &Target, body: Bytes) -> Result<Answer, ModelError> {
-        let sent = self.lines.post(target, body, self.options.patience);
-        let mut answer = sent.await.map_err(|error| failure::of_fetch(&error))?;
-        if answer.status.is_success() {
-            return Ok(answer);
+    async fn exchange(&self, target: &Target, body: Bytes) -> Result<StreamingResponse, ModelError> {
+        let sent = self.connections.post(target, body, self.options.patience);
+        let mut response = sent.await.map_err(|error| failure::of_fetch(&error))?;
+        if response.status.is_success() {
+            return Ok(response);
         }
         let mut body = Vec::new();
         // What the provider said is worth more than that it hung up while saying it.
         let read = async {
-            while let Ok(Some(chunk)) = answer.chunk().await {
+            while let Ok(Some(chunk)) = response.chunk().await {
                 body.extend_from_slice(&chunk);
                 if body.len() > ERROR_BYTES {
                     break;
@@ -210,21 +210,22 @@ impl Inner {
             }
         };
         let _ = tokio::time::timeout(REFUSAL, read).await;
-        Err(failure::of_answer(answer.status.as_u16(), &answer.headers, &body))
+        Err(failure::of_answer(response.status.as_u16(), &response.headers, &body))
     }
 
-    async fn read(&self, mut answer: Answer) -> Result<ModelStream, ModelError> {
+    async fn read(&self, mut response: StreamingResponse) -> Result<ModelStream, ModelError> {
         let price = self.options.price;
-        if answer.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("text/event-stream")) {
-            let source = Source { answer, events: Events::default(), reader: self.wire.events(), closing: None, over: false, failed: None };
+        if response.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("text/event-stream")) {
+            let source =
+                Source { response, events: Events::default(), reader: self.wire.events(), closing: None, over: false, failed: None };
             return Ok(match price {
                 Some(price) => ModelStream::new(Priced { source, price, raw: Deltas::default() }),
                 None => ModelStream::new(source),
             });
         }
-        let announced = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let announced = response.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         let mut body = Vec::with_capacity(announced.min(LARGEST_GUESS));
-        while let Some(chunk) = answer.chunk().await.map_err(|error| failure::of_fetch(&error))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| failure::of_fetch(&error))? {
             body.extend_from_slice(&chunk);
         }
         let mut deltas = Deltas::with_room(body.len());
@@ -248,12 +249,12 @@ fn wait(error: &ModelError, failed: u32) -> Option<Duration> {
     }
 }
 
-/// The pieces of an answer, out of the events of a stream.
+/// The pieces of a response, out of the events of a stream.
 struct Source {
-    answer: Answer,
+    response: StreamingResponse,
     events: Events,
     reader: Box<dyn EventReader>,
-    /// The provider said that the answer is over; the connection gets a moment to end too, so that it can be used again.
+    /// The provider said that the response is over; the connection gets a moment to end too, so that it can be used again.
     closing: Option<Pin<Box<Sleep>>>,
     over: bool,
     /// A failure that is told after what came before it.
@@ -284,7 +285,7 @@ impl PollDeltas for Source {
 impl Source {
     fn poll_answer(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
         loop {
-            match self.answer.poll_chunk(cx) {
+            match self.response.poll_chunk(cx) {
                 Poll::Ready(Ok(Some(_))) if self.closing.is_some() => {}
                 Poll::Ready(Ok(Some(chunk))) => {
                     let reader = &mut self.reader;
@@ -327,7 +328,7 @@ pub(crate) fn of_events(error: EventError<ModelError>) -> ModelError {
     }
 }
 
-/// The pieces of an answer, with a price on what it used.
+/// The pieces of a response, with a price on what it used.
 struct Priced {
     source: Source,
     price: Price,

@@ -1,7 +1,7 @@
 //! Google's Gemini: `generateContent` and `streamGenerateContent`.
 
-mod answer;
 mod request;
+mod response;
 
 use std::fmt::Write as _;
 
@@ -38,11 +38,11 @@ impl Wire for Gemini {
     }
 
     fn from_wire(&self, body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
-        answer::whole(body, into)
+        response::whole(body, into)
     }
 
     fn events(&self) -> Box<dyn EventReader> {
-        Box::new(answer::Reader::default())
+        Box::new(response::Reader::default())
     }
 }
 

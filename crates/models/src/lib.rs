@@ -20,11 +20,11 @@ mod text;
 mod wire;
 
 pub use anthropic::Anthropic;
-pub use choose::{Because, Found, ModelSpec, find, find_local, key_in_environment, list};
+pub use choose::{FoundBy, FoundModel, ModelSpec, find, find_local, key_in_environment, list};
 pub use client::{HttpModel, ModelOptions, Price};
 pub use gemini::Gemini;
 pub use openai_chat::OpenAiChat;
 pub use openai_responses::OpenAiResponses;
-pub use provider::{PROVIDERS, Place, Provider, WireKind};
+pub use provider::{ModelEndpoint, PROVIDERS, Provider, WireKind};
 pub use tape::{Recorder, Replay};
 pub use wire::{EventReader, Wire};

@@ -1,7 +1,7 @@
 //! OpenAI's Chat Completions, and everything that speaks them.
 
-mod answer;
 mod request;
+mod response;
 
 use helve_core::{Deltas, ModelError, ModelRequest};
 use helve_fetch::{HeaderMap, header};
@@ -36,11 +36,11 @@ impl Wire for OpenAiChat {
     }
 
     fn from_wire(&self, body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
-        answer::whole(body, into)
+        response::whole(body, into)
     }
 
     fn events(&self) -> Box<dyn EventReader> {
-        Box::new(answer::Reader::default())
+        Box::new(response::Reader::default())
     }
 }
 

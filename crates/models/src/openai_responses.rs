@@ -1,7 +1,7 @@
 //! OpenAI's Responses. Nothing is left with the provider: every request says all, and thoughts travel encrypted.
 
-mod answer;
 mod request;
+mod response;
 
 use helve_core::{Deltas, ModelError, ModelRequest};
 use helve_fetch::HeaderMap;
@@ -38,10 +38,10 @@ impl Wire for OpenAiResponses {
     }
 
     fn from_wire(&self, body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
-        answer::whole(body, into)
+        response::whole(body, into)
     }
 
     fn events(&self) -> Box<dyn EventReader> {
-        Box::new(answer::Reader::default())
+        Box::new(response::Reader::default())
     }
 }

@@ -1,7 +1,7 @@
 //! Who runs models: their addresses, their keys, what they can do. A provider is a row.
 
 use helve_core::{ModelError, ModelInfo};
-use helve_fetch::{FetchOptions, Lines, Reach, Url, read_url};
+use helve_fetch::{ConnectionPool, FetchOptions, Reach, Url, read_url};
 use secrecy::SecretString;
 
 use crate::anthropic::Anthropic;
@@ -111,7 +111,7 @@ impl Provider {
     ///
     /// # Errors
     /// Where there is no address, or it cannot be read.
-    pub fn model(&self, name: &str, place: Place) -> Result<HttpModel, ModelError> {
+    pub fn model(&self, name: &str, place: ModelEndpoint) -> Result<HttpModel, ModelError> {
         let base = place.base_url.as_deref().unwrap_or(self.base_url);
         if base.is_empty() {
             return Err(ModelError::Refused(format!("`{}` needs an address: `base_url`", self.name)));
@@ -129,25 +129,25 @@ impl Provider {
             context_tokens: place.context_tokens,
             ..ModelInfo::new(name)
         };
-        Ok(self.speak(info, base, options, place.lines.unwrap_or_else(|| Lines::new(FetchOptions::default()))))
+        Ok(self.speak(info, base, options, place.connections.unwrap_or_else(|| ConnectionPool::new(FetchOptions::default()))))
     }
 
-    fn speak(&self, info: ModelInfo, base: Url, options: ModelOptions, lines: Lines) -> HttpModel {
+    fn speak(&self, info: ModelInfo, base: Url, options: ModelOptions, connections: ConnectionPool) -> HttpModel {
         match self.wire {
             WireKind::OpenAiChat => {
                 let wire = OpenAiChat { max_completion_tokens: self.name == "openai", thoughts_back: self.name == "deepseek" };
-                HttpModel::new(info, wire, base, options, lines)
+                HttpModel::new(info, wire, base, options, connections)
             }
-            WireKind::OpenAiResponses => HttpModel::new(info, OpenAiResponses::default(), base, options, lines),
-            WireKind::Anthropic => HttpModel::new(info, Anthropic, base, options, lines),
-            WireKind::Gemini => HttpModel::new(info, Gemini, base, options, lines),
+            WireKind::OpenAiResponses => HttpModel::new(info, OpenAiResponses::default(), base, options, connections),
+            WireKind::Anthropic => HttpModel::new(info, Anthropic, base, options, connections),
+            WireKind::Gemini => HttpModel::new(info, Gemini, base, options, connections),
         }
     }
 }
 
 /// Where a model is, and how it is reached. What is not given is the provider's own.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct ModelEndpoint {
     /// The address.
     pub base_url: Option<String>,
     /// The key.
@@ -159,7 +159,7 @@ pub struct Place {
     /// How it is reached.
     pub options: ModelOptions,
     /// The connections to use.
-    pub lines: Option<Lines>,
+    pub connections: Option<ConnectionPool>,
 }
 
 impl HttpModel {
@@ -177,7 +177,7 @@ impl HttpModel {
     /// Where there is no such provider.
     pub fn of(provider: &str, key: impl Into<SecretString>, model: &str) -> Result<Self, ModelError> {
         let known = Provider::named(provider).ok_or_else(|| ModelError::NotFound(format!("there is no provider `{provider}`")))?;
-        known.model(model, Place { key: Some(key.into()), ..Place::default() })
+        known.model(model, ModelEndpoint { key: Some(key.into()), ..ModelEndpoint::default() })
     }
 
     /// A model behind any server that speaks OpenAI's Chat Completions.
@@ -185,7 +185,7 @@ impl HttpModel {
     /// # Errors
     /// Where the address cannot be read.
     pub fn openai_compatible(base_url: &str, key: Option<SecretString>, model: &str) -> Result<Self, ModelError> {
-        let place = Place { base_url: Some(base_url.to_owned()), key, ..Place::default() };
+        let place = ModelEndpoint { base_url: Some(base_url.to_owned()), key, ..ModelEndpoint::default() };
         Provider::named("openai_compatible").ok_or_else(|| ModelError::NotFound("openai_compatible".into()))?.model(model, place)
     }
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use helve_core::{Deltas, LanguageModel, Message, ModelDelta, ModelError, ModelRequest, Usage};
-use helve_models::{HttpModel, ModelOptions, Place, Price, Provider};
+use helve_models::{HttpModel, ModelEndpoint, ModelOptions, Price, Provider};
 use helve_testkit::{ModelServer, Reply, Script};
 
 const PROVIDERS: [&str; 4] = ["openai_compatible", "openai_responses", "anthropic", "gemini"];
@@ -15,7 +15,7 @@ fn model(server: &ModelServer, provider: &str, name: &str, change: impl FnOnce(&
     let mut options = ModelOptions { retries: 0, ..ModelOptions::default() };
     change(&mut options);
     let base = if provider == "gemini" { format!("{}/v1beta", server.origin()) } else { server.url().to_owned() };
-    let place = Place { base_url: Some(base), options, ..Place::default() };
+    let place = ModelEndpoint { base_url: Some(base), options, ..ModelEndpoint::default() };
     Provider::named(provider).expect("a provider").model(name, place).expect("a model")
 }
 

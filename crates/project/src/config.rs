@@ -37,7 +37,7 @@ pub struct HelveFile {
     /// Which agent answers which device.
     pub devices: Vec<DeviceRule>,
     /// How much at once.
-    pub limits: Limits,
+    pub limits: CallLimits,
 }
 
 impl HelveFile {
@@ -120,7 +120,7 @@ pub struct DeviceRule {
 /// How much at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct CallLimits {
     /// How many calls run at once.
     pub concurrency: Option<std::num::NonZeroU32>,
     /// How much of a result a model is told.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use helve::internal::environment;
-use helve::internal::json::{self, Limits};
+use helve::internal::json::{self, JsonLimits};
 use serde_json::Value;
 
 use crate::terminal::{FAINT, styled};
@@ -98,11 +98,11 @@ fn edit_with(editor: &str, arguments: &Value) -> Result<Value, String> {
     }
     // Some editors put another file in its place, so it is opened once more.
     let size = std::fs::metadata(file.path()).map_err(failed)?.len();
-    if size > Limits::ARGUMENTS.bytes as u64 {
+    if size > JsonLimits::ARGUMENTS.bytes as u64 {
         return Err("the arguments are too large".to_owned());
     }
     let edited = std::fs::read(file.path()).map_err(failed)?;
-    json::parse(&edited, Limits::ARGUMENTS).map_err(|error| error.to_string())
+    json::parse(&edited, JsonLimits::ARGUMENTS).map_err(|error| error.to_string())
 }
 
 /// The editor as the shell understands it, because `EDITOR` may hold arguments and quotes.

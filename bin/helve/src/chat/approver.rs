@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use helve::internal::json::{self, Limits};
+use helve::internal::json::{self, JsonLimits};
 use helve::permission::{ApprovalRequest, Approver, Decision};
 use helve::secret::Redactor;
 use serde_json::Value;
@@ -70,7 +70,7 @@ impl TerminalApprover {
 fn edit(editor: &mut Editor, arguments: &Value) -> Option<Value> {
     let edited = approval_prompt::edit_arguments(arguments).unwrap_or_else(|| {
         let Input::Line(line) = editor.ask("JSON: ", &arguments.to_string()) else { return Err("nothing was changed".to_owned()) };
-        json::parse(line.as_bytes(), Limits::ARGUMENTS).map_err(|error| error.to_string())
+        json::parse(line.as_bytes(), JsonLimits::ARGUMENTS).map_err(|error| error.to_string())
     });
     match edited {
         Ok(value) if value.is_object() => Some(value),

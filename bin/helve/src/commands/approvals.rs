@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use helve::id::ApprovalId;
-use helve::internal::json::{self, Limits};
+use helve::internal::json::{self, JsonLimits};
 use helve::internal::printable;
 use helve::permission::{DecideError, Verdict};
 use helve::store::StoreError;
@@ -50,7 +50,7 @@ fn reply(verdict: Verdict) -> DecisionRecord {
 }
 
 fn read(text: &str) -> Result<Value, Failure> {
-    let value = json::parse(text.as_bytes(), Limits::ARGUMENTS)
+    let value = json::parse(text.as_bytes(), JsonLimits::ARGUMENTS)
         .map_err(|error| Failure::usage(format_args!("the arguments were not accepted: {error}")))?;
     if value.is_object() { Ok(value) } else { Err(Failure::usage("the arguments must be a JSON object")) }
 }

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use helve_core::{
     BoxFuture, Deltas, DynModel, EndReason, EventData, GenerateOptions, Message, Mode, ModelDelta, ModelError, ModelRequest, ModelStream,
 };
-use helve_dialect::{Call, CallDelta, Delta, Dialect, Event, Reader, Said, answer_text};
+use helve_dialect::{Call, CallDelta, Delta, Dialect, Event, EventKind, Reader, answer_text};
 
 use super::Driver;
 use crate::context::paragraph;
@@ -27,7 +27,7 @@ pub(super) enum Work<'m> {
 /// What the model did.
 pub(super) enum ModelEvent {
     Opened(ModelStream),
-    Said,
+    EventKind,
     Over,
     Failed(ModelError),
 }
@@ -43,7 +43,7 @@ impl Work<'_> {
                 Err(_) => ModelEvent::Failed(panicked()),
             },
             Self::Speaking(stream, _) => match AssertUnwindSafe(stream.read(deltas)).catch_unwind().await {
-                Ok(Ok(true)) => ModelEvent::Said,
+                Ok(Ok(true)) => ModelEvent::EventKind,
                 Ok(Ok(false)) => ModelEvent::Over,
                 Ok(Err(error)) => ModelEvent::Failed(error),
                 Err(_) => ModelEvent::Failed(panicked()),
@@ -123,7 +123,7 @@ impl Driver<'_> {
     pub(super) fn model_event(&mut self, event: ModelEvent, work: &mut Work<'_>, deltas: &Deltas) {
         match (event, std::mem::replace(work, Work::Idle)) {
             (ModelEvent::Opened(stream), Work::Opening(_, reader)) => *work = Work::Speaking(stream, reader),
-            (ModelEvent::Said, Work::Speaking(stream, mut reader)) => match self.hear(deltas, &mut reader) {
+            (ModelEvent::EventKind, Work::Speaking(stream, mut reader)) => match self.hear(deltas, &mut reader) {
                 None => *work = Work::Speaking(stream, reader),
                 Some(end) => self.over(end, reader),
             },
@@ -178,30 +178,30 @@ impl Driver<'_> {
 
     fn said(&mut self, event: Event<'_>) {
         let listening = self.outbox.is_some();
-        match event.said {
-            Said::Text(text) => {
+        match event.kind {
+            EventKind::Text(text) => {
                 self.heard.quoting = false;
                 self.handle(Input::Text(text));
                 self.show(text);
             }
             // What closes a quotation belongs to it.
-            Said::Markup(text) if self.heard.quoting => {
+            EventKind::Markup(text) if self.heard.quoting => {
                 self.handle(Input::Text(text));
                 self.show(text);
             }
-            Said::Reasoning(text) => {
+            EventKind::Reasoning(text) => {
                 self.handle(Input::Reasoning(text));
                 if listening {
                     self.emit(EventData::ReasoningDelta { text: text.to_owned() });
                 }
             }
-            Said::CallOpened { index, name } if listening => {
+            EventKind::CallOpened { index, name } if listening => {
                 self.emit(EventData::CallDelta { index, tool: Some(name.to_owned()), arguments: String::new() });
             }
-            Said::ArgsDelta { index, text } if listening => {
+            EventKind::ArgsDelta { index, text } if listening => {
                 self.emit(EventData::CallDelta { index, tool: None, arguments: text.to_owned() });
             }
-            Said::Call(call) => {
+            EventKind::Call(call) => {
                 let in_text = !event.span.is_empty();
                 let quoted = if in_text && self.heard.quotable { self.look_up(&call) } else { Quoted::No };
                 self.heard.quoting = quoted != Quoted::No;
@@ -216,11 +216,11 @@ impl Driver<'_> {
                 self.apply_starts();
             }
             // Half a call that stands in a result was not meant as one.
-            Said::Malformed(malformed) if !event.span.is_empty() && stands_in_result(&malformed.raw, self.run.messages()) => {
+            EventKind::Malformed(malformed) if !event.span.is_empty() && stands_in_result(&malformed.raw, self.run.messages()) => {
                 self.handle(Input::Text(&malformed.raw));
                 self.show(&malformed.raw);
             }
-            Said::Malformed(malformed) => self.handle(Input::Malformed(malformed)),
+            EventKind::Malformed(malformed) => self.handle(Input::Malformed(malformed)),
             _ => {}
         }
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::json::Limits;
+use helve_core::json::JsonLimits;
 use helve_core::printable;
 use helve_core::{
     ApprovalRequest, CallId, Denial, EndOfRun, EndReason, EventData, Feature, Message, MessageBody, ModelError, Outcome, SaidCall, Status,
     ToolCall, ToolChoice, ToolError,
 };
-use helve_dialect::{Call, Kind, Language, Malformed, Repair, Repairs, answer_text};
+use helve_dialect::{Call, FaultKind, Language, Malformed, Repair, Repairs, answer_text};
 use serde_json::Value;
 
 use super::turn::{Broken, Slot, State};
@@ -20,7 +20,7 @@ use crate::strategy::Strategy;
 /// An answer has at most so many calls.
 const MAX_CALLS: usize = 1024;
 /// Arguments that every tool would refuse are not even kept.
-const MAX_ARGUMENTS: usize = Limits::ARGUMENTS.bytes;
+const MAX_ARGUMENTS: usize = JsonLimits::ARGUMENTS.bytes;
 /// So many broken calls of an answer are told to the model, and so much of each.
 const MAX_BROKEN: usize = 16;
 const MAX_RAW: usize = 4096;
@@ -35,11 +35,11 @@ impl Run {
         self.calls_natively |= !in_text;
         if self.turn.slots.len() >= MAX_CALLS {
             let error = format!("an answer may have at most {MAX_CALLS} calls; the others were not run");
-            return self.malformed(Kind::Syntax, error, String::new());
+            return self.malformed(FaultKind::Syntax, error, String::new());
         }
         if call.written.as_ref().is_some_and(|written| written.len() > MAX_ARGUMENTS) {
             let error = format!("arguments may have at most {MAX_ARGUMENTS} bytes");
-            return self.malformed(Kind::Syntax, error, call.name);
+            return self.malformed(FaultKind::Syntax, error, call.name);
         }
         // Found in text, it may still be refused as a whole when the answer is over.
         facts.early &= !rescued;
@@ -60,7 +60,7 @@ impl Run {
     }
 
     /// Takes note of something that was meant as a call. Only so many are worth an answer.
-    pub(super) fn malformed(&mut self, kind: Kind, error: String, raw: String) {
+    pub(super) fn malformed(&mut self, kind: FaultKind, error: String, raw: String) {
         if self.turn.malformed.len() < MAX_BROKEN {
             let raw = if raw.len() > MAX_RAW { printable::shorten_bytes(&raw, MAX_RAW) } else { raw };
             self.turn.malformed.push(Broken { error, raw, kind: Some(kind) });
@@ -157,7 +157,7 @@ impl Run {
         self.corrections += 1;
         // A model that is new to its form gets one more chance in it, and so does one that was cut off; one that should know its
         // own wire does not.
-        let (again, cut) = (self.corrections > 1, broken.kind == Some(Kind::Incomplete));
+        let (again, cut) = (self.corrections > 1, broken.kind == Some(FaultKind::Incomplete));
         let gives_up = again || (self.strategy == Strategy::Native && !cut);
         let tries_another = gives_up && self.fall_back("the model's call could not be read", effects);
         if again && !tries_another {
@@ -203,7 +203,7 @@ impl Run {
     fn corrections_for_model(&self) -> String {
         let quotes = (self.turn.quotes > 0).then(|| self.words_on_quotes());
         let told = self.turn.malformed.iter().enumerate().map(|(index, broken)| {
-            let kind = broken.kind.unwrap_or(Kind::Syntax);
+            let kind = broken.kind.unwrap_or(FaultKind::Syntax);
             let malformed = Malformed { index, kind, error: broken.error.clone(), raw: broken.raw.clone() };
             self.strategy.correction(&malformed, self.settings.language)
         });

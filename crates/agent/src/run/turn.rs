@@ -1,7 +1,7 @@
 //! What the model says in one turn, and how far its calls are.
 
-use helve_core::{ApprovalId, Kept, SaidCall, ToolCall, Usage};
-use helve_dialect::Kind;
+use helve_core::{ApprovalId, ProviderParts, SaidCall, ToolCall, Usage};
+use helve_dialect::FaultKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ const MAX_KEPT: usize = 4096;
 pub(super) struct Turn {
     pub(super) text: String,
     pub(super) reasoning: String,
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<ProviderParts>,
     pub(super) slots: Vec<Slot>,
     pub(super) malformed: Vec<Broken>,
     pub(super) usage: Usage,
@@ -62,12 +62,12 @@ pub(super) struct Broken {
     pub(super) error: String,
     pub(super) raw: String,
     #[serde(skip)]
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<FaultKind>,
 }
 
 impl Turn {
     pub(super) fn keep(&mut self, format: &str, part: &Value) {
-        let kept = self.kept.get_or_insert_with(|| Kept { format: format.into(), parts: Vec::new() });
+        let kept = self.kept.get_or_insert_with(|| ProviderParts { format: format.into(), parts: Vec::new() });
         if kept.parts.len() < MAX_KEPT {
             kept.parts.push(part.clone());
         }

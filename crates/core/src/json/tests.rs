@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 fn read(text: &str) -> Result<Value, JsonError> {
-    parse(text.as_bytes(), Limits::ARGUMENTS)
+    parse(text.as_bytes(), JsonLimits::ARGUMENTS)
 }
 
 /// S30: every hostile document ends in an error that says why; none crashes or overflows the stack.
@@ -21,7 +21,7 @@ fn hostile_documents_are_refused_by_name() {
             other => panic!("{text}: {other:?}"),
         }
     }
-    assert!(matches!(parse(b"\"\xff\"", Limits::ARGUMENTS), Err(JsonError::Syntax { .. })));
+    assert!(matches!(parse(b"\"\xff\"", JsonLimits::ARGUMENTS), Err(JsonError::Syntax { .. })));
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn exact_numbers_stay_exact() {
 fn the_deepest_allowed_document_is_read() {
     let at = "[".repeat(64) + &"]".repeat(64);
     let value = read(&at).expect("64 levels");
-    assert_eq!(measure(&value, Limits::ARGUMENTS), Ok(()));
-    assert_eq!(measure(&json!([value]), Limits::ARGUMENTS), Err(JsonError::TooDeep { limit: 64 }));
+    assert_eq!(measure(&value, JsonLimits::ARGUMENTS), Ok(()));
+    assert_eq!(measure(&json!([value]), JsonLimits::ARGUMENTS), Err(JsonError::TooDeep { limit: 64 }));
     let long = json!("x".repeat((1 << 20) + 1));
-    assert_eq!(measure(&long, Limits::ARGUMENTS), Err(JsonError::TooLarge { limit: 1 << 20 }));
-    assert_eq!(measure(&json!(vec![0; 10_000]), Limits::ARGUMENTS), Err(JsonError::TooMany { limit: 10_000 }));
+    assert_eq!(measure(&long, JsonLimits::ARGUMENTS), Err(JsonError::TooLarge { limit: 1 << 20 }));
+    assert_eq!(measure(&json!(vec![0; 10_000]), JsonLimits::ARGUMENTS), Err(JsonError::TooMany { limit: 10_000 }));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use crate::json::{self, Limits};
+use crate::json::{self, JsonLimits};
 use crate::pattern::Pattern;
 
 /// Whether a condition holds. Ordered, so that the least certain of several conditions is that of all.
@@ -33,7 +33,7 @@ pub(super) fn meets(pattern: &Pattern, value: &Value) -> Match {
         },
         Value::Number(given) => written.map_or(Match::No, |written| equals(written, given)).max(spelled(pattern, value)),
         Value::Array(_) | Value::Object(_) => {
-            let wanted = written.and_then(|written| json::parse(written.as_bytes(), Limits::ARGUMENTS).ok());
+            let wanted = written.and_then(|written| json::parse(written.as_bytes(), JsonLimits::ARGUMENTS).ok());
             wanted.map_or(Match::No, |wanted| compare(&wanted, value)).max(spelled(pattern, value))
         }
         Value::Null | Value::Bool(_) => pattern.matches(&value.to_string()).into(),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::SchemaError;
-use crate::json::{Limits, measure};
+use crate::json::{JsonLimits, measure};
 
 /// Subschemas that may apply to one place of a value.
 const MAX_IN_PLACE: u64 = 10_000;
@@ -42,7 +42,7 @@ const DIALECTS: [&str; 2] = ["http://json-schema.org/", "https://json-schema.org
 
 /// Checks everything that compiling does not.
 pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
-    measure(schema, Limits::SCHEMA)?;
+    measure(schema, JsonLimits::SCHEMA)?;
     if let Some(dialect) = schema.get("$schema").and_then(Value::as_str)
         && !DIALECTS.iter().any(|known| dialect.starts_with(known))
     {

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 
 use super::check::resolve;
 use super::form::{Form, forms, is_of_type};
-use crate::json::{Limits, integral, parse};
+use crate::json::{JsonLimits, integral, parse};
 
 /// References followed in a row before giving up; longer chains are not written by people.
 const MAX_HOPS: usize = 16;
 /// Schemas may be recursive; arguments are not deeper than this.
-const MAX_DEPTH: usize = Limits::ARGUMENTS.depth;
+const MAX_DEPTH: usize = JsonLimits::ARGUMENTS.depth;
 
 /// What [`super::Schema::fit`] asks on every call, answered once.
 pub(super) struct Shape {
@@ -218,9 +218,9 @@ fn read_as(name: &str, value: &Value) -> Option<Value> {
         (_, Value::String(text)) => {
             let text = text.trim();
             let read = match name {
-                "integer" | "number" | "boolean" | "null" => parse(text.as_bytes(), Limits::ARGUMENTS).ok()?,
-                "array" if text.starts_with('[') => parse(text.as_bytes(), Limits::ARGUMENTS).ok()?,
-                "object" if text.starts_with('{') => parse(text.as_bytes(), Limits::ARGUMENTS).ok()?,
+                "integer" | "number" | "boolean" | "null" => parse(text.as_bytes(), JsonLimits::ARGUMENTS).ok()?,
+                "array" if text.starts_with('[') => parse(text.as_bytes(), JsonLimits::ARGUMENTS).ok()?,
+                "object" if text.starts_with('{') => parse(text.as_bytes(), JsonLimits::ARGUMENTS).ok()?,
                 _ => return None,
             };
             is_of_type(name, &read).then_some(read)

@@ -10,7 +10,7 @@ use crate::approval::ApprovalRequest;
 use crate::call::ToolCall;
 use crate::event::{EventData, RunError};
 use crate::input::{InputNeeded, InputRequest};
-use crate::message::{Kept, Message, MessageBody, Part, SaidCall};
+use crate::message::{Message, MessageBody, Part, ProviderParts, SaidCall};
 use crate::secret::{Redactor, Rewrite, rewrite_value};
 
 /// Something with words in it.
@@ -165,7 +165,7 @@ impl Texts for SaidCall {
     }
 }
 
-impl Texts for Kept {
+impl Texts for ProviderParts {
     fn rewrite(&mut self, how: &dyn Rewrite) {
         self.parts.rewrite(how);
     }

@@ -20,7 +20,7 @@ const LLAMA_TAIL: &[&str] = &["<|eom_id|>", "<|eot_id|>"];
 
 pub(super) static ROWS: [Format; 25] = [
     Format {
-        name: "seed_json",
+        name: "helve_json",
         who: "Helve's prompted JSON",
         shape: Shape::Object(PARAMETERS),
         section: Marks::around(&["{\"tool_calls\":["], &["}"]),

@@ -31,7 +31,7 @@ const GLM_ROW: Format = Format {
 
 pub(super) static ROWS: [Format; 18] = [
     Format {
-        name: "seed_xml_cdata",
+        name: "helve_xml",
         who: "Helve's prompted XML",
         call: Marks::around(&["<tool_call>"], &["</tool_call>"]),
         shape: Shape::Tagged(Tags {

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn lenient(text: &str) -> Result<(Value, Vec<&'static str>), Kind> {
+fn lenient(text: &str) -> Result<(Value, Vec<&'static str>), FaultKind> {
     read(text, Syntax::Json, Mode::Lenient, usize::MAX)
         .map(|reading| (reading.value, reading.repairs.iter().map(Repair::as_str).collect()))
         .map_err(|fault| fault.kind)
 }
 
-fn strict(text: &str) -> Result<Value, Kind> {
+fn strict(text: &str) -> Result<Value, FaultKind> {
     read(text, Syntax::Json, Mode::Strict, 0).map(|reading| reading.value).map_err(|fault| fault.kind)
 }
 
@@ -46,7 +46,7 @@ fn no_integer_is_changed_and_no_second_value_goes_unnoticed() {
     for text in ["18446744073709551616", "-9223372036854775809", "99999999999999999999"] {
         for syntax in [Syntax::Json, Syntax::Python, Syntax::Braces("|")] {
             let list = format!("[{text}]");
-            assert_eq!(told(&list, syntax, Mode::Strict).map_err(|fault| fault.kind), Err(Kind::Syntax), "{text}");
+            assert_eq!(told(&list, syntax, Mode::Strict).map_err(|fault| fault.kind), Err(FaultKind::Syntax), "{text}");
             assert_eq!(told(&list, syntax, Mode::Lenient), Ok((json!([text]), Repairs::default().with(Repair::WideInteger))), "{text}");
         }
     }
@@ -81,7 +81,7 @@ fn nothing_is_guessed() {
         assert!(lenient(text).is_err(), "{text}");
     }
     let deep = "[".repeat(200) + &"]".repeat(200);
-    assert_eq!(lenient(&deep), Err(Kind::TooDeep));
+    assert_eq!(lenient(&deep), Err(FaultKind::TooDeep));
 }
 
 #[test]
@@ -148,7 +148,7 @@ proptest! {
         let ours = strict(&text).ok();
         // Twice the same key and integers beyond 64 bits are what is stricter here.
         let wide = text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > 18);
-        let stricter = ours.is_none() && (wide || strict(&text) == Err(Kind::DuplicateKey));
+        let stricter = ours.is_none() && (wide || strict(&text) == Err(FaultKind::DuplicateKey));
         prop_assert!(ours == theirs || stricter, "{text}: {ours:?} {theirs:?}");
     }
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::shape::{Member, Shape};
 use super::words::Words;
 use super::{PromptTool, Prompted, text, write};
+use crate::event::Mode;
 use crate::repair::Repairs;
-use crate::said::Mode;
 use crate::types::Types;
 
 /// With required parameters beside them, optional ones stop here.

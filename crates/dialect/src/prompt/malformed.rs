@@ -1,8 +1,8 @@
 //! What a model reads after a call that could not be read.
 
 use super::{Prompt, instructions, text};
-use crate::fault::Kind;
-use crate::said::Malformed;
+use crate::event::Malformed;
+use crate::fault::FaultKind;
 
 /// How much of the beginning and of the end of a long call is quoted, in characters.
 const HEAD: usize = 160;
@@ -13,15 +13,15 @@ const MAX_ERROR: usize = 300;
 pub(super) fn write(prompt: Prompt, malformed: &Malformed) -> String {
     let words = prompt.words();
     let kind = match malformed.kind {
-        Kind::Incomplete => 0,
-        Kind::Syntax => 1,
-        Kind::NoName => 2,
-        Kind::NotAnObject => 3,
-        Kind::TooDeep => 4,
-        Kind::DuplicateKey => 5,
-        Kind::Code => 6,
-        Kind::TooMany => 7,
-        Kind::TooLarge => 8,
+        FaultKind::Incomplete => 0,
+        FaultKind::Syntax => 1,
+        FaultKind::NoName => 2,
+        FaultKind::NotAnObject => 3,
+        FaultKind::TooDeep => 4,
+        FaultKind::DuplicateKey => 5,
+        FaultKind::Code => 6,
+        FaultKind::TooMany => 7,
+        FaultKind::TooLarge => 8,
     };
     let mut lines = vec![words.not_run.to_owned(), format!("{}{}", words.problem, words.kinds[kind])];
     let error = text::line(&harmless(&malformed.error), MAX_ERROR);

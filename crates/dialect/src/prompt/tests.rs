@@ -8,7 +8,7 @@ mod hostile;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::Kind;
+use crate::FaultKind;
 
 const FORMS: [Prompted; 2] = [Prompted::Json, Prompted::Xml];
 const LANGUAGES: [Language; 2] = [Language::English, Language::Chinese];
@@ -97,7 +97,7 @@ fn results_for_models() {
 #[test]
 fn corrections_for_models() {
     let raw = format!("{{\"tool_calls\": [{{\"name\": \"web_search\", \"parameters\": {{\"query\": \"{}", "long ".repeat(100));
-    let malformed = Malformed { kind: Kind::Incomplete, error: "the message ended too early".to_owned(), raw, index: 0 };
+    let malformed = Malformed { kind: FaultKind::Incomplete, error: "the message ended too early".to_owned(), raw, index: 0 };
     for form in FORMS {
         for language in LANGUAGES {
             insta::assert_snapshot!(name(form, language, "malformed"), Prompt::new(form).language(language).malformed(&malformed));
@@ -171,5 +171,5 @@ fn choices_are_held() {
     }
     assert_eq!(("zh".parse(), "xml".parse()), (Ok(Language::Chinese), Ok(Prompted::Xml)));
     assert!("de".parse::<Language>().is_err() && "yaml".parse::<Prompted>().is_err());
-    assert_eq!(FORMS.map(|form| form.dialect().name().to_owned()), ["seed_json", "seed_xml_cdata"]);
+    assert_eq!(FORMS.map(|form| form.dialect().name().to_owned()), ["helve_json", "helve_xml"]);
 }

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Number, Value};
 
-use crate::said::Call;
+use crate::event::Call;
 
 /// The same for calls that mean the same. A call that is changed to have the digest of another is only refused, too.
 pub(super) fn digest(call: &Call) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::said::{Call, Event, Malformed, Said};
+use crate::event::{Call, Event, EventKind, Malformed};
 use crate::scan::Scanner;
 
 /// So much text may be held. An answer that goes on for longer does not end with a call.
@@ -57,37 +57,38 @@ impl Rescue {
         scanner.finish(&mut |event| self.take(event, sink));
         for (span, held) in self.held {
             let said = match &held {
-                Held::Text(text) => Said::Text(text),
-                Held::Reasoning(text) => Said::Reasoning(text),
-                Held::Markup(text) => Said::Markup(text),
-                Held::Call(call) => Said::Call(call.clone()),
-                Held::Malformed(malformed) => Said::Malformed(malformed.clone()),
+                Held::Text(text) => EventKind::Text(text),
+                Held::Reasoning(text) => EventKind::Reasoning(text),
+                Held::Markup(text) => EventKind::Markup(text),
+                Held::Call(call) => EventKind::Call(call.clone()),
+                Held::Malformed(malformed) => EventKind::Malformed(malformed.clone()),
             };
-            sink(Event { span, said });
+            sink(Event { span, kind: said });
         }
     }
 
     /// What was held is text.
     pub(super) fn give_back(self, sink: &mut dyn FnMut(Event<'_>)) {
         if !self.text.is_empty() {
-            sink(Event { span: self.given..self.given + self.text.len(), said: Said::Text(&self.text) });
+            sink(Event { span: self.given..self.given + self.text.len(), kind: EventKind::Text(&self.text) });
         }
     }
 
     fn take(&mut self, event: Event<'_>, sink: &mut dyn FnMut(Event<'_>)) {
-        self.found |= matches!(event.said, Said::CallOpened { .. } | Said::ArgsDelta { .. } | Said::Call(_) | Said::Malformed(_));
+        self.found |=
+            matches!(event.kind, EventKind::CallOpened { .. } | EventKind::ArgsDelta { .. } | EventKind::Call(_) | EventKind::Malformed(_));
         if !self.found {
             self.given = event.span.end;
             return sink(event);
         }
-        let held = match event.said {
+        let held = match event.kind {
             // Nobody is shown a call that may be none.
-            Said::CallOpened { .. } | Said::ArgsDelta { .. } => return,
-            Said::Text(text) => Held::Text(text.to_owned()),
-            Said::Reasoning(text) => Held::Reasoning(text.to_owned()),
-            Said::Markup(text) => Held::Markup(text.to_owned()),
-            Said::Call(call) => Held::Call(call),
-            Said::Malformed(malformed) => Held::Malformed(malformed),
+            EventKind::CallOpened { .. } | EventKind::ArgsDelta { .. } => return,
+            EventKind::Text(text) => Held::Text(text.to_owned()),
+            EventKind::Reasoning(text) => Held::Reasoning(text.to_owned()),
+            EventKind::Markup(text) => Held::Markup(text.to_owned()),
+            EventKind::Call(call) => Held::Call(call),
+            EventKind::Malformed(malformed) => Held::Malformed(malformed),
         };
         self.held.push((event.span, held));
     }

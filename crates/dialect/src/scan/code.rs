@@ -2,9 +2,9 @@
 
 use super::{Match, Scanner, State, any, blank_end};
 use crate::dialect::{Compiled, Meaning};
+use crate::event::{Content, Event, Items};
 use crate::format::Shape;
 use crate::repair::Repair;
-use crate::said::{Content, Event, Items};
 use crate::work::{self, seen};
 
 /// The line that opens a fence is never longer than this.

@@ -9,7 +9,7 @@ use super::tagged::Tagged;
 use super::{Cx, Match, any, blank_end, literal, partial_mark};
 use crate::call::{self, Parts};
 use crate::dialect::{Entry, MAX_NAME, Row, first_chars};
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, FaultKind};
 use crate::find::first_mark;
 use crate::format::Shape;
 use crate::json::{Extent, Reach};
@@ -26,7 +26,7 @@ pub(crate) enum Flow {
     /// More text is needed.
     More,
     /// The first bytes are this. The frame stays, or is left.
-    Item { length: usize, content: Said, stays: bool },
+    Item { length: usize, content: Closed, stays: bool },
     /// There are no more calls; nothing was taken.
     Left,
     /// It was no call after all.
@@ -36,7 +36,7 @@ pub(crate) enum Flow {
 }
 
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum Closed {
     Call(Parts),
     Malformed(Fault),
     Markup,
@@ -204,7 +204,7 @@ impl Frame {
         }
         if !self.object {
             match any(rest, format.section.close, end) {
-                (Match::Yes, length) => return Some(Self::leave(self.at + length, Said::Markup)),
+                (Match::Yes, length) => return Some(Self::leave(self.at + length, Closed::Markup)),
                 (Match::Partly, _) => return Some(Flow::More),
                 _ => {}
             }
@@ -280,7 +280,7 @@ impl Frame {
         }
         let form = self.row.format.grammar();
         self.junk = Some(if self.code {
-            Fault::new(Kind::Code, format!("program code is not run; call a tool instead: {form}"))
+            Fault::new(FaultKind::Code, format!("program code is not run; call a tool instead: {form}"))
         } else {
             Fault::syntax(format!("after the opening mark a call was expected: {form}"))
         });
@@ -292,13 +292,13 @@ impl Frame {
     fn nothing_came(&mut self, text: &str) -> Flow {
         match (self.given, self.doubtful()) {
             (_, true) => Flow::Words,
-            (0, false) => Self::leave(text.len(), Said::Malformed(Fault::cut())),
+            (0, false) => Self::leave(text.len(), Closed::Malformed(Fault::cut())),
             _ if self.at == 0 => Flow::Left,
-            _ => Self::leave(text.len(), Said::Markup),
+            _ => Self::leave(text.len(), Closed::Markup),
         }
     }
 
-    fn leave(length: usize, content: Said) -> Flow {
+    fn leave(length: usize, content: Closed) -> Flow {
         Flow::Item { length, content, stays: false }
     }
 
@@ -338,7 +338,7 @@ impl Frame {
         match result {
             Ok(parts) => cx.tools.knows(&parts.name) && !parts.repairs.contains(Repair::MissingArguments) && !parts.extra,
             // The head named a known tool before anything could go wrong.
-            Err(fault) if self.row.format.weak && fault.kind == Kind::NotAnObject => true,
+            Err(fault) if self.row.format.weak && fault.kind == FaultKind::NotAnObject => true,
             Err(_) => match &self.reading {
                 Reading::Bracketed(call) if call.name().is_some() => call.name().is_some_and(|name| cx.tools.knows(name)),
                 _ => names_tool(written, cx.tools),
@@ -384,8 +384,8 @@ impl Frame {
         let format = self.row.format;
         let content = match self.ready.take() {
             None if length == 0 => return Flow::Left,
-            None => Said::Markup,
-            Some(Err(fault)) => Said::Malformed(fault),
+            None => Closed::Markup,
+            Some(Err(fault)) => Closed::Malformed(fault),
             Some(Ok(mut parts)) => {
                 let missing = if format.call.close.is_empty() {
                     format.section.must_close && !self.section_closed && !stays && self.in_section()
@@ -394,12 +394,12 @@ impl Frame {
                 };
                 parts.repairs.join(std::mem::take(&mut self.repairs));
                 match (missing, cx.mode.is_lenient()) {
-                    (true, false) if self.list == List::None => Said::Malformed(Fault::syntax("the call's closing mark is missing")),
+                    (true, false) if self.list == List::None => Closed::Malformed(Fault::syntax("the call's closing mark is missing")),
                     (true, true) => {
                         parts.repairs.add(Repair::MissingClose);
-                        Said::Call(parts)
+                        Closed::Call(parts)
                     }
-                    _ => Said::Call(parts),
+                    _ => Closed::Call(parts),
                 }
             }
         };
@@ -435,7 +435,7 @@ impl Frame {
             }
         };
         let fault = fault(self);
-        Self::leave(length, Said::Malformed(fault))
+        Self::leave(length, Closed::Malformed(fault))
     }
 }
 

@@ -6,7 +6,7 @@ use super::element::{self, Speech};
 use super::tag::floor;
 use super::{Cx, Match, blank_end, literal};
 use crate::call::{self, Parts};
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, FaultKind};
 use crate::find::first_mark;
 use crate::format::{Format, Shape};
 use crate::repair::{Repair, Repairs};
@@ -82,7 +82,7 @@ fn headed(text: &str, start: usize, searched: &mut usize, heads: &[&str], stops:
     };
     match fenced(written).and_then(|(written, fenced)| Some((matching(heads, written)?, fenced))) {
         Some(((name, id), fenced)) => Found::Head(brace, Some(Head { name, id, fenced, repairs: Repairs::default() })),
-        None => Found::Broken(brace, Fault::new(Kind::NoName, "the call does not begin with the tool's name as the format wants it")),
+        None => Found::Broken(brace, Fault::new(FaultKind::NoName, "the call does not begin with the tool's name as the format wants it")),
     }
 }
 
@@ -222,7 +222,8 @@ const STOPS: [&str; 4] = ["\nObservation", "\nThought:", "\nAction:", "\nFinal A
 
 /// Input that is plain text: the value of the only required parameter.
 fn plain_input(text: &str, from: usize, searched: &mut usize, name: &str, allowed: bool, cx: &Cx<'_>, end: bool) -> Found {
-    let not_an_object = |at| Found::Broken(at, Fault::new(Kind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
+    let not_an_object =
+        |at| Found::Broken(at, Fault::new(FaultKind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
     if !allowed {
         return not_an_object(from);
     }
@@ -286,7 +287,7 @@ fn call_body(text: &str, after: usize, name: &str, sure: bool, end: bool) -> Fou
     let start = blank_end(text, after);
     let trimmed = &text[start..];
     if start - after > MAX_HEAD {
-        return Found::Broken(after, Fault::new(Kind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
+        return Found::Broken(after, Fault::new(FaultKind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
     }
     if trimmed.is_empty() {
         return if end { Found::Broken(text.len(), Fault::cut()) } else { Found::More };
@@ -295,7 +296,7 @@ fn call_body(text: &str, after: usize, name: &str, sure: bool, end: bool) -> Fou
         return Found::Announces(after, Speech::Text);
     }
     if !trimmed.starts_with('{') {
-        return Found::Broken(after, Fault::new(Kind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
+        return Found::Broken(after, Fault::new(FaultKind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
     }
     let head = Head { name: name.to_owned(), id: None, fenced: false, repairs: Repairs::default() };
     Found::Head(start, Some(head))

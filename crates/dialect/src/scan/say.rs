@@ -3,25 +3,25 @@
 use super::Scanner;
 use super::room::MAX_CALLS;
 use crate::call::Parts;
-use crate::fault::{Fault, Kind};
+use crate::event::{Call, Event, EventKind, Malformed};
+use crate::fault::{Fault, FaultKind};
 use crate::json;
-use crate::said::{Call, Event, Malformed, Said};
 use crate::work;
 
 impl Scanner {
     /// Gives an item away that covers the next bytes.
-    pub(super) fn say(&mut self, length: usize, said: Said<'_>, sink: &mut dyn FnMut(Event<'_>)) {
+    pub(super) fn say(&mut self, length: usize, kind: EventKind<'_>, sink: &mut dyn FnMut(Event<'_>)) {
         work::count(length);
         let start = self.given;
         self.decided += length;
         self.given = (self.given + length).saturating_sub(self.skews.pass(self.decided));
-        sink(Event { span: start..self.given, said });
+        sink(Event { span: start..self.given, kind });
     }
 
     /// Gives control tokens away.
     pub(super) fn say_markup(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
         self.room.take_markup();
-        self.say(text.len(), Said::Markup(text), sink);
+        self.say(text.len(), EventKind::Markup(text), sink);
     }
 
     pub(super) fn say_text(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
@@ -29,7 +29,7 @@ impl Scanner {
             return;
         }
         self.note_line(text);
-        self.say(text.len(), Said::Text(text), sink);
+        self.say(text.len(), EventKind::Text(text), sink);
     }
 
     /// Remembers whether the line is blank so far.
@@ -53,7 +53,7 @@ impl Scanner {
         let index = announced.unwrap_or_else(|| self.next_index());
         let id = parts.id.filter(|id| !id.is_empty()).unwrap_or_else(|| made_id(index + 1));
         let call = Call { index, id, name: parts.name, arguments: parts.arguments, repairs: parts.repairs, written: None };
-        self.say(raw.len(), Said::Call(call), sink);
+        self.say(raw.len(), EventKind::Call(call), sink);
         self.at_start = false;
         self.after_call = true;
     }
@@ -71,14 +71,14 @@ impl Scanner {
     fn say_fault(&mut self, raw: &str, fault: Fault, announced: Option<usize>, sink: &mut dyn FnMut(Event<'_>)) {
         let index = announced.unwrap_or_else(|| self.next_index());
         let malformed = Malformed { kind: fault.kind, error: fault.error, raw: raw.to_owned(), index };
-        self.say(raw.len(), Said::Malformed(malformed), sink);
+        self.say(raw.len(), EventKind::Malformed(malformed), sink);
         self.at_start = false;
         self.after_call = true;
     }
 }
 
 fn too_many() -> Fault {
-    Fault::new(Kind::TooMany, format!("a message may hold at most {MAX_CALLS} calls; this one and what follows it were not read"))
+    Fault::new(FaultKind::TooMany, format!("a message may hold at most {MAX_CALLS} calls; this one and what follows it were not read"))
 }
 
 /// An id for a call that has none.

@@ -11,7 +11,7 @@ use super::tag::{MAX_TAG, floor, tag_end};
 use super::value::{Look, ValueScan};
 use super::{Match, any, blank_end, literal};
 use crate::call::{self, Parts};
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, FaultKind};
 use crate::format::{CallTag, ParameterTag, Tags};
 use crate::json::{self, MAX_VALUES};
 use crate::repair::{Repair, Repairs};
@@ -429,7 +429,7 @@ impl Tagged {
                 same.drain(..same.len() - 1);
                 read(&same[0], schema, &mut repairs)?
             } else {
-                return Err(Fault::new(Kind::DuplicateKey, format!("the parameter {key:?} comes twice; give it once")));
+                return Err(Fault::new(FaultKind::DuplicateKey, format!("the parameter {key:?} comes twice; give it once")));
             };
             arguments.insert(key, value);
         }

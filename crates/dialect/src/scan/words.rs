@@ -6,9 +6,9 @@ use super::code::Fence;
 use super::frame::Frame;
 use super::{Match, Scanner, State, any, blank_end, literal};
 use crate::dialect::{Compiled, Entry, MAX_NAME, Marker, Meaning, Row, first_chars};
+use crate::event::Event;
 use crate::format::Shape;
 use crate::repair::{Repair, Repairs};
-use crate::said::Event;
 use crate::work::{self, seen};
 
 /// White space behind a call is held this long, to see whether another call follows.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use helve_fetch::{Fetch, FetchError, FetchOptions, Limits, Lookup, Method, Reach, Refusal, Request, Response, read_url};
+use helve_fetch::{Fetch, FetchError, FetchLimits, FetchOptions, Lookup, Method, Reach, Refusal, Request, Response, read_url};
 use server::{Server, answer, answer_with, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -229,7 +229,7 @@ async fn redirects_end() {
     assert!(matches!(result, Err(FetchError::TooManyRedirects { limit: 5, .. })), "{result:?}");
     assert_eq!(here.seen().len(), 6);
     let mut once = request(&here);
-    once.limits = Limits { redirects: 0, ..Limits::default() };
+    once.limits = FetchLimits { redirects: 0, ..FetchLimits::default() };
     assert!(matches!(send(once).await, Err(FetchError::TooManyRedirects { limit: 0, .. })));
 }
 

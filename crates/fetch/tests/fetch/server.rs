@@ -114,7 +114,7 @@ pub fn answer(status: &str, content_type: &str, body: &str) -> Vec<u8> {
     answer_with(status, &format!("content-type: {content_type}\r\n"), body)
 }
 
-/// An answer with the right length and these header lines.
+/// An answer with the right length and these header connections.
 pub fn answer_with(status: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}").into_bytes()
@@ -136,10 +136,10 @@ async fn read_request(stream: &mut TcpStream) -> Option<Seen> {
         }
     };
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-    let mut lines = head.split("\r\n");
-    let line = lines.next()?.to_owned();
+    let mut connections = head.split("\r\n");
+    let line = connections.next()?.to_owned();
     let headers: Vec<(String, String)> =
-        lines.filter_map(|line| line.split_once(':')).map(|(key, value)| (key.to_lowercase(), value.trim().to_owned())).collect();
+        connections.filter_map(|line| line.split_once(':')).map(|(key, value)| (key.to_lowercase(), value.trim().to_owned())).collect();
     let mut seen = Seen { line, headers, body: String::new() };
     let length: usize = seen.header("content-length").map_or(0, |length| length.parse().expect("a length"));
     while bytes.len() < end + 4 + length {

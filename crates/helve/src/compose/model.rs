@@ -7,8 +7,8 @@ use std::sync::Arc;
 use helve_agent::Strategy;
 use helve_core::authored::FieldError;
 use helve_core::{DynModel, ModelError, suggest};
-use helve_fetch::{FetchOptions, Lines, read_url};
-use helve_models::{Found, HttpModel, ModelSpec, Place, Price, Provider, Recorder, Replay, find, key_in_environment};
+use helve_fetch::{ConnectionPool, FetchOptions, read_url};
+use helve_models::{FoundModel, HttpModel, ModelEndpoint, ModelSpec, Price, Provider, Recorder, Replay, find, key_in_environment};
 use helve_project::{Diagnostic, ModelEntry, Severity, StateFolder};
 use serde_json::{Map, Value};
 
@@ -118,7 +118,7 @@ impl Helve {
                     Some(model) => model,
                     None => self.first_model(&url, local_only).await?,
                 };
-                let place = Place { base_url: Some(url), local_only, ..Place::default() };
+                let place = ModelEndpoint { base_url: Some(url), local_only, ..ModelEndpoint::default() };
                 let model = compatible()?.model(&model, place)?;
                 let key = model.address();
                 (Arc::new(model), key)
@@ -198,7 +198,7 @@ fn learned(state: &StateFolder) -> Map<String, Value> {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-fn key_of(found: &Found) -> String {
+fn key_of(found: &FoundModel) -> String {
     format!("{}/{}", found.provider.name, found.model)
 }
 
@@ -212,12 +212,13 @@ fn open_provider(provider: &'static Provider, model: &str, local_only: bool) -> 
         let names = provider.keys.join(" or ");
         return Err(NoModel::new(format!("there is no key for {}", provider.name), format!("set {names}")));
     }
-    let place = Place { key: key.map(|(_, key)| key), local_only, ..Place::default() };
+    let place = ModelEndpoint { key: key.map(|(_, key)| key), local_only, ..ModelEndpoint::default() };
     Ok(provider.model(model, place)?)
 }
 
-fn place_of(entry: &ModelEntry, provider: &Provider, local_only: bool) -> Place {
-    let mut place = Place { base_url: entry.base_url.clone(), local_only, context_tokens: entry.context_tokens, ..Place::default() };
+fn place_of(entry: &ModelEntry, provider: &Provider, local_only: bool) -> ModelEndpoint {
+    let mut place =
+        ModelEndpoint { base_url: entry.base_url.clone(), local_only, context_tokens: entry.context_tokens, ..ModelEndpoint::default() };
     // A key of the environment belongs to the provider's own address only.
     let own = if entry.base_url.is_none() { key_in_environment(provider).map(|(_, key)| key) } else { None };
     place.key = entry.api_key.clone().or(own);
@@ -225,7 +226,7 @@ fn place_of(entry: &ModelEntry, provider: &Provider, local_only: bool) -> Place 
     let patience = &mut place.options.patience;
     patience.first_byte = entry.timeouts.first_byte.map_or(patience.first_byte, |time| time.0);
     patience.idle = entry.timeouts.idle.map_or(patience.idle, |time| time.0);
-    place.lines = Some(Lines::new(FetchOptions::default()));
+    place.connections = Some(ConnectionPool::new(FetchOptions::default()));
     place
 }
 

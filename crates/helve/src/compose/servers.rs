@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use helve_core::authored::FieldError;
 use helve_core::{SourceId, SourceState, ToolSource};
-use helve_fetch::Lines;
+use helve_fetch::ConnectionPool;
 use helve_http::RemoteSource;
 use helve_mcp::oauth::Browser;
 use helve_mcp::{EraStore, McpDefinition, McpOptions, McpSource, ServerReport, Trouble};
@@ -62,7 +62,7 @@ impl ToolSource for IdleServer {
 pub(super) struct Servers {
     remotes: RwLock<Vec<(String, Arc<RemoteSource>)>>,
     mcp: RwLock<Vec<(String, Arc<McpSource>)>>,
-    lines: Lines,
+    connections: ConnectionPool,
     /// Servers that are not connected because a person has not agreed to them.
     idle: RwLock<Vec<Arc<IdleServer>>>,
     /// The MCP servers as they are written down, with their files.
@@ -157,7 +157,7 @@ impl Helve {
 
     fn mcp_options(&self, project: &Project) -> McpOptions {
         McpOptions {
-            lines: project.servers.lines.clone(),
+            connections: project.servers.connections.clone(),
             redactor: self.redactor.clone(),
             pins: Some(Arc::new(PinFile::of(project.state.clone()))),
             eras: project.state.clone().map(|state| Arc::new(EraFile(state)) as Arc<dyn EraStore>),

@@ -1,6 +1,6 @@
 //! What is sent. A message is written once, as its parts; results of calls stand together, in the order of the calls.
 
-use helve_core::{Kept, Message, MessageBody, ModelRequest, ModelTools, Part, SaidCall, ToolChoice};
+use helve_core::{Message, MessageBody, ModelRequest, ModelTools, Part, ProviderParts, SaidCall, ToolChoice};
 use serde_json::{Map, Value, json};
 
 use super::NAME;
@@ -201,7 +201,7 @@ fn close(signature: Option<&str>, into: &mut Vec<u8>) {
 }
 
 /// The signatures that the model gave, each of one part.
-struct Signatures<'a>(Option<&'a Kept>);
+struct Signatures<'a>(Option<&'a ProviderParts>);
 
 impl<'a> Signatures<'a> {
     /// The one of a call by its number, of the text or of the thoughts. Where there are several, the last one counts.

@@ -1,6 +1,6 @@
 //! What is sent. A message is written once, as its items.
 
-use helve_core::{CallId, Kept, MessageBody, ModelRequest, ModelTools, Part, ToolChoice};
+use helve_core::{CallId, MessageBody, ModelRequest, ModelTools, Part, ProviderParts, ToolChoice};
 use serde_json::{Map, Value, json};
 
 use super::{NAME, OpenAiResponses};
@@ -139,7 +139,7 @@ fn part(part: &Part) -> Option<Value> {
 
 /// Kept thoughts, with the place before which they stand: 0 is the text, 1 the first call. One without a successor is
 /// refused, so none stands behind the last.
-fn thoughts(kept: Option<&Kept>) -> impl Iterator<Item = (u64, &Value)> {
+fn thoughts(kept: Option<&ProviderParts>) -> impl Iterator<Item = (u64, &Value)> {
     let kept = kept.filter(|kept| &*kept.format == NAME);
     kept.into_iter().flat_map(|kept| &kept.parts).filter_map(|part| Some((part.get("before")?.as_u64()?, part.get("item")?)))
 }

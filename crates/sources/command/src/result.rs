@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use helve_core::json::{self, Limits};
+use helve_core::json::{self, JsonLimits};
 use helve_core::{ErrorKind, Output, Redactor, ToolError};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -34,8 +34,8 @@ pub(crate) fn read(finished: &Finished, format: OutputFormat, redactor: &Redacto
 }
 
 /// The bytes were counted while they were read; what is left to bound is what they become.
-fn limits(bytes: &[u8]) -> Limits {
-    Limits { bytes: bytes.len(), depth: 100, nodes: 250_000 }
+fn limits(bytes: &[u8]) -> JsonLimits {
+    JsonLimits { bytes: bytes.len(), depth: 100, nodes: 250_000 }
 }
 
 fn structured(bytes: &[u8]) -> Option<Value> {

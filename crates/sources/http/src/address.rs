@@ -7,7 +7,7 @@ use helve_core::authored::FieldError;
 use helve_fetch::{Url, read_url};
 
 use crate::shape::{broken, unfilled};
-use crate::template::{Template, Trouble, Variables, Writing, has_template};
+use crate::template::{Template, TemplateError, Variables, Writing, has_template};
 
 /// An address, with templates in its path and query.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl Address {
         let write = |template: &Template| template.written(variables).map_err(|trouble| unfilled(&trouble, self.field, &template.names()));
         let path = write(&self.path)?;
         let query = self.query.as_ref().map(write).transpose()?;
-        self.join(&path, query.as_deref()).map_err(|why| unfilled(&Trouble::Other(why), self.field, &self.names()))
+        self.join(&path, query.as_deref()).map_err(|why| unfilled(&TemplateError::Other(why), self.field, &self.names()))
     }
 
     fn join(&self, path: &str, query: Option<&str>) -> Result<Url, String> {

@@ -40,11 +40,11 @@ pub struct HttpDefinition {
     /// How the body is written.
     #[serde(default)]
     pub body_format: BodyFormat,
-    /// What of the answer is the result: a JSON pointer such as `/items`, or a template over the answer.
+    /// What of the response is the result: a JSON pointer such as `/items`, or a template over the response.
     pub result: Option<String>,
     /// JSON Schema that results must fit.
     pub output: Option<Value>,
-    /// How many bytes of an answer are read; 1 MiB if left out.
+    /// How many bytes of a response are read; 1 MiB if left out.
     pub max_bytes: Option<u64>,
     /// Statuses after which an idempotent tool is tried again, besides 429, 502, 503 and 504.
     #[serde(default)]
@@ -149,7 +149,7 @@ pub struct OpenApiDefinition {
     /// Headers of every request.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// How many bytes of an answer are read.
+    /// How many bytes of a response are read.
     pub max_bytes: Option<u64>,
     /// How calls run. Operations that only read are idempotent in any case.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! What an answer that is no success, or no answer at all, means for a call.
+//! What a response that is no success, or no response at all, means for a call.
 //!
 //! Texts of the other side are redacted before they are cut, and escaped: they end up in front of a model.
 
@@ -9,12 +9,12 @@ use helve_core::{Denial, ErrorKind, Redactor, ToolError, printable};
 use helve_fetch::{FetchError, Refusal, Response};
 use serde_json::json;
 
-/// Characters of an answer that are shown.
+/// Characters of a response that are shown.
 const EXCERPT: usize = 300;
 /// Answers after which the same request may work a little later, whatever a definition says.
 const TRANSIENT: [u16; 3] = [502, 503, 504];
 
-/// What it means that there is no answer.
+/// What it means that there is no response.
 pub(crate) fn of_fetch(error: FetchError) -> ToolError {
     let message = printable::escape(&error.to_string());
     let failed = match &error {
@@ -27,7 +27,7 @@ pub(crate) fn of_fetch(error: FetchError) -> ToolError {
     failed.caused_by(error)
 }
 
-/// What an answer means that is no success.
+/// What a response means that is no success.
 pub(crate) fn of_status(response: &Response, retry_on: &[u16], redactor: &Redactor) -> ToolError {
     let status = response.status.as_u16();
     let mut message = format!("{} answered {status}", response.url.host_str().unwrap_or("the server"));
@@ -60,12 +60,12 @@ pub(crate) fn excerpt(bytes: &[u8], redactor: &Redactor) -> String {
     let clean = redactor.clean(&text);
     let words: Vec<&str> = clean.as_deref().unwrap_or(&text).split_whitespace().take(EXCERPT).collect();
     let escaped = printable::escape(&words.join(" "));
-    // Only the beginning: an answer that was cut may end with half a secret.
+    // Only the beginning: a response that was cut may end with half a secret.
     let short: String = escaped.chars().take(EXCERPT).collect();
     if short.len() < escaped.len() { short + "…" } else { short }
 }
 
-/// The content coding of an answer, where there is one.
+/// The content coding of a response, where there is one.
 pub(crate) fn is_encoded(response: &Response) -> Option<&str> {
     response.header("content-encoding").map(str::trim).filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }

@@ -1,7 +1,6 @@
 //! HTTP APIs as tools: described in a file, imported from OpenAPI, or listed by a server of the older contract.
 
 mod address;
-mod answer;
 mod auth;
 mod definition;
 mod failure;
@@ -10,6 +9,7 @@ mod oauth;
 mod openapi;
 mod plan;
 mod remote;
+mod response;
 mod shape;
 mod template;
 mod tool;

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use helve_core::authored::{FieldError, Secret};
-use helve_core::json::{self, Limits as JsonLimits};
+use helve_core::json::{self, JsonLimits};
 use helve_core::{Redactor, ToolError};
-use helve_fetch::{Fetch, HeaderValue, Limits, Method, Reach, Request, Url, header};
+use helve_fetch::{Fetch, FetchLimits, HeaderValue, Method, Reach, Request, Url, header};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -22,7 +22,7 @@ const DEFAULT_LIFE: Duration = Duration::from_mins(5);
 /// A token is renewed this long before it expires, or a tenth of its life.
 const MARGIN: Duration = Duration::from_mins(1);
 /// Neither tokens nor the secrets that buy them are carried along redirects.
-const LIMITS: Limits = Limits { time: Duration::from_secs(20), bytes: 64 << 10, redirects: 0 };
+const LIMITS: FetchLimits = FetchLimits { time: Duration::from_secs(20), bytes: 64 << 10, redirects: 0 };
 
 /// The tokens of one client.
 pub(crate) struct Tokens {
@@ -118,8 +118,8 @@ impl Tokens {
         if !response.status.is_success() {
             return Err(failure::of_status(&response, &[], redactor).with("step", "token".into()));
         }
-        let answer = json::parse(&response.body, JsonLimits::ARGUMENTS).unwrap_or_default();
-        read_token(&answer).ok_or_else(|| {
+        let body = json::parse(&response.body, JsonLimits::ARGUMENTS).unwrap_or_default();
+        read_token(&body).ok_or_else(|| {
             let host = response.url.host_str().unwrap_or("the server");
             ToolError::failed(format!("{host} gave no token that can be used")).with("step", "token".into())
         })
@@ -149,11 +149,11 @@ impl Tokens {
     }
 }
 
-fn read_token(answer: &Value) -> Option<Token> {
-    let token = answer.get("access_token")?.as_str().filter(|token| !token.is_empty())?;
+fn read_token(body: &Value) -> Option<Token> {
+    let token = body.get("access_token")?.as_str().filter(|token| !token.is_empty())?;
     let mut header = HeaderValue::try_from(format!("{SCHEME}{token}")).ok()?;
     header.set_sensitive(true);
-    let life = answer.get("expires_in").and_then(|life| life.as_u64().or_else(|| life.as_str()?.parse().ok()));
+    let life = body.get("expires_in").and_then(|life| life.as_u64().or_else(|| life.as_str()?.parse().ok()));
     let life = life.map_or(DEFAULT_LIFE, Duration::from_secs);
     let good_until = Instant::now().checked_add(life.saturating_sub(MARGIN.min(life / 10))).unwrap_or_else(Instant::now);
     Some(Token { header, good_until })

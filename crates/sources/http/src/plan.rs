@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use helve_core::authored::FieldError;
-use helve_core::json::{self, Limits};
+use helve_core::json::{self, JsonLimits};
 use helve_core::{Schema, ToolError, suggest};
 use helve_fetch::{HeaderMap, HeaderName, HeaderValue, Reach, Request, header};
 use serde_json::{Map, Value};
@@ -197,7 +197,7 @@ fn read_body(definition: &HttpDefinition) -> Result<Option<Shape>, FieldError> {
     match (definition.body_format, body) {
         // JSON that was written as text is read as JSON, so that no argument can break out of its quotes.
         (BodyFormat::Json, Value::String(text)) if text.trim_start().starts_with(['{', '[']) && !text.trim_start().starts_with("{{") => {
-            let parsed = json::parse(text.as_bytes(), Limits::ARGUMENTS).map_err(|error| {
+            let parsed = json::parse(text.as_bytes(), JsonLimits::ARGUMENTS).map_err(|error| {
                 let message = format!("the body looks like JSON and is not: {error}");
                 FieldError::new("/body", message).hint("write `\"{{ x }}\"` with quotes; a lone template keeps the type of its argument")
             })?;

@@ -98,7 +98,7 @@ impl ToolSource for RemoteSource {
     }
 }
 
-/// Asks until there is an answer, less and less often.
+/// Asks until there is a response, less and less often.
 async fn ask(listing: Listing, id: SourceId, state: Arc<watch::Sender<SourceState>>) {
     let mut delay = FIRST_DELAY;
     loop {

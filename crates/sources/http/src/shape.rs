@@ -6,7 +6,7 @@ use helve_core::ToolError;
 use helve_core::authored::FieldError;
 use serde_json::{Map, Value};
 
-use crate::template::{Template, Trouble, Variables};
+use crate::template::{Template, TemplateError, Variables};
 
 /// JSON whose texts are templates. Keys are taken as they are.
 #[derive(Debug, Clone)]
@@ -79,12 +79,12 @@ pub(crate) fn broken(path: &str, why: &str) -> FieldError {
 }
 
 /// A template that could not be filled in with these arguments.
-pub(crate) fn unfilled(trouble: &Trouble, path: &str, names: &BTreeSet<String>) -> ToolError {
+pub(crate) fn unfilled(trouble: &TemplateError, path: &str, names: &BTreeSet<String>) -> ToolError {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     let names = names.join(", ");
     ToolError::invalid_parameters(match trouble {
-        Trouble::Missing => format!("{path} of the request needs {names}"),
-        Trouble::Other(why) => format!("{path} of the request cannot be made of {names}: {why}"),
+        TemplateError::Missing => format!("{path} of the request needs {names}"),
+        TemplateError::Other(why) => format!("{path} of the request cannot be made of {names}: {why}"),
     })
 }
 

@@ -64,7 +64,7 @@ enum Kind {
 
 /// Why a template gave nothing.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum TemplateError {
     /// It speaks about something that is not there.
     Missing,
     /// Anything else.
@@ -116,21 +116,21 @@ impl Template {
     }
 
     /// What it comes to; nothing where it is only an expression about something that is not there.
-    pub(crate) fn value(&self, variables: &Variables) -> Result<Option<Value>, Trouble> {
+    pub(crate) fn value(&self, variables: &Variables) -> Result<Option<Value>, TemplateError> {
         match &self.0 {
             Kind::Literal(text) => Ok(Some(Value::from(&**text))),
             Kind::Text(..) => self.written(variables).map(|text| Some(Value::from(text))),
             Kind::Value(expression) => match expression.eval(variables.0.clone()) {
                 Ok(value) if value.is_undefined() => Ok(None),
-                Ok(value) => serde_json::to_value(&value).map(Some).map_err(|error| Trouble::Other(error.to_string())),
+                Ok(value) => serde_json::to_value(&value).map(Some).map_err(|error| TemplateError::Other(error.to_string())),
                 Err(error) if error.kind() == ErrorKind::UndefinedError => Ok(None),
-                Err(error) => Err(Trouble::Other(explain(&error))),
+                Err(error) => Err(TemplateError::Other(explain(&error))),
             },
         }
     }
 
     /// What it comes to as text; nothing under the same condition.
-    pub(crate) fn value_text(&self, variables: &Variables) -> Result<Option<String>, Trouble> {
+    pub(crate) fn value_text(&self, variables: &Variables) -> Result<Option<String>, TemplateError> {
         Ok(self.value(variables)?.map(|value| match value {
             Value::String(text) => text,
             other => other.to_string(),
@@ -138,13 +138,13 @@ impl Template {
     }
 
     /// What it comes to as text.
-    pub(crate) fn written(&self, variables: &Variables) -> Result<String, Trouble> {
+    pub(crate) fn written(&self, variables: &Variables) -> Result<String, TemplateError> {
         match &self.0 {
             Kind::Text(text, writing) => render(writing.environment(), text, variables.0.clone()).map_err(|error| match error.kind() {
-                ErrorKind::UndefinedError => Trouble::Missing,
-                _ => Trouble::Other(explain(&error)),
+                ErrorKind::UndefinedError => TemplateError::Missing,
+                _ => TemplateError::Other(explain(&error)),
             }),
-            _ => self.value_text(variables)?.ok_or(Trouble::Missing),
+            _ => self.value_text(variables)?.ok_or(TemplateError::Missing),
         }
     }
 }

@@ -7,15 +7,15 @@ use helve_core::authored::{FieldError, read_parameters};
 use helve_core::json::canonical;
 use helve_core::secret::{MASK, is_secret_field};
 use helve_core::{CallContext, Digest, DynTool, Output, Permission, Redactor, Schema, ToolCall, ToolError, ToolKind, ToolSpec};
-use helve_fetch::{Fetch, Limits, Request};
+use helve_fetch::{Fetch, FetchLimits, Request};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
-use crate::answer::Answer;
 use crate::auth::Credentials;
 use crate::definition::{Auth, HttpDefinition, Method};
 use crate::failure;
 use crate::plan::Plan;
+use crate::response::ResponseReader;
 use crate::template::has_template;
 
 const DEFAULT_BYTES: u64 = 1 << 20;
@@ -52,16 +52,16 @@ impl HttpDefinition {
         let plan = Plan::read(self, spec.input())?;
         let bytes = self.max_bytes.unwrap_or(DEFAULT_BYTES);
         if !(1..=MAX_BYTES).contains(&bytes) {
-            return Err(FieldError::new("/max_bytes", format!("an answer may have 1 to {MAX_BYTES} bytes")));
+            return Err(FieldError::new("/max_bytes", format!("a response may have 1 to {MAX_BYTES} bytes")));
         }
         if let Some((index, status)) = self.retry_on.iter().enumerate().find(|(_, status)| !(400..600).contains(*status)) {
             return Err(FieldError::new(format!("/retry_on/{index}"), format!("{status} is not the status of a failure")));
         }
-        let limits = Limits { time: spec.rules().attempt_timeout(), bytes, ..Limits::default() };
+        let limits = FetchLimits { time: spec.rules().attempt_timeout(), bytes, ..FetchLimits::default() };
         Ok(Arc::new(HttpTool {
             plan,
             credentials: Credentials::read(self.auth_method.as_ref(), fetch, redactor)?,
-            answer: Answer::read(self.result.as_deref(), self.output.is_some(), self.method == Method::Head)?,
+            response: ResponseReader::read(self.result.as_deref(), self.output.is_some(), self.method == Method::Head)?,
             retry_on: self.retry_on.clone(),
             limits,
             fetch: fetch.clone(),
@@ -114,9 +114,9 @@ struct HttpTool {
     spec: Arc<ToolSpec>,
     plan: Plan,
     credentials: Credentials,
-    answer: Answer,
+    response: ResponseReader,
     retry_on: Vec<u16>,
-    limits: Limits,
+    limits: FetchLimits,
     fetch: Fetch,
     redactor: Redactor,
 }
@@ -125,7 +125,7 @@ impl HttpTool {
     async fn exchange(&self, request: Request) -> Result<Output, ToolError> {
         let response = self.credentials.send(&self.fetch, request).await?;
         if response.status.is_success() {
-            self.answer.output(&response, &self.redactor)
+            self.response.output(&response, &self.redactor)
         } else {
             Err(failure::of_status(&response, &self.retry_on, &self.redactor))
         }

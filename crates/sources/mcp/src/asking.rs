@@ -1,6 +1,6 @@
 //! Questions of a server to the person behind a call: as Helve asks them, and as the server wants them answered.
 
-use helve_core::json::{Limits, measure};
+use helve_core::json::{JsonLimits, measure};
 use helve_core::{InputGiven, InputNeeded, InputRequest, ToolError, printable};
 use helve_fetch::read_url;
 use serde_json::{Map, Value, json};
@@ -67,7 +67,7 @@ pub(crate) fn form(key: &str, params: &Value) -> Result<InputRequest, ToolError>
     let mut schema = params.get("requestedSchema").filter(|schema| schema.is_object() && url.is_none()).cloned();
     if let Some(schema) = &mut schema {
         let too_much = |error| ToolError::failed(format!("the server asks for something that cannot be shown: {error}"));
-        measure(schema, Limits::SCHEMA).map_err(too_much)?;
+        measure(schema, JsonLimits::SCHEMA).map_err(too_much)?;
         strip_words(schema);
     }
     Ok(InputRequest { key: key.to_owned(), message, schema, url })
@@ -117,7 +117,7 @@ mod tests {
         let shown = form(json!({"type": "object", "properties": {"n": {"description": "Na\u{e0041}me"}}})).expect("a question");
         assert_eq!(shown.message, "Who\\u{202e}?");
         assert_eq!(shown.schema, Some(json!({"type": "object", "properties": {"n": {"description": "Name"}}})));
-        let huge = json!({"type": "object", "description": "x".repeat(Limits::SCHEMA.bytes)});
+        let huge = json!({"type": "object", "description": "x".repeat(JsonLimits::SCHEMA.bytes)});
         assert!(form(huge).is_err_and(|error| error.message().contains("cannot be shown")));
         let named = json!({"inputRequests": {"x".repeat(1000): {"method": "elicitation/create"}}});
         assert!(read(&named).is_err());

@@ -239,7 +239,7 @@ impl McpDefinition {
         // Whoever wrote the file chose the address, so it may be anywhere.
         let headers = self.read_headers()?;
         let authorizer = (!headers.contains_key(header::AUTHORIZATION)).then(|| self.authorizer(&url, options)).transpose()?;
-        let mut site = Site::new(&url, &headers, Reach::Any, &options.lines, authorizer).map_err(|error| wrong(&error))?;
+        let mut site = Site::new(&url, &headers, Reach::Any, &options.connections, authorizer).map_err(|error| wrong(&error))?;
         if options.browser.is_some() {
             site.slack = AuthOptions::default().patience;
         }

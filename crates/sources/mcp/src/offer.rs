@@ -5,7 +5,7 @@ use std::io;
 use std::time::Instant;
 
 use helve_core::authored::read_parameters;
-use helve_core::json::{Limits, canonical};
+use helve_core::json::{JsonLimits, canonical};
 use helve_core::{Digest, Permission, Rules, Schema, ToolKind, ToolSpec, printable};
 use helve_mcp_wire::{HeaderParam, PageLimits, PageTrouble, Pages};
 use serde_json::{Map, Value, json};
@@ -183,7 +183,7 @@ pub(crate) fn spec(definition: &Value, server: &McpDefinition, fields: &ToolFiel
         spec = spec.with_title(printable::shorten(&without_hidden(title), 200));
     }
     // A promise that cannot be read is none.
-    let output = definition.get("outputSchema").filter(|schema| schema.is_object() && canonical(schema).len() <= Limits::SCHEMA.bytes);
+    let output = definition.get("outputSchema").filter(|schema| schema.is_object() && canonical(schema).len() <= JsonLimits::SCHEMA.bytes);
     if let Some(output) = output.and_then(|schema| Schema::new(schema.clone()).ok()) {
         spec = spec.with_output(output);
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use helve_core::authored::FieldError;
 use helve_core::{Digest, DynTool, Redactor, SourceId, SourceState, ToolList, ToolSource};
-use helve_fetch::{Fetch, Lines};
+use helve_fetch::{ConnectionPool, Fetch};
 use helve_mcp_wire::{Era, HeaderParam};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, broadcast, watch};
@@ -39,7 +39,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct McpOptions {
     /// Connections over HTTP.
-    pub lines: Lines,
+    pub connections: ConnectionPool,
     /// The secrets that must never show.
     pub redactor: Redactor,
     /// What people agreed to; nothing where every definition is used as it comes.
@@ -65,7 +65,7 @@ impl std::fmt::Debug for McpOptions {
 impl Default for McpOptions {
     fn default() -> Self {
         Self {
-            lines: Lines::default(),
+            connections: ConnectionPool::default(),
             redactor: Redactor::default(),
             pins: None,
             eras: None,

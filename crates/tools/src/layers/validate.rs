@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 
-use helve_core::json::{Limits, measure};
+use helve_core::json::{JsonLimits, measure};
 use helve_core::{Redactor, ToolCall, ToolError};
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::layers::catch::panicked;
 /// Makes a call's arguments fit the tool's input schema and lets its author look at them, or says what is wrong with them.
 pub(crate) fn validate(entry: &Entry, call: &mut ToolCall, redactor: &Redactor) -> Result<(), ToolError> {
     let too_much = |error| ToolError::invalid_parameters(format!("the arguments were not accepted: {error}"));
-    measure(&call.arguments, Limits::ARGUMENTS).map_err(too_much)?;
+    measure(&call.arguments, JsonLimits::ARGUMENTS).map_err(too_much)?;
     let schema = entry.spec().input();
     schema.fit(&mut call.arguments).map_err(|problems| {
         // Problems quote the arguments in part, so they are told of arguments that hold no secret.
@@ -28,7 +28,7 @@ pub(crate) fn validate(entry: &Entry, call: &mut ToolCall, redactor: &Redactor) 
         ToolError::invalid_parameters(listed.join("; ")).with("problems", json!(problems))
     })?;
     // Text that was read as JSON may have become more than arguments may be.
-    measure(&call.arguments, Limits::ARGUMENTS).map_err(too_much)?;
+    measure(&call.arguments, JsonLimits::ARGUMENTS).map_err(too_much)?;
     // Nothing of the check is used after a panic, so broken invariants stay inside.
     let check = AssertUnwindSafe(|| entry.tool().validate(call));
     std::panic::catch_unwind(check).unwrap_or_else(|panic| Err(panicked("the tool", &*panic)))

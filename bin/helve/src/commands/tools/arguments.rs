@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use helve::internal::json::{self, Limits};
+use helve::internal::json::{self, JsonLimits};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ pub fn read(words: &[String]) -> Result<Value, Failure> {
 }
 
 fn parse(text: &[u8]) -> Result<Value, Failure> {
-    json::parse(text, Limits::ARGUMENTS).map_err(|error| {
+    json::parse(text, JsonLimits::ARGUMENTS).map_err(|error| {
         Failure::usage(format_args!("the arguments were not accepted: {error}"))
             .hint("quote the JSON for your shell: '{\"key\": \"value\"}'")
     })
@@ -26,7 +26,7 @@ fn parse(text: &[u8]) -> Result<Value, Failure> {
 
 fn read_stdin() -> Result<Value, Failure> {
     let mut text = Vec::new();
-    let most = Limits::ARGUMENTS.bytes as u64 + 1;
+    let most = JsonLimits::ARGUMENTS.bytes as u64 + 1;
     std::io::stdin()
         .take(most)
         .read_to_end(&mut text)

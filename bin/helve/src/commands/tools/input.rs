@@ -1,6 +1,6 @@
 //! Asking the person at the terminal what a tool wants to know: one line for each field.
 
-use helve::internal::json::{Limits, parse};
+use helve::internal::json::{JsonLimits, parse};
 use helve::internal::printable;
 use helve::tool::{InputNeeded, InputRequest, Problem, Schema};
 use serde_json::{Map, Value, json};
@@ -96,7 +96,7 @@ fn value(line: &str, property: &Value) -> Result<Option<Value>, String> {
     if line.is_empty() {
         return Ok(None);
     }
-    let number = |line: &str| parse(line.as_bytes(), Limits::ARGUMENTS).ok().filter(Value::is_number);
+    let number = |line: &str| parse(line.as_bytes(), JsonLimits::ARGUMENTS).ok().filter(Value::is_number);
     Ok(Some(match property.get("type").and_then(Value::as_str) {
         Some("integer" | "number") => number(line).ok_or_else(|| "please write a number".to_owned())?,
         Some("boolean") => match line.to_lowercase().as_str() {

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use helve_core::authored::{FieldError, read_parameters};
-use helve_core::json::{self, Limits as JsonLimits};
+use helve_core::json::{self, JsonLimits};
 use helve_core::{Digest, DynTool, Permission, Redactor, Rules, ToolKind, ToolList, ToolSpec, printable};
-use helve_fetch::{Fetch, HeaderValue, Limits, Method, Reach, Request, Url, header};
+use helve_fetch::{Fetch, FetchLimits, HeaderValue, Method, Reach, Request, Url, header};
 use serde_json::Value;
 
 use super::tool::{RemoteTool, Server};
@@ -48,15 +48,15 @@ impl Listing {
     pub(super) async fn ask(&self) -> Result<ToolList, String> {
         let mut request = Request::new(Method::GET, self.url.clone());
         request.reach = Reach::Any;
-        request.limits = Limits { bytes: LIST_LIMITS.bytes as u64, ..Limits::default() };
+        request.limits = FetchLimits { bytes: LIST_LIMITS.bytes as u64, ..FetchLimits::default() };
         request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         let response = self.server.send(request).await.map_err(|error| error.message().to_owned())?;
-        let answer = json::parse(&response.body, LIST_LIMITS).map_err(|error| {
+        let response = json::parse(&response.body, LIST_LIMITS).map_err(|error| {
             let excerpt = failure::excerpt(&response.body, self.server.redactor());
             format!("the list of tools was not accepted: {error}: {excerpt}")
         })?;
-        let Some(entries) = answer.get("tools").unwrap_or(&answer).as_array() else {
-            return Err("the answer has no list `tools`".to_owned());
+        let Some(entries) = response.get("tools").unwrap_or(&response).as_array() else {
+            return Err("the response has no list `tools`".to_owned());
         };
         self.tools(entries).map_err(|error| error.to_string())
     }

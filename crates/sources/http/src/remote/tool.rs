@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use helve_core::json::{self, Limits as JsonLimits};
+use helve_core::json::{self, JsonLimits};
 use helve_core::{CallContext, DynTool, Output, Redactor, ToolCall, ToolError, ToolSpec};
-use helve_fetch::{Fetch, HeaderValue, Limits, Method, Reach, Request, Response, Url, header};
+use helve_fetch::{Fetch, FetchLimits, HeaderValue, Method, Reach, Request, Response, Url, header};
 use serde_json::{Value, json};
 
 use crate::auth::Credentials;
 use crate::failure;
 
-const ANSWER_LIMITS: JsonLimits = JsonLimits { bytes: 1 << 20, depth: 64, nodes: 200_000 };
+const RESPONSE_LIMITS: JsonLimits = JsonLimits { bytes: 1 << 20, depth: 64, nodes: 200_000 };
 
 /// A server, as all its tools share it.
 pub(super) struct Server {
@@ -37,7 +37,7 @@ impl Server {
         &self.redactor
     }
 
-    /// Sends a request with the key of the server. Only a success is an answer.
+    /// Sends a request with the key of the server. Only a success is a response.
     pub(super) async fn send(&self, request: Request) -> Result<Response, ToolError> {
         let response = self.credentials.send(&self.fetch, request).await?;
         if response.status.is_success() { Ok(response) } else { Err(failure::of_status(&response, &[], &self.redactor)) }
@@ -46,21 +46,21 @@ impl Server {
     async fn execute(&self, name: &str, arguments: &Value) -> Result<Output, ToolError> {
         let mut request = Request::new(Method::POST, self.execute.clone());
         request.reach = Reach::Any;
-        request.limits = Limits { time: self.time, bytes: ANSWER_LIMITS.bytes as u64, ..Limits::default() };
+        request.limits = FetchLimits { time: self.time, bytes: RESPONSE_LIMITS.bytes as u64, ..FetchLimits::default() };
         request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request.body = Some(json!({"name": name, "parameters": arguments}).to_string().into_bytes());
         let response = self.send(request).await?;
         let excerpt = || failure::excerpt(&response.body, &self.redactor);
-        let mut answer = json::parse(&response.body, ANSWER_LIMITS)
-            .map_err(|error| ToolError::failed(format!("the server's answer was not accepted: {error}: {}", excerpt())))?;
-        if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
+        let mut body = json::parse(&response.body, RESPONSE_LIMITS)
+            .map_err(|error| ToolError::failed(format!("the server's response was not accepted: {error}: {}", excerpt())))?;
+        if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
             let message = error.as_str().or_else(|| error.get("message")?.as_str()).map_or_else(|| error.to_string(), str::to_owned);
             return Err(ToolError::failed(failure::excerpt(message.as_bytes(), &self.redactor)));
         }
-        match answer.get_mut("output") {
+        match body.get_mut("output") {
             Some(output) => Ok(Output::data(output.take()).with_metadata("status", json!(response.status.as_u16()))),
-            None => Err(ToolError::failed(format!("the server's answer has neither `output` nor `error`: {}", excerpt()))),
+            None => Err(ToolError::failed(format!("the server's response has neither `output` nor `error`: {}", excerpt()))),
         }
     }
 }

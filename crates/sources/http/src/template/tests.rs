@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::*;
 
-fn value(template: &str, variables: &Value) -> Result<Option<Value>, Trouble> {
+fn value(template: &str, variables: &Value) -> Result<Option<Value>, TemplateError> {
     Template::new(template).expect("a template").value(&Variables::new(variables))
 }
 
-fn written(template: &str, writing: Writing, variables: &Value) -> Result<String, Trouble> {
+fn written(template: &str, writing: Writing, variables: &Value) -> Result<String, TemplateError> {
     Template::text(template, writing).expect("a template").written(&Variables::new(variables))
 }
 
@@ -39,7 +39,7 @@ fn what_is_left_out_leaves_out_an_expression_but_not_a_text() {
     for template in ["{{ x }}", "{{ x.y.z }}", "{{ x | upper }}", "{{ x[0] }}", "{{ range }}", "{{ dict }}"] {
         assert_eq!(value(template, &none), Ok(None), "{template}");
     }
-    assert_eq!(value("a {{ x }}", &none), Err(Trouble::Missing));
+    assert_eq!(value("a {{ x }}", &none), Err(TemplateError::Missing));
     assert_eq!(value("a {{ x | default('b') }}", &none), Ok(Some(json!("a b"))));
 }
 
@@ -55,7 +55,7 @@ fn values_cannot_leave_their_place_in_an_address() {
     assert_eq!(written("/p/{{ x }}/{{ n }}", Writing::Path, &all), Ok(format!("/p/{encoded}/7")));
     assert_eq!(written("q={{ x }}&e={{ e }}", Writing::Query, &all), Ok(format!("q={encoded}&e=")));
     for (template, writing) in [("/{{ e }}", Writing::Path), ("/{{ l }}", Writing::Path), ("q={{ l }}", Writing::Query)] {
-        assert!(matches!(written(template, writing, &all), Err(Trouble::Other(_))), "{template}");
+        assert!(matches!(written(template, writing, &all), Err(TemplateError::Other(_))), "{template}");
     }
 }
 
@@ -78,5 +78,5 @@ fn names_are_those_of_variables() {
 fn endless_work_ends() {
     let list: Vec<u32> = (0..2_000).collect();
     let result = value("{% for a in x %}{% for b in x %}{% for c in x %}{{ c }}{% endfor %}{% endfor %}{% endfor %}", &json!({"x": list}));
-    assert!(matches!(result, Err(Trouble::Other(_))), "{result:?}");
+    assert!(matches!(result, Err(TemplateError::Other(_))), "{result:?}");
 }

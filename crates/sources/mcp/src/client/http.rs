@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use helve_fetch::{
-    Answer, Bytes, EventError, Events, Exchange, FetchError, HeaderMap, HeaderName, HeaderValue, Lines, Method, Patience, Reach, Target,
-    Url, header,
+    Bytes, ConnectionPool, EventError, Events, Exchange, FetchError, HeaderMap, HeaderName, HeaderValue, Method, Patience, Reach,
+    StreamingResponse, Target, Url, header,
 };
 use helve_mcp_wire::{Era, HEADERS, Message, encode_header, name_of};
 use serde_json::Value;
@@ -24,7 +24,7 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const METHOD: HeaderName = HeaderName::from_static(HEADERS.method);
 const NAME: HeaderName = HeaderName::from_static(HEADERS.name);
-/// Of an answer that is an error, only this much is read.
+/// Of a response that is an error, only this much is read.
 pub(super) const MAX_ERROR: u64 = 64 << 10;
 /// How long a stream may be silent that is only there in case something happens.
 pub(super) const QUIET: Duration = Duration::from_hours(24);
@@ -32,7 +32,7 @@ pub(super) const QUIET: Duration = Duration::from_hours(24);
 const MAX_RESUMES: u32 = 5;
 /// How long is waited before that, where the server does not say.
 const RESUME: Duration = Duration::from_secs(1);
-/// How long is waited for the end of an answer that has said what there is to say.
+/// How long is waited for the end of a response that has said what there is to say.
 const REST: Duration = Duration::from_secs(1);
 const LONGEST_RESUME: Duration = Duration::from_mins(1);
 /// How long is waited for the stream of what a server says by itself; some open it only when they have something to say.
@@ -48,7 +48,7 @@ pub(crate) struct Site {
     headers: HeaderMap,
     reach: Reach,
     target: Target,
-    lines: Lines,
+    connections: ConnectionPool,
     /// Who logs in, where no other credentials are known.
     authorizer: Option<Authorizer>,
     /// How long a request may take besides, because a person may be asked to log in.
@@ -61,14 +61,14 @@ impl Site {
         url: &Url,
         headers: &HeaderMap,
         reach: Reach,
-        lines: &Lines,
+        connections: &ConnectionPool,
         authorizer: Option<Authorizer>,
     ) -> Result<Self, FetchError> {
         let mut headers = headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let target = lines.target(url, &headers, reach)?;
-        Ok(Self { url: url.clone(), headers, reach, target, lines: lines.clone(), authorizer, slack: Duration::ZERO })
+        let target = connections.target(url, &headers, reach)?;
+        Ok(Self { url: url.clone(), headers, reach, target, connections: connections.clone(), authorizer, slack: Duration::ZERO })
     }
 
     /// Another address of the same server, as it names it itself. One elsewhere must not get what is sent here.
@@ -78,31 +78,31 @@ impl Site {
         if url.origin() != self.url.origin() {
             return Err(wrong(&"it is another server's"));
         }
-        let site = Self::new(&url, &self.headers, self.reach, &self.lines, self.authorizer.clone()).map_err(|error| wrong(&error))?;
+        let site = Self::new(&url, &self.headers, self.reach, &self.connections, self.authorizer.clone()).map_err(|error| wrong(&error))?;
         Ok(Self { slack: self.slack, ..site })
     }
 
     /// Sends a request, on someone's behalf where the server wants to know on whose.
-    pub(super) async fn send(&self, exchange: Exchange, patience: Patience) -> Result<Answer, Trouble> {
+    pub(super) async fn send(&self, exchange: Exchange, patience: Patience) -> Result<StreamingResponse, Trouble> {
         match &self.authorizer {
             Some(authorizer) => Box::pin(self.send_for(authorizer, exchange, patience)).await,
-            None => Ok(Box::pin(self.lines.send(&self.target, &exchange, patience)).await?),
+            None => Ok(Box::pin(self.connections.send(&self.target, &exchange, patience)).await?),
         }
     }
 
-    async fn send_for(&self, authorizer: &Authorizer, mut exchange: Exchange, patience: Patience) -> Result<Answer, Trouble> {
+    async fn send_for(&self, authorizer: &Authorizer, mut exchange: Exchange, patience: Patience) -> Result<StreamingResponse, Trouble> {
         let mut sent = authorizer.header().await;
         for _ in 0..MAX_CHALLENGES {
             if let Some(header) = &sent {
                 exchange.headers.insert(header::AUTHORIZATION, header.clone());
             }
-            let answer = self.lines.send(&self.target, &exchange, patience).await?;
-            let lines = answer.headers.get_all(header::WWW_AUTHENTICATE);
-            let challenge: Vec<&str> = lines.iter().filter_map(|line| line.to_str().ok()).collect();
-            let status = answer.status.as_u16();
+            let response = self.connections.send(&self.target, &exchange, patience).await?;
+            let connections = response.headers.get_all(header::WWW_AUTHENTICATE);
+            let challenge: Vec<&str> = connections.iter().filter_map(|line| line.to_str().ok()).collect();
+            let status = response.status.as_u16();
             // Servers refuse for other reasons as well; then no login helps.
             if status != 401 && (status != 403 || challenge.is_empty()) {
-                return Ok(answer);
+                return Ok(response);
             }
             let challenge = (!challenge.is_empty()).then(|| challenge.join(", "));
             let login = authorizer.challenged(status, challenge.as_deref(), sent.as_ref()).await;
@@ -204,13 +204,13 @@ impl Endpoint {
         self.outbox.clone()
     }
 
-    /// Posts something that has no answer.
+    /// Posts something that has no response.
     pub(crate) async fn send(&self, message: &Message) -> Result<(), Trouble> {
-        let answer = self.post(message, &[], Some(GREETING)).await?;
-        if !answer.status.is_success() {
-            return Err(self.refusal(answer).await);
+        let response = self.post(message, &[], Some(GREETING)).await?;
+        if !response.status.is_success() {
+            return Err(self.refusal(response).await);
         }
-        leave(answer);
+        leave(response);
         Ok(())
     }
 
@@ -222,22 +222,22 @@ impl Endpoint {
         headers: &[(String, String)],
         time: Option<Duration>,
     ) -> Result<Value, Trouble> {
-        let answer = self.post(request, headers, time).await?;
-        if !answer.status.is_success() {
-            return Err(self.refusal(answer).await);
+        let response = self.post(request, headers, time).await?;
+        if !response.status.is_success() {
+            return Err(self.refusal(response).await);
         }
-        self.remember_session(&answer);
-        if is_stream(&answer) {
-            return self.follow(answer, waiting).await;
+        self.remember_session(&response);
+        if is_stream(&response) {
+            return self.follow(response, waiting).await;
         }
-        let body = read_all(answer, MAX_MESSAGE as u64).await?;
+        let body = read_all(response, MAX_MESSAGE as u64).await?;
         for message in read_messages(&body)? {
             self.peer.deliver(message, Some(waiting.id), &self.outbox());
         }
-        waiting.poll_answer().unwrap_or_else(|| Err(Trouble::Protocol("the answer to a request is none".to_owned())))
+        waiting.poll_answer().unwrap_or_else(|| Err(Trouble::Protocol("the response to a request is none".to_owned())))
     }
 
-    async fn post(&self, message: &Message, extra: &[(String, String)], time: Option<Duration>) -> Result<Answer, Trouble> {
+    async fn post(&self, message: &Message, extra: &[(String, String)], time: Option<Duration>) -> Result<StreamingResponse, Trouble> {
         let spoken = self.spoken();
         let mut headers = spoken.headers();
         if spoken.era == Era::Modern {
@@ -253,35 +253,35 @@ impl Endpoint {
         self.site.send(exchange, patience(time)).await
     }
 
-    fn remember_session(&self, answer: &Answer) {
-        let Some(session) = answer.headers.get(SESSION) else { return };
+    fn remember_session(&self, response: &StreamingResponse) {
+        let Some(session) = response.headers.get(SESSION) else { return };
         let mut spoken = self.spoken.write().unwrap_or_else(PoisonError::into_inner);
         if spoken.era == Era::Legacy && spoken.session.is_none() {
             spoken.session = Some(session.clone());
         }
     }
 
-    /// What an answer that is no success says.
-    async fn refusal(&self, answer: Answer) -> Trouble {
-        let status = answer.status.as_u16();
-        let body = read_all(answer, MAX_ERROR).await.unwrap_or_default();
+    /// What a response that is no success says.
+    async fn refusal(&self, response: StreamingResponse) -> Trouble {
+        let status = response.status.as_u16();
+        let body = read_all(response, MAX_ERROR).await.unwrap_or_default();
         if status == 404 && self.spoken().session.is_some() {
             return Trouble::Forgotten;
         }
         match Message::read(&body) {
-            Ok(Message::Answer { result: Err(error), .. }) => Trouble::Refused(error),
+            Ok(Message::Response { result: Err(error), .. }) => Trouble::Refused(error),
             _ => Trouble::status(status, &body),
         }
     }
 
     /// Reads a stream until the request is answered. In the older era one that breaks off can be taken up again.
-    async fn follow(&self, answer: Answer, waiting: &mut Waiting<'_>) -> Result<Value, Trouble> {
+    async fn follow(&self, response: StreamingResponse, waiting: &mut Waiting<'_>) -> Result<Value, Trouble> {
         let mut stream = Stream::default();
-        let mut answer = Some(answer);
+        let mut response = Some(response);
         let mut resumes = 0;
         loop {
-            if let Some(answer) = answer.take() {
-                let came = stream.read(answer, &self.peer, Some(&mut *waiting), &self.outbox()).await;
+            if let Some(response) = response.take() {
+                let came = stream.read(response, &self.peer, Some(&mut *waiting), &self.outbox()).await;
                 if let Some(result) = waiting.poll_answer() {
                     return result;
                 }
@@ -290,24 +290,24 @@ impl Endpoint {
                 }
                 let trouble = came.err();
                 if stream.events.last_id().is_empty() || self.spoken().era == Era::Modern {
-                    return Err(trouble.unwrap_or_else(|| Trouble::Gone("the stream ended before the answer".to_owned())));
+                    return Err(trouble.unwrap_or_else(|| Trouble::Gone("the stream ended before the response".to_owned())));
                 }
             }
             resumes += 1;
             if resumes > MAX_RESUMES {
-                return Err(Trouble::Gone("the stream broke off again and again before the answer".to_owned()));
+                return Err(Trouble::Gone("the stream broke off again and again before the response".to_owned()));
             }
             tokio::time::sleep(pause(&stream.events, RESUME)).await;
-            answer = match self.stream(stream.events.last_id()).await {
-                Ok(answer) if answer.status.is_success() && is_stream(&answer) => Some(answer),
-                Ok(answer) if answer.status.is_client_error() => return Err(self.refusal(answer).await),
+            response = match self.stream(stream.events.last_id()).await {
+                Ok(response) if response.status.is_success() && is_stream(&response) => Some(response),
+                Ok(response) if response.status.is_client_error() => return Err(self.refusal(response).await),
                 Ok(_) | Err(_) => None,
             };
         }
     }
 
     /// Asks for what the server says by itself, or for the rest of a stream.
-    async fn stream(&self, last_id: &str) -> Result<Answer, Trouble> {
+    async fn stream(&self, last_id: &str) -> Result<StreamingResponse, Trouble> {
         let mut headers = self.spoken().headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let (false, Ok(id)) = (last_id.is_empty(), HeaderValue::from_str(last_id)) {
@@ -330,17 +330,17 @@ impl Endpoint {
             loop {
                 let Some(endpoint) = weak.upgrade() else { return };
                 let (peer, outbox) = (endpoint.peer.clone(), endpoint.outbox());
-                let answer = tokio::select! {
-                    answer = endpoint.stream(stream.events.last_id()) => answer,
+                let response = tokio::select! {
+                    response = endpoint.stream(stream.events.last_id()) => response,
                     () = stop.cancelled() => return,
                 };
                 // Whoever waited may have gone on without it.
                 let _ = open.take().map(|open| open.send(()));
-                match answer {
-                    Ok(answer) if answer.status.is_success() && is_stream(&answer) => {
+                match response {
+                    Ok(response) if response.status.is_success() && is_stream(&response) => {
                         drop(endpoint);
                         let came = tokio::select! {
-                            came = stream.read(answer, &peer, None, &outbox) => came,
+                            came = stream.read(response, &peer, None, &outbox) => came,
                             () = stop.cancelled() => return,
                         };
                         if came.is_ok_and(|count| count > 0) {
@@ -348,10 +348,10 @@ impl Endpoint {
                         }
                     }
                     // Many servers have nothing to say by themselves.
-                    Ok(answer) if answer.status.as_u16() == 404 && endpoint.spoken().session.is_some() => {
+                    Ok(response) if response.status.as_u16() == 404 && endpoint.spoken().session.is_some() => {
                         return peer.end(&Trouble::Forgotten);
                     }
-                    Ok(answer) if answer.status.is_client_error() => return,
+                    Ok(response) if response.status.is_client_error() => return,
                     Ok(_) | Err(_) => {}
                 }
                 tokio::select! {
@@ -375,7 +375,7 @@ impl Stream {
     /// Reads until the stream ends, or the request it belongs to is answered. Gives how many messages came.
     async fn read(
         &mut self,
-        mut answer: Answer,
+        mut response: StreamingResponse,
         peer: &Arc<Peer>,
         mut waiting: Option<&mut Waiting<'_>>,
         outbox: &Arc<dyn Outbox>,
@@ -393,10 +393,10 @@ impl Stream {
             }
             Ok(())
         };
-        while let Some(chunk) = answer.chunk().await? {
+        while let Some(chunk) = response.chunk().await? {
             self.events.feed(&chunk, &mut sink).map_err(of_events)?;
             if waiting.as_mut().is_some_and(|waiting| !waiting.is_open()) {
-                leave(answer);
+                leave(response);
                 break;
             }
         }
@@ -420,13 +420,13 @@ pub(super) fn read_messages(text: &[u8]) -> Result<Vec<Message>, Trouble> {
     Message::read_several(text).map_err(|error| Trouble::Protocol(error.to_string()))
 }
 
-pub(super) fn is_stream(answer: &Answer) -> bool {
-    answer.header("content-type").is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
+pub(super) fn is_stream(response: &StreamingResponse) -> bool {
+    response.header("content-type").is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
-pub(super) async fn read_all(mut answer: Answer, limit: u64) -> Result<Vec<u8>, Trouble> {
+pub(super) async fn read_all(mut response: StreamingResponse, limit: u64) -> Result<Vec<u8>, Trouble> {
     let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await? {
+    while let Some(chunk) = response.chunk().await? {
         body.extend_from_slice(&chunk);
         if body.len() as u64 > limit {
             return Err(Trouble::TooLarge(usize::try_from(limit).unwrap_or(usize::MAX)));
@@ -435,18 +435,18 @@ pub(super) async fn read_all(mut answer: Answer, limit: u64) -> Result<Vec<u8>, 
     Ok(body)
 }
 
-/// Nothing more is wanted of an answer. Its end is read all the same if it comes soon, so that the connection can be used again.
-fn leave(mut answer: Answer) {
-    if matches!(answer.chunk().now_or_never(), Some(Ok(None) | Err(_))) {
+/// Nothing more is wanted of a response. Its end is read all the same if it comes soon, so that the connection can be used again.
+fn leave(mut response: StreamingResponse) {
+    if matches!(response.chunk().now_or_never(), Some(Ok(None) | Err(_))) {
         return;
     }
-    tokio::spawn(timeout(REST, read_all(answer, MAX_ERROR)));
+    tokio::spawn(timeout(REST, read_all(response, MAX_ERROR)));
 }
 
 /// Whoever asks says how long they wait; without that, a day is for ever.
 pub(super) fn patience(time: Option<Duration>) -> Patience {
     let time = time.unwrap_or(QUIET);
-    // A stream may carry progress of any length before its answer; each message is bounded.
+    // A stream may carry progress of any length before its response; each message is bounded.
     Patience { first_byte: time, idle: time, total: time, bytes: u64::MAX }
 }
 
@@ -454,7 +454,7 @@ pub(super) fn patience(time: Option<Duration>) -> Patience {
 fn put_standard(headers: &mut HeaderMap, message: &Message) {
     let (method, params) = match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => (method, params.as_ref()),
-        Message::Answer { .. } => return,
+        Message::Response { .. } => return,
     };
     if let Ok(value) = HeaderValue::from_str(method) {
         headers.insert(METHOD, value);

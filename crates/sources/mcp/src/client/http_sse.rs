@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_fetch::{Answer, Bytes, Events, Exchange, HeaderMap, HeaderValue, Method, Patience, header};
+use helve_fetch::{Bytes, Events, Exchange, HeaderMap, HeaderValue, Method, Patience, StreamingResponse, header};
 use helve_mcp_wire::Message;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -35,12 +35,12 @@ impl OldEndpoint {
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         let exchange = Exchange { method: Method::GET, headers, body: Bytes::new(), may_repeat: true };
         let patience = Patience { first_byte: GREETING, idle: QUIET, total: QUIET, bytes: u64::MAX };
-        let answer = site.send(exchange, patience).await?;
-        if !answer.status.is_success() || !is_stream(&answer) {
-            let status = answer.status.as_u16();
-            return Err(Trouble::status(status, &read_all(answer, MAX_ERROR).await.unwrap_or_default()));
+        let response = site.send(exchange, patience).await?;
+        if !response.status.is_success() || !is_stream(&response) {
+            let status = response.status.as_u16();
+            return Err(Trouble::status(status, &read_all(response, MAX_ERROR).await.unwrap_or_default()));
         }
-        let mut stream = Stream { answer, events: Events::default(), address: None };
+        let mut stream = Stream { response, events: Events::default(), address: None };
         let (sender, messages) = mpsc::channel(OUTBOX);
         let outbox = Arc::new(Posts(sender));
         let address = tokio::time::timeout(GREETING, stream.address(peer, &outbox)).await.map_err(|_| Trouble::Late(GREETING))??;
@@ -55,9 +55,9 @@ impl OldEndpoint {
     pub(crate) async fn send(&self, message: &Message) -> Result<(), Trouble> {
         let body = Bytes::from(message.write());
         let exchange = Exchange { method: Method::POST, headers: HeaderMap::new(), body, may_repeat: false };
-        let answer = self.to.send(exchange, patience(Some(GREETING))).await?;
-        let status = answer.status;
-        let body = read_all(answer, MAX_ERROR).await.unwrap_or_default();
+        let response = self.to.send(exchange, patience(Some(GREETING))).await?;
+        let status = response.status;
+        let body = read_all(response, MAX_ERROR).await.unwrap_or_default();
         if status.is_success() { Ok(()) } else { Err(Trouble::status(status.as_u16(), &body)) }
     }
 
@@ -91,7 +91,7 @@ async fn listen(mut stream: Stream, peer: Arc<Peer>, outbox: Arc<Posts>, stop: C
 
 /// The stream on which the server speaks.
 struct Stream {
-    answer: Answer,
+    response: StreamingResponse,
     events: Events,
     address: Option<String>,
 }
@@ -105,7 +105,7 @@ impl Stream {
     /// Reads until the stream ends, or until the address is there.
     async fn read(&mut self, peer: &Arc<Peer>, outbox: &Arc<Posts>, until_address: bool) -> Result<(), Trouble> {
         let outbox: Arc<dyn Outbox> = outbox.clone();
-        while let Some(chunk) = self.answer.chunk().await? {
+        while let Some(chunk) = self.response.chunk().await? {
             let address = &mut self.address;
             let mut sink = |name: &str, data: &[u8]| {
                 if name == "endpoint" {

@@ -165,7 +165,7 @@ impl Peer {
     /// Takes what the other side says. `via` is the request on whose stream it came, where each has its own.
     pub(crate) fn deliver(self: &Arc<Self>, message: Message, via: Option<i64>, outbox: &Arc<dyn Outbox>) {
         match message {
-            Message::Answer { id, result } => self.answered(id.as_ref(), result, via),
+            Message::Response { id, result } => self.answered(id.as_ref(), result, via),
             Message::Notification { method, params } => self.notified(&method, params.unwrap_or_default(), via),
             Message::Request { id, method, params } => self.asked(id, method, params.unwrap_or_else(|| json!({})), via, outbox),
         }
@@ -245,13 +245,13 @@ impl Peer {
     fn asked(self: &Arc<Self>, id: RequestId, method: String, params: Value, via: Option<i64>, outbox: &Arc<dyn Outbox>) {
         let refuse = |code, message: &str| {
             let error = RpcError { code, message: message.to_owned(), data: None };
-            outbox.put(Message::Answer { id: Some(id.clone()), result: Err(error) });
+            outbox.put(Message::Response { id: Some(id.clone()), result: Err(error) });
         };
         if matches!(&id, RequestId::Text(text) if text.len() > MAX_ID) {
             return tracing::debug!("a question with a very long name was dropped");
         }
         if method == "ping" {
-            return outbox.put(Message::Answer { id: Some(id), result: Ok(json!({})) });
+            return outbox.put(Message::Response { id: Some(id), result: Ok(json!({})) });
         }
         if !ASKS.contains(&method.as_str()) {
             return refuse(CODES.method, "there is no such method here");
@@ -281,7 +281,7 @@ impl Peer {
                 _ = peer.wait_for_end() => return,
             };
             peer.asks().remove(&id);
-            outbox.put(Message::Answer { id: Some(id), result });
+            outbox.put(Message::Response { id: Some(id), result });
         });
     }
 }

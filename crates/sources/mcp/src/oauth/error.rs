@@ -76,7 +76,7 @@ pub enum AuthError {
     },
     /// What came back cannot be trusted or read.
     #[error("the answer of {issuer} is not accepted: {reason}")]
-    Answer {
+    Response {
         /// The issuer of tokens.
         issuer: String,
         /// What is wrong.
@@ -115,7 +115,7 @@ impl AuthError {
     }
 
     pub(super) fn answer(issuer: &str, reason: impl Into<String>) -> Self {
-        Self::Answer { issuer: issuer.to_owned(), reason: reason.into() }
+        Self::Response { issuer: issuer.to_owned(), reason: reason.into() }
     }
 
     pub(super) fn browser(reason: impl Into<String>) -> Self {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use helve_core::json::{self, Limits as JsonLimits};
+use helve_core::json::{self, JsonLimits};
 use helve_core::{Redactor, printable};
-use helve_fetch::{Fetch, HeaderValue, Limits, Method, Request, Response, StatusCode, Url, header};
+use helve_fetch::{Fetch, FetchLimits, HeaderValue, Method, Request, Response, StatusCode, Url, header};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
@@ -12,9 +12,9 @@ use super::address::{Guard, origin};
 use super::error::AuthError;
 
 /// Metadata may have moved.
-const READING: Limits = Limits { time: Duration::from_secs(20), bytes: 64 << 10, redirects: 2 };
+const READING: FetchLimits = FetchLimits { time: Duration::from_secs(20), bytes: 64 << 10, redirects: 2 };
 /// Neither codes nor secrets are carried along redirects.
-const TELLING: Limits = Limits { time: Duration::from_secs(20), bytes: 64 << 10, redirects: 0 };
+const TELLING: FetchLimits = FetchLimits { time: Duration::from_secs(20), bytes: 64 << 10, redirects: 0 };
 const JSON: JsonLimits = JsonLimits { bytes: 64 << 10, depth: 32, nodes: 5_000 };
 /// What a stranger says about an error is shown this far.
 const REASON: usize = 300;

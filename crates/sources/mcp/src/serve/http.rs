@@ -123,7 +123,7 @@ impl Server {
                 }
                 Ok(empty(StatusCode::ACCEPTED))
             }
-            Message::Answer { id, result } => {
+            Message::Response { id, result } => {
                 let session = self.session(headers, None)?;
                 if let Some(id) = id {
                     session.asks.answer(&id, result);

@@ -106,7 +106,7 @@ impl Pipe {
                 },
             };
             garbage += usize::from(is_garbage);
-            let text = Message::Answer { id, result: Err(problem) }.write();
+            let text = Message::Response { id, result: Err(problem) }.write();
             self.send(Out::Answer { text, code: None }).await;
         }
         Err(io::Error::new(io::ErrorKind::InvalidData, "the client says nothing but nonsense"))
@@ -120,12 +120,12 @@ impl Pipe {
                 }
             }
             Message::Notification { method, params } if method == "notifications/cancelled" => self.open.cancel(params.as_ref()),
-            Message::Answer { id: Some(id), result } => {
+            Message::Response { id: Some(id), result } => {
                 if let Some(session) = &self.session {
                     session.asks.answer(&id, result);
                 }
             }
-            Message::Notification { .. } | Message::Answer { .. } => {}
+            Message::Notification { .. } | Message::Response { .. } => {}
         }
     }
 

@@ -38,7 +38,7 @@ impl Out {
 
     pub fn answer(id: RequestId, result: Result<serde_json::Value, RpcError>) -> Self {
         let code = result.as_ref().err().map(|error| error.code);
-        Self::Answer { text: Message::Answer { id: Some(id), result }.write(), code }
+        Self::Answer { text: Message::Response { id: Some(id), result }.write(), code }
     }
 }
 
@@ -101,7 +101,7 @@ pub(super) fn json(status: StatusCode, text: String) -> Response<ReplyBody> {
 
 /// A response that refuses.
 pub(super) fn refuse(status: StatusCode, id: Option<RequestId>, error: RpcError) -> Response<ReplyBody> {
-    json(status, Message::Answer { id, result: Err(error) }.write())
+    json(status, Message::Response { id, result: Err(error) }.write())
 }
 
 /// A response that is a stream of events.

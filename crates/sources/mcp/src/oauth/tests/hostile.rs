@@ -139,7 +139,7 @@ async fn answers_without_a_usable_token_are_refused() {
         json!({"access_token": 5}),
     ] {
         let world = World::new(IssuerPlan { tokens: tokens.clone(), ..IssuerPlan::default() }, ServerPlan::default()).await;
-        assert!(matches!(world.log_in().await, Err(AuthError::Answer { .. })), "{tokens}");
+        assert!(matches!(world.log_in().await, Err(AuthError::Response { .. })), "{tokens}");
     }
 }
 

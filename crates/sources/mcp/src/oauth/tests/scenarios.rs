@@ -286,22 +286,22 @@ async fn iss_not_advertised() {
 
 #[tokio::test]
 async fn iss_supported_missing() {
-    assert!(matches!(with_iss(Iss::Missing, true).await, (Err(AuthError::Answer { .. }), 0)));
+    assert!(matches!(with_iss(Iss::Missing, true).await, (Err(AuthError::Response { .. }), 0)));
 }
 
 #[tokio::test]
 async fn iss_wrong_issuer() {
-    assert!(matches!(with_iss(Iss::Wrong, true).await, (Err(AuthError::Answer { .. }), 0)));
+    assert!(matches!(with_iss(Iss::Wrong, true).await, (Err(AuthError::Response { .. }), 0)));
 }
 
 #[tokio::test]
 async fn iss_unexpected() {
-    assert!(matches!(with_iss(Iss::Wrong, false).await, (Err(AuthError::Answer { .. }), 0)));
+    assert!(matches!(with_iss(Iss::Wrong, false).await, (Err(AuthError::Response { .. }), 0)));
 }
 
 #[tokio::test]
 async fn iss_normalized() {
-    assert!(matches!(with_iss(Iss::WithSlash, true).await, (Err(AuthError::Answer { .. }), 0)));
+    assert!(matches!(with_iss(Iss::WithSlash, true).await, (Err(AuthError::Response { .. }), 0)));
 }
 
 #[tokio::test]

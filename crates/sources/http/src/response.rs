@@ -1,27 +1,27 @@
-//! What of an answer is the result.
+//! What of a response is the result.
 
 use helve_core::authored::FieldError;
-use helve_core::json::{self, Limits};
+use helve_core::json::{self, JsonLimits};
 use helve_core::{Output, Redactor, ToolError};
 use helve_fetch::Response;
 use serde_json::{Map, Value, json};
 
 use crate::failure::{excerpt, is_encoded};
-use crate::template::{Template, Trouble, Variables, has_template};
+use crate::template::{Template, TemplateError, Variables, has_template};
 
-/// Values in one answer. More would take much memory for a text that no model reads.
+/// Values in one response. More would take much memory for a text that no model reads.
 const MAX_NODES: usize = 200_000;
 const MAX_DEPTH: usize = 64;
-/// Keys of an answer that an error names.
+/// Keys of a response that an error names.
 const MAX_KEYS: usize = 20;
 
-/// What of an answer is the result.
+/// What of a response is the result.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct ResponseReader {
     pick: Pick,
     /// Whether only JSON can be right.
     json: bool,
-    /// Whether the headers are the answer.
+    /// Whether the headers are the response.
     head: bool,
 }
 
@@ -33,7 +33,7 @@ enum Pick {
     Template(Template, String),
 }
 
-impl Answer {
+impl ResponseReader {
     /// Reads the field `result` of a definition.
     pub(crate) fn read(result: Option<&str>, has_output_schema: bool, head: bool) -> Result<Self, FieldError> {
         let wrong = |message: String| {
@@ -58,7 +58,7 @@ impl Answer {
         Ok(Self { pick, json, head })
     }
 
-    /// The result in an answer that is a success.
+    /// The result in a response that is a success.
     pub(crate) fn output(&self, response: &Response, redactor: &Redactor) -> Result<Output, ToolError> {
         let content = if self.head { Content::Json(headers(response)) } else { content(response, redactor)? };
         let status = response.status.as_u16();
@@ -89,7 +89,7 @@ enum Content {
     Text(String),
 }
 
-/// The body of an answer, as what it says it is or plainly looks like.
+/// The body of a response, as what it says it is or plainly looks like.
 fn content(response: &Response, redactor: &Redactor) -> Result<Content, ToolError> {
     let host = host(response);
     if let Some(coding) = is_encoded(response) {
@@ -107,7 +107,7 @@ fn content(response: &Response, redactor: &Redactor) -> Result<Content, ToolErro
     if text.trim().is_empty() || !(says_json || text.trim_start().starts_with(['{', '['])) {
         return Ok(Content::Text(text.to_owned()));
     }
-    match json::parse(text.as_bytes(), Limits { bytes: usize::MAX, depth: MAX_DEPTH, nodes: MAX_NODES }) {
+    match json::parse(text.as_bytes(), JsonLimits { bytes: usize::MAX, depth: MAX_DEPTH, nodes: MAX_NODES }) {
         Ok(value) => Ok(Content::Json(value)),
         Err(_) if !says_json => Ok(Content::Text(text.to_owned())),
         Err(error) => {
@@ -117,24 +117,24 @@ fn content(response: &Response, redactor: &Redactor) -> Result<Content, ToolErro
     }
 }
 
-/// Fills a template with an answer: its fields by name, all of it as `response`, and the `status`.
-fn fill(template: &Template, written: &str, answer: Value, status: u16, redactor: &Redactor) -> Result<Value, ToolError> {
+/// Fills a template with a response: its fields by name, all of it as `response`, and the `status`.
+fn fill(template: &Template, written: &str, response: Value, status: u16, redactor: &Redactor) -> Result<Value, ToolError> {
     let mut variables = Map::from_iter([("status".to_owned(), json!(status))]);
-    if let Value::Object(fields) = &answer {
+    if let Value::Object(fields) = &response {
         variables.extend(fields.clone());
     }
-    variables.insert("response".to_owned(), answer);
+    variables.insert("response".to_owned(), response);
     let variables = Value::Object(variables);
-    let answer = || variables.get("response").unwrap_or(&Value::Null);
+    let response = || variables.get("response").unwrap_or(&Value::Null);
     match template.value(&Variables::new(&variables)) {
         Ok(Some(value)) => Ok(value),
-        Ok(None) | Err(Trouble::Missing) => Err(missing(&format!("for `{written}`"), answer(), redactor)),
-        Err(Trouble::Other(why)) => Err(ToolError::failed(format!("the result cannot be made of the answer: {why}"))),
+        Ok(None) | Err(TemplateError::Missing) => Err(missing(&format!("for `{written}`"), response(), redactor)),
+        Err(TemplateError::Other(why)) => Err(ToolError::failed(format!("the result cannot be made of the response: {why}"))),
     }
 }
 
-fn missing(what: &str, answer: &Value, redactor: &Redactor) -> ToolError {
-    let has = match answer {
+fn missing(what: &str, response: &Value, redactor: &Redactor) -> ToolError {
+    let has = match response {
         Value::Object(fields) => {
             let keys: Vec<&str> = fields.keys().take(MAX_KEYS).map(String::as_str).collect();
             format!("its fields are {}", keys.join(", "))
@@ -142,7 +142,7 @@ fn missing(what: &str, answer: &Value, redactor: &Redactor) -> ToolError {
         Value::Array(items) => format!("it is a list of {}", items.len()),
         _ => "it is a single value".to_owned(),
     };
-    ToolError::failed(format!("the answer has nothing {what}; {}", excerpt(has.as_bytes(), redactor)))
+    ToolError::failed(format!("the response has nothing {what}; {}", excerpt(has.as_bytes(), redactor)))
 }
 
 fn not_json(response: &Response, redactor: &Redactor) -> ToolError {

@@ -1,7 +1,7 @@
 //! Exchanges whose answers are read as they come.
 //!
-//! A long answer comes in thousands of small pieces. Each piece goes from the socket to its reader within one task,
-//! because whoever reads an answer also drives its connection; a connection that nobody reads from lies idle.
+//! A long response comes in thousands of small pieces. Each piece goes from the socket to its reader within one task,
+//! because whoever reads a response also drives its connection; a connection that nobody reads from lies idle.
 
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Uri;
 use hyper::body::{Body, Incoming};
-use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use reqwest::header::{ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::{Method, StatusCode, Url};
@@ -42,31 +42,31 @@ const IDLE_BRIEFLY: Duration = Duration::from_secs(4);
 
 /// Keeps connections for exchanges whose answers are read as they come. Cheap to clone; clones share them.
 #[derive(Clone, Default)]
-pub struct Lines(Arc<Inner>);
+pub struct ConnectionPool(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     options: FetchOptions,
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
-    idle: Mutex<Vec<(Instant, Line)>>,
+    idle: Mutex<Vec<(Instant, Connection)>>,
 }
 
-impl std::fmt::Debug for Lines {
+impl std::fmt::Debug for ConnectionPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lines").finish_non_exhaustive()
+        f.debug_struct("ConnectionPool").finish_non_exhaustive()
     }
 }
 
 /// How long is waited for what, and how much is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// From the request's last byte to the answer's first.
+    /// From the request's last byte to the response's first.
     pub first_byte: Duration,
-    /// Between two pieces of an answer.
+    /// Between two pieces of a response.
     pub idle: Duration,
-    /// For the whole of an answer.
+    /// For the whole of a response.
     pub total: Duration,
-    /// The bytes of an answer.
+    /// The bytes of a response.
     pub bytes: u64,
 }
 
@@ -111,7 +111,7 @@ impl Exchange {
     }
 }
 
-struct Line {
+struct Connection {
     origin: String,
     reach: Reach,
     send: SendRequest<Full<Bytes>>,
@@ -119,7 +119,7 @@ struct Line {
 }
 
 /// A connection that is polled by whoever needs it, and gone when it ended: only then do those who wait for it hear of it.
-struct Driven(Option<Connection<TokioIo<Io>, Full<Bytes>>>);
+struct Driven(Option<http1::Connection<TokioIo<Io>, Full<Bytes>>>);
 
 impl Driven {
     fn poll(&mut self, cx: &mut Context<'_>) {
@@ -133,7 +133,7 @@ impl Driven {
 
 type Io = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-impl Lines {
+impl ConnectionPool {
     /// Connections with options.
     #[must_use]
     pub fn new(options: FetchOptions) -> Self {
@@ -154,57 +154,57 @@ impl Lines {
         let mut headers = headers.clone();
         headers.insert(HOST, HeaderValue::from_str(&host).map_err(|error| bad(&error))?);
         headers.insert(USER_AGENT, HeaderValue::from_str(&self.0.options.user_agent).map_err(|error| bad(&error))?);
-        // Nothing is unpacked, so a small answer cannot become a large one.
+        // Nothing is unpacked, so a small response cannot become a large one.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         Ok(Target { url: url.clone(), origin: address::origin(url), path: path.parse().map_err(|error| bad(&error))?, headers, reach })
     }
 
-    /// Posts a body and gives back the answer once its head is there. No redirect is followed.
+    /// Posts a body and gives back the response once its head is there. No redirect is followed.
     ///
-    /// Dropping the future or the answer closes the connection.
+    /// Dropping the future or the response closes the connection.
     ///
     /// # Errors
-    /// [`FetchError`] says by variant why there is no answer.
-    pub async fn post(&self, target: &Target, body: Bytes, patience: Patience) -> Result<Answer, FetchError> {
+    /// [`FetchError`] says by variant why there is no response.
+    pub async fn post(&self, target: &Target, body: Bytes, patience: Patience) -> Result<StreamingResponse, FetchError> {
         self.send(target, &Exchange::post(body), patience).await
     }
 
-    /// Sends a request and gives back the answer once its head is there. No redirect is followed.
+    /// Sends a request and gives back the response once its head is there. No redirect is followed.
     ///
-    /// Dropping the future or the answer closes the connection.
+    /// Dropping the future or the response closes the connection.
     ///
     /// # Errors
-    /// [`FetchError`] says by variant why there is no answer.
-    pub async fn send(&self, target: &Target, exchange: &Exchange, patience: Patience) -> Result<Answer, FetchError> {
+    /// [`FetchError`] says by variant why there is no response.
+    pub async fn send(&self, target: &Target, exchange: &Exchange, patience: Patience) -> Result<StreamingResponse, FetchError> {
         let Target { origin, reach, .. } = target;
         let of_hyper = |error: hyper::Error| FetchError::of_hyper(&error, origin.clone());
         let sent = async {
             let idle = if exchange.may_repeat { IDLE_FOR } else { IDLE_BRIEFLY };
-            if let Some(mut line) = self.take(origin, *reach, idle) {
-                // The other side may have hung up on an idle line at any moment.
-                match line.exchange(exchange.request(target)).await {
-                    Ok(answer) => return Ok::<_, FetchError>((line, answer)),
+            if let Some(mut connection) = self.take(origin, *reach, idle) {
+                // The other side may have hung up on an idle connection at any moment.
+                match connection.exchange(exchange.request(target)).await {
+                    Ok(response) => return Ok::<_, FetchError>((connection, response)),
                     Err(Broken { error, was_sent: true }) if !exchange.may_repeat => return Err(of_hyper(error)),
                     Err(_) => {}
                 }
             }
-            let mut line = self.dial(&target.url, origin.clone(), *reach).await?;
-            let answer = line.exchange(exchange.request(target)).await.map_err(|broken| of_hyper(broken.error))?;
-            Ok((line, answer))
+            let mut connection = self.dial(&target.url, origin.clone(), *reach).await?;
+            let response = connection.exchange(exchange.request(target)).await.map_err(|broken| of_hyper(broken.error))?;
+            Ok((connection, response))
         };
-        let (line, answer) = tokio::time::timeout(patience.first_byte, sent)
+        let (connection, response) = tokio::time::timeout(patience.first_byte, sent)
             .await
             .map_err(|_| FetchError::Timeout { origin: origin.clone(), after: patience.first_byte })??;
-        let (head, body) = answer.into_parts();
+        let (head, body) = response.into_parts();
         let now = Instant::now();
         let clock =
             Clock { last: now, end: now + patience.total, limit: patience.idle, sleep: Box::pin(tokio::time::sleep(patience.idle)) };
-        Ok(Answer {
+        Ok(StreamingResponse {
             status: head.status,
             headers: head.headers,
             body,
-            line: Some(line),
-            lines: self.clone(),
+            connection: Some(connection),
+            connections: self.clone(),
             clock,
             room: patience.bytes,
             limit: patience.bytes,
@@ -212,7 +212,7 @@ impl Lines {
         })
     }
 
-    async fn dial(&self, url: &Url, origin: String, reach: Reach) -> Result<Line, FetchError> {
+    async fn dial(&self, url: &Url, origin: String, reach: Reach) -> Result<Connection, FetchError> {
         let unreachable = |reason: String| FetchError::Unreachable { origin: origin.clone(), reason };
         let connect = async {
             let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
@@ -225,7 +225,7 @@ impl Lines {
                 })?,
             };
             let socket = dial_any(&addresses, port).await.map_err(|error| unreachable(error.to_string()))?;
-            // An answer's pieces are small; waiting for more of them would only delay.
+            // A response's pieces are small; waiting for more of them would only delay.
             let _ = socket.set_nodelay(true);
             if url.scheme() != "https" {
                 return Ok::<Io, FetchError>(Either::Left(socket));
@@ -242,22 +242,24 @@ impl Lines {
         let mut builder = http1::Builder::new();
         builder.max_headers(MAX_HEADERS).max_buf_size(BUFFER);
         let (send, connection) = builder.handshake(TokioIo::new(io)).await.map_err(|error| FetchError::of_hyper(&error, origin.clone()))?;
-        Ok(Line { origin, reach, send, driven: Driven(Some(connection)) })
+        Ok(Connection { origin, reach, send, driven: Driven(Some(connection)) })
     }
 
-    /// The line that lay idle least, if that was not too long.
-    fn take(&self, origin: &str, reach: Reach, idle_for: Duration) -> Option<Line> {
+    /// The connection that lay idle least, if that was not too long.
+    fn take(&self, origin: &str, reach: Reach, idle_for: Duration) -> Option<Connection> {
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|(since, _)| since.elapsed() < IDLE_FOR);
-        let fits = |(since, line): &(Instant, Line)| line.origin == origin && line.reach == reach && since.elapsed() < idle_for;
+        let fits = |(since, connection): &(Instant, Connection)| {
+            connection.origin == origin && connection.reach == reach && since.elapsed() < idle_for
+        };
         let place = idle.iter().rposition(fits)?;
         Some(idle.remove(place).1)
     }
 
-    fn put_back(&self, line: Line) {
+    fn put_back(&self, connection: Connection) {
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_LINES {
-            idle.push((Instant::now(), line));
+            idle.push((Instant::now(), connection));
         }
     }
 }
@@ -274,17 +276,17 @@ async fn dial_any(addresses: &[IpAddr], port: u16) -> std::io::Result<TcpStream>
     Err(last)
 }
 
-/// Why a line gave no answer.
+/// Why a connection gave no response.
 struct Broken {
     error: hyper::Error,
     /// Whether something of the request may have reached the other side.
     was_sent: bool,
 }
 
-impl Line {
+impl Connection {
     async fn exchange(&mut self, request: hyper::Request<Full<Bytes>>) -> Result<hyper::Response<Incoming>, Broken> {
         let Self { send, driven, .. } = self;
-        // A line that lay idle does not know yet that the other side has hung up.
+        // A connection that lay idle does not know yet that the other side has hung up.
         poll_fn(|cx| {
             driven.poll(cx);
             Poll::Ready(())
@@ -311,24 +313,24 @@ async fn drive<T>(driven: &mut Driven, work: impl Future<Output = T>) -> T {
     .await
 }
 
-/// An answer whose head is there. Dropping it before its end closes the connection.
-pub struct Answer {
+/// A response whose head is there. Dropping it before its end closes the connection.
+pub struct StreamingResponse {
     /// The status.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
     body: Incoming,
-    line: Option<Line>,
-    lines: Lines,
+    connection: Option<Connection>,
+    connections: ConnectionPool,
     clock: Clock,
     room: u64,
     limit: u64,
     total: Duration,
 }
 
-impl std::fmt::Debug for Answer {
+impl std::fmt::Debug for StreamingResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+        f.debug_struct("StreamingResponse").field("status", &self.status).finish_non_exhaustive()
     }
 }
 
@@ -354,13 +356,13 @@ impl Clock {
     }
 }
 
-impl Answer {
+impl StreamingResponse {
     /// The next piece of the body; nothing at its end.
     ///
     /// # Errors
-    /// Where the answer breaks off, stalls or is too large.
+    /// Where the response breaks off, stalls or is too large.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, FetchError>> {
-        let Some(line) = &mut self.line else { return Poll::Ready(Ok(None)) };
+        let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(None)) };
         let mut driven = false;
         loop {
             match Pin::new(&mut self.body).poll_frame(cx) {
@@ -368,28 +370,28 @@ impl Answer {
                     let Ok(data) = frame.into_data() else { continue };
                     self.clock.last = Instant::now();
                     if self.clock.last > self.clock.end {
-                        return Poll::Ready(Err(FetchError::Timeout { origin: line.origin.clone(), after: self.total }));
+                        return Poll::Ready(Err(FetchError::Timeout { origin: connection.origin.clone(), after: self.total }));
                     }
                     let Some(room) = self.room.checked_sub(data.len() as u64) else {
-                        return Poll::Ready(Err(FetchError::TooLarge { origin: line.origin.clone(), limit: self.limit }));
+                        return Poll::Ready(Err(FetchError::TooLarge { origin: connection.origin.clone(), limit: self.limit }));
                     };
                     self.room = room;
                     return Poll::Ready(Ok(Some(data)));
                 }
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(FetchError::of_hyper(&error, line.origin.clone()))),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(FetchError::of_hyper(&error, connection.origin.clone()))),
                 Poll::Ready(None) => {
-                    if let Some(line) = self.line.take() {
-                        self.lines.put_back(line);
+                    if let Some(connection) = self.connection.take() {
+                        self.connections.put_back(connection);
                     }
                     return Poll::Ready(Ok(None));
                 }
                 Poll::Pending if !driven => {
                     driven = true;
-                    line.driven.poll(cx);
+                    connection.driven.poll(cx);
                 }
                 Poll::Pending => {
                     ready!(self.clock.poll_late(cx));
-                    return Poll::Ready(Err(FetchError::Timeout { origin: line.origin.clone(), after: self.clock.limit }));
+                    return Poll::Ready(Err(FetchError::Timeout { origin: connection.origin.clone(), after: self.clock.limit }));
                 }
             }
         }
@@ -398,7 +400,7 @@ impl Answer {
     /// The next piece of the body; nothing at its end.
     ///
     /// # Errors
-    /// Where the answer breaks off, stalls or is too large.
+    /// Where the response breaks off, stalls or is too large.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         poll_fn(|cx| self.poll_chunk(cx)).await
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::fault::Kind;
+use crate::fault::FaultKind;
 use crate::repair::Repairs;
 
 /// How much is forgiven.
@@ -45,7 +45,7 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
     /// What kind of mistake it is.
-    pub kind: Kind,
+    pub kind: FaultKind,
     /// What is wrong and what to do, in words for the model.
     pub error: String,
     /// What the model wrote.
@@ -56,12 +56,12 @@ pub struct Malformed {
 
 /// One piece of what a model says, as soon as it is certain.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said<'a> {
+pub enum EventKind<'a> {
     /// Words for the reader.
     Text(&'a str),
     /// The model's thoughts.
     Reasoning(&'a str),
-    /// A call has begun. Exactly one [`Said::Call`] or [`Said::Malformed`] with its index follows.
+    /// A call has begun. Exactly one [`EventKind::Call`] or [`EventKind::Malformed`] with its index follows.
     CallOpened {
         /// Which call of the message.
         index: usize,
@@ -89,7 +89,7 @@ pub struct Event<'a> {
     /// Where in the input.
     pub span: Range<usize>,
     /// What.
-    pub said: Said<'a>,
+    pub kind: EventKind<'a>,
 }
 
 /// One part of a whole message. The spans of all items, in order, cover the input without gap or overlap.
@@ -155,9 +155,9 @@ pub struct Items(Vec<Item>);
 impl Items {
     /// Takes one event.
     pub fn push(&mut self, event: Event<'_>) {
-        let content = match event.said {
-            Said::CallOpened { .. } | Said::ArgsDelta { .. } => return,
-            Said::Text(text) => match self.0.last_mut() {
+        let content = match event.kind {
+            EventKind::CallOpened { .. } | EventKind::ArgsDelta { .. } => return,
+            EventKind::Text(text) => match self.0.last_mut() {
                 Some(Item { span, content: Content::Text(before) }) => {
                     before.push_str(text);
                     span.end = event.span.end;
@@ -165,7 +165,7 @@ impl Items {
                 }
                 _ => Content::Text(text.to_owned()),
             },
-            Said::Reasoning(text) => match self.0.last_mut() {
+            EventKind::Reasoning(text) => match self.0.last_mut() {
                 Some(Item { span, content: Content::Reasoning(before) }) => {
                     before.push_str(text);
                     span.end = event.span.end;
@@ -173,15 +173,15 @@ impl Items {
                 }
                 _ => Content::Reasoning(text.to_owned()),
             },
-            Said::Markup(_) => match self.0.last_mut() {
+            EventKind::Markup(_) => match self.0.last_mut() {
                 Some(Item { span, content: Content::Markup }) => {
                     span.end = event.span.end;
                     return;
                 }
                 _ => Content::Markup,
             },
-            Said::Call(call) => Content::Call(call),
-            Said::Malformed(malformed) => Content::Malformed(malformed),
+            EventKind::Call(call) => Content::Call(call),
+            EventKind::Malformed(malformed) => Content::Malformed(malformed),
         };
         self.0.push(Item { span: event.span, content });
     }
