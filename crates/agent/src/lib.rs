@@ -22,7 +22,7 @@ pub use agent::Agent;
 pub use context::{Context, ContextError, ToolCallContext, ToolCallRecord};
 pub use conversation::Conversation;
 pub use error::{AgentError, Paused};
-pub use options::{AgentOptions, OutputStrategy, RunLimits};
+pub use options::{AgentOptions, RunLimits};
 pub use probe::{Probed, probe};
 pub use run::{Answer, Effect, Input, Run, RunSettings, ToolFacts};
 pub use scripted::ScriptedModel;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::{GenerateOptions, ToolChoice};
+use helve_core::{GenerateOptions, OutputStrategy, ToolChoice};
 use helve_dialect::Language;
 use serde::{Deserialize, Serialize};
 
@@ -102,28 +102,5 @@ helve_core::setters!(RunLimits {
 impl Default for RunLimits {
     fn default() -> Self {
         Self { max_calls: 200, max_tokens: None, max_cost: None, timeout: None, same_calls: 4, result_bytes: 1 << 20, context_tokens: None }
-    }
-}
-
-/// How an agent's calls are carried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct OutputStrategy {
-    /// Whether the model's own function calling is used where it works.
-    pub function_calling: bool,
-    /// Whether calls are found in structured or plain text where it does not.
-    pub fallback_to_structured_output: bool,
-}
-
-helve_core::setters!(OutputStrategy {
-    /// Sets whether the model's own function calling is used.
-    function_calling: bool,
-    /// Sets whether calls are found in structured or plain text where that does not work.
-    fallback_to_structured_output: bool,
-});
-
-impl Default for OutputStrategy {
-    fn default() -> Self {
-        Self { function_calling: true, fallback_to_structured_output: true }
     }
 }

@@ -84,7 +84,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::options::{OutputStrategy, RunLimits};
+    use helve_core::OutputStrategy;
+
+    use crate::options::RunLimits;
     use crate::run::{Input, Run, RunSettings};
     use crate::strategy::Strategy;
 

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use helve_core::{
-    ApprovalId, ApprovalRequest, CallId, ConversationId, EndOfRun, EndReason, EventData, Message, MessageBody, ModelError, Outcome, Part,
-    RunId, ToolCall, ToolChoice, Usage,
+    ApprovalId, ApprovalRequest, CallId, ConversationId, EndOfRun, EndReason, EventData, Message, MessageBody, ModelError, Outcome,
+    OutputStrategy, Part, RunId, ToolCall, ToolChoice, Usage,
 };
 use helve_dialect::{Call, Language, Malformed};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use self::quotes::has_native_call;
 pub(crate) use self::recover::result_in;
 use self::turn::{Slot, Turn};
 use crate::error::AgentError;
-use crate::options::{OutputStrategy, RunLimits};
+use crate::options::RunLimits;
 use crate::strategy::Strategy;
 
 /// No answer has more words and thoughts than this, in bytes.

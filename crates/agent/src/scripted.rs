@@ -1,9 +1,10 @@
 //! A model that says what it is told to: for tests and examples.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use helve_core::{Deltas, EndReason, LanguageModel, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, Usage};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// A model that gives prepared answers, one for each time it is asked, and remembers what it was asked.
@@ -124,8 +125,8 @@ impl ScriptedModel {
         self.gives(deltas)
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.state.lock()
     }
 }
 

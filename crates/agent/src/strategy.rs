@@ -5,13 +5,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use helve_core::{Message, MessageBody, ModelError, ModelInfo, ModelRequest, ModelTools, Part, SaidCall, Schema, ToolChoice};
+use helve_core::{
+    Message, MessageBody, ModelError, ModelInfo, ModelRequest, ModelTools, OutputStrategy, Part, SaidCall, Schema, ToolChoice,
+};
 use helve_dialect::{Choice, Dialect, Language, Mode, Prompt, PromptResult, PromptTool, Prompted, Reader, ToolTable, WrittenCall};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::AgentError;
-use crate::options::OutputStrategy;
 
 /// How calls are carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ impl Strategy {
         if !wanted.function_calling && !wanted.fallback_to_structured_output {
             return Err(AgentError::NoStrategy);
         }
-        if let Some(learned) = learned.filter(|learned| wanted.allows(*learned)) {
+        if let Some(learned) = learned.filter(|learned| learned.is_allowed(wanted)) {
             return Ok(learned);
         }
         if wanted.function_calling && info.calls_natively != Some(false) {
@@ -55,6 +56,10 @@ impl Strategy {
         }
         let message = format!("`{}` cannot call functions, and the agent must not fall back to structured output", info.name);
         Err(ModelError::Unsupported { feature: helve_core::Feature::Tools, message }.into())
+    }
+
+    fn is_allowed(self, wanted: OutputStrategy) -> bool {
+        if self == Self::Native { wanted.function_calling } else { wanted.fallback_to_structured_output }
     }
 
     /// The strategy to go on with when this one does not work.
@@ -94,12 +99,6 @@ impl Strategy {
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl OutputStrategy {
-    pub(crate) fn allows(self, strategy: Strategy) -> bool {
-        if strategy == Strategy::Native { self.function_calling } else { self.fallback_to_structured_output }
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::{Stream, StreamExt};
 use helve_core::{BoxFuture, Event, EventData, RedactedPieces, Redactor};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
@@ -51,12 +52,12 @@ impl Outbox {
         Self { waiting: Arc::default(), pieces: Arc::new(Mutex::new(pieces)) }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Event>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, VecDeque<Event>> {
+        self.waiting.lock()
     }
 
     pub(crate) fn push(&self, mut event: Event) {
-        let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pieces = self.pieces.lock();
         match &mut event.data {
             EventData::TextDelta { text } => pieces.text.push_into(text),
             EventData::ReasoningDelta { text } => pieces.thoughts.push_into(text),

@@ -3,8 +3,8 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
 use futures_util::{Stream, StreamExt};
-use helve_agent::{Agent, AgentError, AgentOptions, OutputStrategy, OwnedRunStream, ScriptedModel};
-use helve_core::{Event, EventData, RunId, Verdict, tool};
+use helve_agent::{Agent, AgentError, AgentOptions, OwnedRunStream, ScriptedModel};
+use helve_core::{Event, EventData, OutputStrategy, RunId, Verdict, tool};
 use helve_tools::StoreHandle;
 use serde_json::json;
 

@@ -9,8 +9,9 @@ mod view;
 
 use std::fmt;
 use std::ops::Not;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
+use parking_lot::{RwLock, RwLockReadGuard};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Number, Value};
 
@@ -49,7 +50,7 @@ impl Redactor {
     /// In the store the name stands for the secret, which is put back where a secret of that name has the same value.
     pub fn add_from(&self, source: &str, secrets: impl IntoIterator<Item = SecretString>) {
         let source = source.into();
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.write();
         for secret in secrets {
             if (SHORTEST..=LONGEST).contains(&secret.expose_secret().len()) {
                 known.add(&source, secret);
@@ -59,13 +60,13 @@ impl Redactor {
 
     /// What is known, with a finder for all of it. Many secrets come one after the other, so it is made when needed.
     fn known(&self) -> RwLockReadGuard<'_, Known> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.read();
         if !known.is_stale {
             return known;
         }
         drop(known);
-        self.0.write().unwrap_or_else(PoisonError::into_inner).refresh();
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.write().refresh();
+        self.0.read()
     }
 
     /// Remembers a secret that stands in a file of a stranger. Only what looks like one: or the file could make any word
@@ -153,7 +154,7 @@ impl Redactor {
     }
 
     fn knows_any(&self) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).secrets.is_empty().not()
+        self.0.read().secrets.is_empty().not()
     }
 
     /// A value as one line for a log: secrets and secret-looking fields masked, the rest cut to a length.

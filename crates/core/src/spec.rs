@@ -1,8 +1,9 @@
 //! What a tool says about itself: name, description, schemas, rules.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -201,7 +202,7 @@ impl ToolSpec {
     #[must_use]
     pub fn share(self) -> Arc<Self> {
         static SHARED: LazyLock<Mutex<Interner>> = LazyLock::new(Mutex::default);
-        SHARED.lock().unwrap_or_else(PoisonError::into_inner).share(self)
+        SHARED.lock().share(self)
     }
 
     /// The name its source gives it.

@@ -6,7 +6,7 @@
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use hyper::Uri;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use reqwest::header::{ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::{Method, StatusCode, Url};
 use rustls::ClientConfig;
@@ -247,7 +248,7 @@ impl ConnectionPool {
 
     /// The connection that lay idle least, if that was not too long.
     fn take(&self, origin: &str, reach: Reach, idle_for: Duration) -> Option<Connection> {
-        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.0.idle.lock();
         idle.retain(|(since, _)| since.elapsed() < IDLE_FOR);
         let fits = |(since, connection): &(Instant, Connection)| {
             connection.origin == origin && connection.reach == reach && since.elapsed() < idle_for
@@ -257,7 +258,7 @@ impl ConnectionPool {
     }
 
     fn put_back(&self, connection: Connection) {
-        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.0.idle.lock();
         if idle.len() < IDLE_LINES {
             idle.push((Instant::now(), connection));
         }

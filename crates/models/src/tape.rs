@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use helve_core::{
     Deltas, DynModel, EndReason, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, Part,
     PollDeltas, Usage, printable,
 };
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Sleep;
@@ -159,7 +160,7 @@ impl Replay {
 
     /// The next answer to this; the last one is given again.
     fn take(&self, asked: &[Value]) -> Option<Vec<Piece>> {
-        let mut exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exchanges = self.exchanges.lock();
         let mut places = exchanges.iter().enumerate().filter(|(_, exchange)| exchange.asked == asked).map(|(place, _)| place);
         let (first, more) = (places.next()?, places.next().is_some());
         Some(if more { exchanges.remove(first).said } else { exchanges[first].said.clone() })

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process, test_kill_process_group};
 use tokio::process::Child;
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(10);
 static LIVE: Mutex<BTreeMap<String, Pid>> = Mutex::new(BTreeMap::new());
 
 fn live() -> MutexGuard<'static, BTreeMap<String, Pid>> {
-    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+    LIVE.lock()
 }
 
 /// Kills everything that this process has started, for one that is told to end and cannot tidy up. Blocks for some milliseconds.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use helve_core::authored::HumanDuration;
-use helve_core::{Pattern, Permission, PermissionRule};
+use helve_core::{OutputStrategy, Pattern, Permission, PermissionRule};
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -190,22 +190,6 @@ pub enum OnResult {
     NextTurn,
     /// A worker lets it answer at once.
     Run,
-}
-
-/// How an agent calls tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct OutputStrategy {
-    /// Whether the model's own function calling is used where it works.
-    pub function_calling: bool,
-    /// Whether calls are found in structured or plain text where it does not.
-    pub fallback_to_structured_output: bool,
-}
-
-impl Default for OutputStrategy {
-    fn default() -> Self {
-        Self { function_calling: true, fallback_to_structured_output: true }
-    }
 }
 
 /// When an agent stops.

@@ -3,10 +3,11 @@
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use helve_core::authored::FieldError;
 use helve_core::{Problem, Redactor, Schema};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
@@ -140,7 +141,7 @@ pub fn read_inside(root: &Path, path: &Path, most: u64) -> std::io::Result<Vec<u
 /// The schema of a type, made and compiled once.
 fn schema_of<T: JsonSchema + 'static>() -> Schema {
     static SCHEMAS: LazyLock<Mutex<HashMap<TypeId, Schema>>> = LazyLock::new(Mutex::default);
-    SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner).entry(TypeId::of::<T>()).or_insert_with(Schema::of::<T>).clone()
+    SCHEMAS.lock().entry(TypeId::of::<T>()).or_insert_with(Schema::of::<T>).clone()
 }
 
 /// A problem in the words that fit a file.

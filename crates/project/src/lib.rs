@@ -13,7 +13,7 @@ mod state;
 mod trust;
 mod yaml;
 
-pub use config::{AgentFile, AgentLimits, CallLimits, DeviceRule, HelveFile, ModelEntry, OnResult, OutputStrategy, SetFile};
+pub use config::{AgentFile, AgentLimits, CallLimits, DeviceRule, HelveFile, ModelEntry, OnResult, SetFile};
 pub use diagnostic::{Diagnostic, Severity};
 pub use discover::{Folder, Kind, discover};
 pub use environment::{has_variable, variables_in};

@@ -17,7 +17,7 @@ mod thread;
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{
@@ -25,6 +25,7 @@ use helve_core::store::{
     Recovered, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use self::rows::SqliteRows;
@@ -142,7 +143,7 @@ impl SqliteStore {
 
     /// Whether this process gives tasks out; says whether it does so only since now.
     fn may_claim(&self, holder: HolderId) -> Result<Option<bool>, StoreError> {
-        let mut claimer = self.0.claimer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claimer = self.0.claimer.lock();
         if let Some(claimer) = &mut *claimer {
             claimer.holders.insert(holder);
             return Ok(Some(false));
@@ -190,7 +191,7 @@ impl Store for SqliteStore {
     }
 
     fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
-        let mut claimer = self.0.claimer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claimer = self.0.claimer.lock();
         claimer.take_if(|claimer| claimer.holders.remove(&holder) && claimer.holders.is_empty());
         drop(claimer);
         self.change("leave", move |rows| rows.forget_holder(holder))

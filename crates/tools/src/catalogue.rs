@@ -9,11 +9,12 @@ mod snapshot;
 mod toolkits;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use helve_core::{
     BoxFuture, ConversationId, IntoTool, IntoTools, ListSource, Scope, SourceId, SourceState, SpecError, ToolSource, suggest,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 pub use self::entry::{Entry, Reference};
@@ -286,7 +287,7 @@ impl Catalogue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -4,7 +4,7 @@
 //! permit, cache, defer. `attempt` runs it: cache, retry, limit, timeout, check the output, the tool.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use helve_core::store::Task;
@@ -12,6 +12,7 @@ use helve_core::{
     CallContext, DynLayer, DynTool, ErrorKind, EventData, Extensions, Grant, InputGiven, InputNeeded, Next, Outcome, Output, Permission,
     Policy, Redactor, Status, ToolCall, ToolError, call_digest,
 };
+use parking_lot::RwLock;
 
 use crate::call::CallState;
 use crate::catalogue::Entry;
@@ -332,11 +333,11 @@ impl Executor {
     }
 
     fn chain(&self, entry: &Arc<Entry>) -> Chain {
-        if let Some((_, chain)) = self.0.chains.read().unwrap_or_else(PoisonError::into_inner).by_entry.get(&entry.id()) {
+        if let Some((_, chain)) = self.0.chains.read().by_entry.get(&entry.id()) {
             return chain.clone();
         }
         let chain: Chain = self.layers(entry).into();
-        let mut chains = self.0.chains.write().unwrap_or_else(PoisonError::into_inner);
+        let mut chains = self.0.chains.write();
         if chains.by_entry.len() >= chains.sweep_at {
             chains.by_entry.retain(|_, (entry, _)| entry.strong_count() > 0);
             chains.sweep_at = (chains.by_entry.len() * 2).max(256);

@@ -1,10 +1,11 @@
 //! Asks the person at the terminal about calls that must be confirmed, one request at a time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use helve::internal::json::{self, JsonLimits};
 use helve::permission::{ApprovalRequest, Approver, Decision};
 use helve::secret::Redactor;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::approval_prompt::{self, Language, Reply};
@@ -35,7 +36,7 @@ impl Approver for TerminalApprover {
 
 impl TerminalApprover {
     fn ask_now(&self, asked: &ApprovalRequest) -> Decision {
-        let mut editor = self.editor.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut editor = self.editor.lock();
         let language = Language::of_environment();
         self.spinner.suspend(|| {
             if let Some(needed) = &asked.input {

@@ -1,7 +1,9 @@
 //! One agent at work for a person: its model, its approvals, its runs.
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use helve::agent::Answer;

@@ -4,10 +4,11 @@
 //! [`Spinner::write`] or inside [`Spinner::suspend`] as long as something runs.
 
 use std::io::{self, IsTerminal};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use helve::internal::printable;
+use parking_lot::{Mutex, MutexGuard};
 use unicode_width::UnicodeWidthStr;
 
 use crate::table::cut;
@@ -151,7 +152,7 @@ impl State {
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock()
 }
 
 #[cfg(test)]

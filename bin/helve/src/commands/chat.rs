@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use helve::event::EndOfRun;
 use helve::internal::{printable, suggest};
 use helve::project::StateFolder;
 use helve::{AgentError, CancellationToken};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::chat::editor::{Editor, Input};
@@ -89,7 +90,7 @@ impl Talk<'_> {
         loop {
             let reader = editor.clone();
             let prompt = styled(GOOD, "› ");
-            let read = tokio::task::spawn_blocking(move || reader.lock().unwrap_or_else(PoisonError::into_inner).read(&prompt));
+            let read = tokio::task::spawn_blocking(move || reader.lock().read(&prompt));
             let line = match read.await.map_err(|error| Failure::new("failed", error))? {
                 Input::Line(line) if line.trim().is_empty() => continue,
                 Input::Line(line) => line,

@@ -2,7 +2,9 @@
 
 use std::io::{self, Read};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::chat::editor::Editor;
 use helve::id::RunId;

@@ -1,11 +1,12 @@
 //! The built-in context: which tools there are, what was called, what came of it, and what is still running.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use helve_core::{CallId, Mode, Outcome, Status};
 use helve_dialect::Language;
 use helve_tools::Toolkit;
+use parking_lot::Mutex;
 
 use super::{Context, ContextError};
 
@@ -80,8 +81,8 @@ impl ToolCallContext {
         self.state().calls.clear();
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.0.lock()
     }
 }
 

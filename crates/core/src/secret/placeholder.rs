@@ -4,8 +4,6 @@
 //! secret was written: `[REDACTED:env:OPENAI_API_KEY:3f2a1b:plain]`. The digits are few on purpose: they tell values apart, and do not
 //! prove a guess. Text that only looks like one is escaped, so that nobody can have a secret put where they like.
 
-use std::sync::PoisonError;
-
 use secrecy::ExposeSecret;
 use serde_json::{Number, Value};
 
@@ -179,7 +177,7 @@ fn check(source: &str, value: &str) -> String {
 impl Redactor {
     fn remember(&self, unfilled: Vec<String>) {
         if !unfilled.is_empty() {
-            let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.0.write();
             for placeholder in unfilled {
                 if known.unfilled.len() < REMEMBERED {
                     known.unfilled.insert(placeholder);
@@ -192,7 +190,7 @@ impl Redactor {
     /// known here. Such as `environment variable OPENAI_API_KEY`.
     #[must_use]
     pub fn missing_secret(&self, value: &Value) -> Option<String> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.read();
         let unfilled = known.unfilled.iter().find(|placeholder| contains(value, placeholder))?;
         let source = Placeholder::read(unfilled)?.source;
         Some(match source.strip_prefix("env:") {

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -60,7 +61,7 @@ impl fmt::Debug for MemoryStore {
 
 impl MemoryStore {
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        self.0.tables.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.tables.lock()
     }
 
     fn read<T: Send + 'static>(&self, read: impl FnOnce(&Tables) -> T) -> Stored<'_, T> {

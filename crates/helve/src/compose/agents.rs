@@ -1,6 +1,6 @@
 //! Agents of a project: what their files say becomes an agent with its model and tools.
 
-use helve_agent::{Agent, AgentOptions, OutputStrategy, RunLimits};
+use helve_agent::{Agent, AgentOptions, RunLimits};
 use helve_core::{DynModel, suggest};
 use helve_tools::Selection;
 
@@ -88,10 +88,7 @@ impl Helve {
                 let file = &agent.file;
                 options.name = Some(file.name.as_str().into());
                 options.system_prompt = Some(file.instructions.clone()).filter(|text| !text.trim().is_empty());
-                let strategy = file.output_strategy;
-                options.output_strategy = OutputStrategy::default()
-                    .function_calling(strategy.function_calling)
-                    .fallback_to_structured_output(strategy.fallback_to_structured_output);
+                options.output_strategy = file.output_strategy;
                 let (limits, defaults) = (&file.limits, RunLimits::default());
                 options.max_iterations = limit(limits.max_iterations, options.max_iterations);
                 let (calls, same) = (defaults.max_calls, defaults.same_calls);

@@ -7,7 +7,7 @@ mod tasks;
 mod words;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -16,6 +16,7 @@ use helve_mcp::serve::{About, Backend, Change, Incoming, Options, Server};
 use helve_mcp::{Gateway, McpSource};
 use helve_mcp_wire::{CODES, Era, RpcError};
 use helve_tools::{Selection, Toolkit, ToolkitError, View};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::broadcast;
@@ -173,7 +174,7 @@ impl Service {
 
     fn follow_servers(&self) {
         let Some(gateway) = self.gateway() else { return };
-        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followed = self.followed.lock();
         for (source, mut changes) in gateway.changes() {
             // Another file makes another source, also where the server is the same.
             let place = Arc::as_ptr(source) as usize;
@@ -186,7 +187,7 @@ impl Service {
                             Ok(Change::Tools) | Err(broadcast::error::RecvError::Lagged(_)) => {}
                             Ok(change) => drop(all.send(change)),
                             Err(broadcast::error::RecvError::Closed) => {
-                                followed.lock().unwrap_or_else(PoisonError::into_inner).remove(&place);
+                                followed.lock().remove(&place);
                                 return;
                             }
                         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::authored::FieldError;
@@ -13,6 +13,7 @@ use helve_project::{
     TrustStore,
 };
 use helve_tools::View;
+use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
 
 use super::Helve;
@@ -160,7 +161,7 @@ impl Project {
 
     /// The rules of the settings. Where those cannot be read, the last that could, so that what was denied stays denied.
     fn rules_of(&self, loaded: &Loaded) -> Vec<PermissionRule> {
-        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = self.rules.write();
         if !loaded.config_is_broken {
             rules.clone_from(&loaded.config.permissions);
         }
@@ -184,7 +185,7 @@ impl Helve {
     pub async fn follow(&self) {
         let Some(project) = &self.project else { return std::future::pending().await };
         let changed = || {
-            let seen = project.seen.read().unwrap_or_else(PoisonError::into_inner);
+            let seen = project.seen.read();
             Fingerprint::of(&project.folder) != seen.files
                 || Fingerprint::of_files(&seen.beside) != seen.files_beside
                 || project.fingerprint_of_decisions() != seen.decisions
@@ -238,14 +239,14 @@ impl Helve {
             waiting: loaded.waiting.clone(),
             sealed: loaded.sealed.clone(),
         };
-        *project.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(report);
+        *project.now.write() = Arc::new(report);
         let seen = Seen {
             files: loaded.seen.clone(),
             beside: loaded.beside.clone(),
             files_beside: loaded.seen_beside.clone(),
             decisions: loaded.seen_decisions.clone(),
         };
-        *project.seen.write().unwrap_or_else(PoisonError::into_inner) = seen;
+        *project.seen.write() = seen;
     }
 
     /// The folder in which the user's own decisions are kept.
@@ -264,7 +265,7 @@ impl Helve {
     #[must_use]
     pub fn project(&self) -> Option<Arc<ProjectReport>> {
         let project = self.project.as_ref()?;
-        let mut report = ProjectReport::clone(&project.now.read().unwrap_or_else(PoisonError::into_inner));
+        let mut report = ProjectReport::clone(&project.now.read());
         report.diagnostics.extend(self.warnings());
         report.diagnostics.extend(project.servers.warnings());
         Some(Arc::new(report))
@@ -309,7 +310,7 @@ impl Helve {
     /// Where the decision cannot be kept.
     pub fn trust(&self) -> Result<(), StateError> {
         let Some(project) = &self.project else { return Ok(()) };
-        let report = project.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let report = project.now.read().clone();
         project.decisions()?.trust(&report.root, &report.capabilities)?;
         let _ = self.reload();
         Ok(())
@@ -321,7 +322,7 @@ impl Helve {
     /// Where the decision cannot be kept.
     pub fn trust_file(&self, file: &str) -> Result<(), StateError> {
         let Some(project) = &self.project else { return Ok(()) };
-        let report = project.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let report = project.now.read().clone();
         let agreed: Vec<Capability> = report.capabilities.iter().filter(|capability| capability.file == file).cloned().collect();
         project.decisions()?.trust_more(&report.root, &agreed)?;
         let _ = self.reload();
@@ -334,7 +335,7 @@ impl Helve {
     /// Where decisions cannot be read.
     pub fn trust_changes(&self) -> Result<TrustChanges, StateError> {
         let Some(project) = &self.project else { return Ok(TrustChanges::default()) };
-        let report = project.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let report = project.now.read().clone();
         let decisions = project.decisions()?;
         let changed = report.capabilities.iter().filter_map(|one| Some((one.clone(), decisions.change(&report.root, one)?))).collect();
         Ok(TrustChanges { changed, missing: decisions.missing(&report.root, &report.capabilities) })

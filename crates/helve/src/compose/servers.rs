@@ -2,7 +2,7 @@
 //! has agreed to their tools.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use helve_core::authored::FieldError;
 use helve_core::{SourceId, SourceState, ToolSource};
@@ -11,6 +11,7 @@ use helve_http::RemoteSource;
 use helve_mcp::oauth::Browser;
 use helve_mcp::{EraStore, McpDefinition, McpOptions, McpSource, ServerReport, Trouble};
 use helve_project::{Diagnostic, Gate, ProjectFile, Severity, StateError};
+use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::Helve;
@@ -71,12 +72,12 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn mcp(&self) -> Vec<Arc<McpSource>> {
-        self.mcp.read().unwrap_or_else(PoisonError::into_inner).iter().map(|(_, source)| source.clone()).collect()
+        self.mcp.read().iter().map(|(_, source)| source.clone()).collect()
     }
 
     /// The names of those that wait for trust.
     pub(super) fn idle_names(&self) -> Vec<String> {
-        self.idle.read().unwrap_or_else(PoisonError::into_inner).iter().map(|server| server.name.clone()).collect()
+        self.idle.read().iter().map(|server| server.name.clone()).collect()
     }
 
     /// What is odd about the servers now.
@@ -129,7 +130,7 @@ impl Helve {
     pub(super) fn connect_servers(&self, project: &Project, loaded: &Loaded) -> Vec<Diagnostic> {
         let mut wrong = Vec::new();
         let options = self.mcp_options(project);
-        let mut idle = project.servers.idle.write().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = project.servers.idle.write();
         for source in idle.drain(..) {
             self.catalogue.remove_source(&source.scope(), source.id());
         }
@@ -170,7 +171,7 @@ impl Helve {
     /// Takes note of the servers that are written down, whether they are connected or not.
     pub(super) fn note_servers(project: &Project, loaded: &Loaded) {
         let written = loaded.servers.iter().map(|(definition, file)| (definition.clone(), loaded.root.join(&**file.path())));
-        *project.servers.written.write().unwrap_or_else(PoisonError::into_inner) = written.collect();
+        *project.servers.written.write() = written.collect();
     }
 
     fn keep<'a, D: 'a, S: ToolSource>(
@@ -183,7 +184,7 @@ impl Helve {
     ) {
         let is_agreed = |file: &ProjectFile| loaded.gate_of(file.path()) == Gate::Open;
         let rank = rank_of(loaded, "mcp").saturating_add(1);
-        let mut connected = connected.write().unwrap_or_else(PoisonError::into_inner);
+        let mut connected = connected.write();
         connected.retain(|(text, source)| {
             let stays = wanted.clone().any(|(_, _, file)| file.text() == text && is_agreed(file));
             if !stays {
@@ -219,7 +220,7 @@ impl Helve {
     #[must_use]
     pub fn mcp_servers(&self) -> Vec<ServerReport> {
         let Some(project) = &self.project else { return Vec::new() };
-        let idle = project.servers.idle.read().unwrap_or_else(PoisonError::into_inner);
+        let idle = project.servers.idle.read();
         let idle = idle.iter().filter_map(|server| server.report());
         project.servers.mcp().iter().map(|source| source.report()).chain(idle).collect()
     }
@@ -228,7 +229,7 @@ impl Helve {
     #[must_use]
     pub fn why_missing(&self, tool: &str) -> Option<(String, String)> {
         let servers = &self.project.as_ref()?.servers;
-        let idle = servers.idle.read().unwrap_or_else(PoisonError::into_inner);
+        let idle = servers.idle.read();
         if let Some(server) = idle.iter().find(|server| server.may_bring(tool)) {
             let message = format!("the server `{}`, which may have it, is not connected: {}", server.name, server.why);
             return Some((message, "look at what it does with `helve trust`".to_owned()));
@@ -281,7 +282,7 @@ impl Helve {
     #[must_use]
     pub fn mcp_names(&self) -> Vec<String> {
         let Some(project) = &self.project else { return Vec::new() };
-        let written = project.servers.written.read().unwrap_or_else(PoisonError::into_inner);
+        let written = project.servers.written.read();
         written.iter().map(|(definition, _)| definition.name.clone()).collect()
     }
 
@@ -292,7 +293,7 @@ impl Helve {
     /// Where something cannot be forgotten or removed; the file goes last.
     pub async fn remove_mcp(&self, name: &str) -> Result<Option<PathBuf>, StateError> {
         let Some(project) = &self.project else { return Ok(None) };
-        let written = project.servers.written.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let written = project.servers.written.read().clone();
         let (named, others): (Vec<_>, Vec<_>) = written.into_iter().partition(|(definition, _)| definition.name == name);
         let Some((definition, file)) = named.into_iter().next() else { return Ok(None) };
         let failed = |path: String| move |error| StateError::Io { path, error };

@@ -1,6 +1,6 @@
 //! Tells an address of new requests, so that whoever answers need not look.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use helve_fetch::{Fetch, HeaderMap, Method, Reach, Request, Url, header, read_url};
@@ -16,7 +16,7 @@ const TRIES: u32 = 3;
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
 /// What is being told now.
-pub(super) type Telling = Arc<std::sync::Mutex<JoinSet<()>>>;
+pub(super) type Telling = Arc<parking_lot::Mutex<JoinSet<()>>>;
 
 impl Helve {
     /// Tells the project's webhook of every request that is recorded from now on, once the folder is trusted.
@@ -31,14 +31,14 @@ impl Helve {
         store.on_request(move |approval| {
             let mut document = json!({"type": "approval_requested", "approval": approval.for_programs()});
             redactor.clean_value(&mut document);
-            let mut telling = telling.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut telling = telling.lock();
             telling.spawn(tell(fetch.clone(), url.clone(), document.to_string()));
         });
     }
 
     /// Waits for what is being told, for a moment: for commands that end.
     pub async fn told(&self) {
-        let mut telling = std::mem::take(&mut *self.telling.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut telling = std::mem::take(&mut *self.telling.lock());
         let _ = tokio::time::timeout(LAST_MOMENT, async { while telling.join_next().await.is_some() {} }).await;
     }
 }

@@ -1,13 +1,14 @@
 //! Tokens of OAuth 2 client credentials: asked for when the first call needs one, kept until shortly before they
 //! expire, and asked for by one call at a time.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use helve_core::authored::{FieldError, Secret};
 use helve_core::json::{self, JsonLimits};
 use helve_core::{Redactor, ToolError};
 use helve_fetch::{Fetch, FetchLimits, HeaderValue, Method, Reach, Request, Url, header};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -52,7 +53,7 @@ impl Tokens {
     ) -> Result<Arc<Self>, FieldError> {
         static KNOWN: Mutex<Vec<Weak<Tokens>>> = Mutex::new(Vec::new());
         let url = read_base(token_url, "/auth_method/token_url")?;
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = KNOWN.lock();
         known.retain(|tokens| tokens.strong_count() > 0);
         let same = |tokens: &Arc<Self>| {
             (&tokens.url, tokens.client_id.as_str(), tokens.client_secret.expose(), tokens.scope.as_str())
@@ -98,12 +99,12 @@ impl Tokens {
         }
         let token = self.ask(redactor).await?;
         let header = token.header.clone();
-        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token);
+        *self.token.lock() = Some(token);
         Ok(header)
     }
 
     fn known(&self, refused: Option<&HeaderValue>) -> Option<HeaderValue> {
-        let token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        let token = self.token.lock();
         let good = |token: &&Token| token.good_until > Instant::now() && Some(&token.header) != refused;
         token.as_ref().filter(good).map(|token| token.header.clone())
     }

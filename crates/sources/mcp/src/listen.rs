@@ -1,10 +1,11 @@
 //! Listening to changes, as servers of the newer era want to be asked to tell them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use helve_mcp_wire::{CODES, Era, RpcError};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -71,7 +72,7 @@ struct Heard(Mutex<Option<oneshot::Sender<()>>>);
 impl BackChannel for Heard {
     fn notify(&self, method: &str, _: Value) {
         if method == "notifications/subscriptions/acknowledged"
-            && let Some(heard) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+            && let Some(heard) = self.0.lock().take()
         {
             // Whoever waited may have given up.
             let _ = heard.send(());

@@ -22,7 +22,9 @@ mod tests;
 mod token;
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use std::time::Instant;
 
 use helve_core::Redactor;

@@ -2,12 +2,13 @@
 //! of its own; whoever made it is free, and comes back with the answer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use helve_core::Digest;
 use helve_mcp_wire::{CODES, RpcError};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -66,7 +67,7 @@ impl Held {
 
     /// Whoever goes on with it is told of it from now on.
     pub(crate) fn tells(&self, channel: Option<Arc<dyn BackChannel>>) {
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = channel;
+        *self.told.lock() = channel;
     }
 
     /// Waits for its end, or for its next question.
@@ -128,7 +129,7 @@ impl Parked {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -140,7 +141,7 @@ struct Asking {
 
 impl BackChannel for Asking {
     fn notify(&self, method: &str, params: Value) {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let told = self.told.lock().clone();
         if let Some(told) = told {
             told.notify(method, params);
         }

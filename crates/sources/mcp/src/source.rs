@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use helve_core::authored::FieldError;
 use helve_core::{Digest, DynTool, Redactor, SourceId, SourceState, ToolList, ToolSource};
 use helve_fetch::{ConnectionPool, Fetch};
 use helve_mcp_wire::{Era, HeaderParam};
+use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinHandle;
@@ -165,7 +166,7 @@ impl McpSource {
     /// How far the server is.
     #[must_use]
     pub fn report(&self) -> ServerReport {
-        self.live.report.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.live.report.read().clone()
     }
 
     /// Who the server is, to those who keep what people agreed to.
@@ -274,7 +275,7 @@ impl Live {
             // A server that only restarts keeps its tools on offer meanwhile.
             if !delay.is_zero() || !matches!(*self.state.borrow(), SourceState::Ready(_)) {
                 self.failed(&why);
-                self.report.write().unwrap_or_else(PoisonError::into_inner).needs_login = matches!(trouble, Trouble::Unauthorised(_));
+                self.report.write().needs_login = matches!(trouble, Trouble::Unauthorised(_));
             }
             tracing::info!(server = self.upstream.definition.name, why, ?delay, "the server is not connected; it is tried again");
             tokio::select! {
@@ -286,7 +287,7 @@ impl Live {
     }
 
     fn failed(&self, why: &str) {
-        let mut report = self.report.write().unwrap_or_else(PoisonError::into_inner);
+        let mut report = self.report.write();
         report.connected = false;
         report.trouble = Some(why.to_owned());
         drop(report);
@@ -332,7 +333,7 @@ impl Live {
                             }
                             let note = format!("the list of tools has changed and cannot be read: {trouble}");
                             tracing::warn!(server = self.upstream.definition.name, note);
-                            self.report.write().unwrap_or_else(PoisonError::into_inner).notes = vec![note];
+                            self.report.write().notes = vec![note];
                         }
                         self.publish();
                     }
@@ -398,7 +399,7 @@ impl Live {
         for note in &offers.notes {
             tracing::info!(server = self.upstream.definition.name, note, "the server's list of tools");
         }
-        let mut report = self.report.write().unwrap_or_else(PoisonError::into_inner);
+        let mut report = self.report.write();
         let server = [facts.name.as_str(), facts.version.as_str()].join(" ").trim().to_owned();
         *report = ServerReport {
             name: report.name.clone(),
@@ -425,7 +426,7 @@ impl Live {
                 return self.failed(&format!("what was agreed to cannot be read, so none of its tools is used: {why}"));
             }
         };
-        let mut report = self.report.write().unwrap_or_else(PoisonError::into_inner);
+        let mut report = self.report.write();
         if !report.connected && report.offers.is_empty() {
             return;
         }

@@ -3,14 +3,15 @@
 mod sessions;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use helve_core::Digest;
 use helve_core::json::canonical;
 use helve_mcp_wire::{CODES, Era, META, RpcError};
+use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value, json};
 use tokio::sync::{broadcast, watch};
 
@@ -100,7 +101,7 @@ impl Upstream {
             Ok(connection) => (Some(connection), not_connected()),
             Err(why) => (None, why),
         };
-        *self.down.lock().unwrap_or_else(PoisonError::into_inner) = down;
+        *self.down.lock() = down;
         self.main.send_replace(connection);
     }
 
@@ -125,11 +126,11 @@ impl Upstream {
     }
 
     fn is_refused(&self) -> bool {
-        matches!(*self.down.lock().unwrap_or_else(PoisonError::into_inner), Trouble::Changed(_))
+        matches!(*self.down.lock(), Trouble::Changed(_))
     }
 
     fn unreachable(&self) -> Trouble {
-        match &*self.down.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.down.lock() {
             known @ (Trouble::Changed(_) | Trouble::Unreachable(_)) => known.clone(),
             other => Trouble::Unreachable(other.to_string()),
         }
@@ -151,12 +152,12 @@ impl Upstream {
 
     /// Which tools, with which definitions, may be called from now on.
     pub(crate) fn approve(&self, tools: HashMap<String, Digest>) {
-        *self.approved.write().unwrap_or_else(PoisonError::into_inner) = tools;
+        *self.approved.write() = tools;
     }
 
     /// Whether a tool may be called whose definition was this.
     pub(crate) fn is_approved(&self, tool: &str, definition: Digest) -> bool {
-        self.approved.read().unwrap_or_else(PoisonError::into_inner).get(tool) == Some(&definition)
+        self.approved.read().get(tool) == Some(&definition)
     }
 
     /// What changes on the server, from now on.

@@ -1,10 +1,11 @@
 //! Resources that clients of the newer era want to hear of: one request to the server stands for all of them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use helve_mcp_wire::Era;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -80,7 +81,7 @@ impl Upstream {
 impl Watching {
     /// Takes note of a client; says whether the server must be told.
     fn count(&self, uri: &str, more: bool) -> bool {
-        let watched = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).watched;
+        let watched = &mut self.0.lock().watched;
         if more {
             if watched.len() >= MAX_WATCHED && !watched.contains_key(uri) {
                 return false;
@@ -101,14 +102,14 @@ impl Watching {
 
     /// A server of the older era tells of a resource from now on.
     fn told(&self, uri: &str) {
-        if let Some(watched) = self.0.lock().unwrap_or_else(PoisonError::into_inner).watched.get_mut(uri) {
+        if let Some(watched) = self.0.lock().watched.get_mut(uri) {
             watched.told = true;
         }
     }
 
     /// The server was told of nothing; gives what it must be told of.
     fn forgotten(&self) -> Vec<String> {
-        let watched = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).watched;
+        let watched = &mut self.0.lock().watched;
         for watched in watched.values_mut() {
             watched.told = false;
         }
@@ -117,7 +118,7 @@ impl Watching {
 
     /// Asks the server to tell of what is watched now.
     fn stand(&self, upstream: &Arc<Upstream>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         // The server is told that the one before is not wanted any more.
         state.standing = None;
         if state.watched.is_empty() {
@@ -150,7 +151,7 @@ impl Watching {
 
     /// Nothing is watched any more.
     pub(crate) fn stop(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+        *self.0.lock() = State::default();
     }
 }
 

@@ -1,11 +1,12 @@
 //! The hot path of the queue: tasks are accepted, given out and finished in groups.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deadpool_postgres::Pool;
 use helve_core::store::{Accepted, Finish, Finished, NewTask, Task, transact};
 use helve_core::{HolderId, StoreError};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::draft::Draft;
 use super::keys::Keys;
@@ -126,7 +127,7 @@ impl Claims {
     }
 
     fn lost(&self) -> MutexGuard<'_, Vec<(HolderId, String)>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lost.lock()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use helve_core::StoreError;
 use helve_files::FileError;
+use parking_lot::Mutex;
 
 /// What SQLite and Helve keep beside the file. SQLite gives its own the permissions of the file.
 const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", LOCK];
@@ -22,7 +22,7 @@ pub(super) fn prepare(file: &Path) -> Result<PathBuf, StoreError> {
     for ending in BESIDE {
         helve_files::check_file(&beside(&file, ending)).map_err(refused)?;
     }
-    let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _creating = CREATING.lock();
     if !helve_files::check_file(&file).map_err(refused)? {
         create(&file)?;
     }

@@ -1,12 +1,13 @@
 //! The store as one process uses it: what it holds, and how it waits for what others write.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
 use helve_core::store::{Approval, ApprovalState, MemoryStore, Progress, SealedStore, TakenRun};
 use helve_core::{ApprovalId, CallId, HolderId, Outcome, Redactor, RunId, Status, Store, StoreError};
+use parking_lot::RwLock;
 use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -145,12 +146,12 @@ impl StoreHandle {
 
     /// Tells someone of every request that this process records from now on. It must not take long.
     pub fn on_request(&self, tell: impl Fn(&Approval) + Send + Sync + 'static) {
-        *self.0.tell.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tell));
+        *self.0.tell.write() = Some(Arc::new(tell));
     }
 
     /// A request was recorded.
     pub fn asked(&self, approval: &Approval) {
-        let tell = self.0.tell.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let tell = self.0.tell.read().clone();
         if let Some(tell) = tell {
             tell(approval);
         }

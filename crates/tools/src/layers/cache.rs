@@ -1,12 +1,13 @@
 //! Results that may be kept: looked up before a call runs, and filled in by one caller for all who ask at once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use helve_core::json::canonical;
 use helve_core::{CacheRule, CallContext, Caller, Digest, DynLayer, ErrorKind, Next, Output, ToolCall, ToolError};
+use parking_lot::Mutex;
 use quick_cache::Weighter;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -103,7 +104,7 @@ impl Cache {
 
     /// Either the right to run the call for everyone, or the place where someone else will tell the result.
     fn lead_or_follow(self: &Arc<Self>, key: &CacheKey) -> Result<Leader, Told> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         if let Some(result) = running.get(key) {
             return Err(result.clone());
         }
@@ -134,7 +135,7 @@ impl Leader {
 
 impl Drop for Leader {
     fn drop(&mut self) {
-        self.cache.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.cache.running.lock().remove(&self.key);
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use helve_core::{CallContext, DynLayer, ErrorKind, Next, Output, ToolCall, ToolError};
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::catalogue::{Entry, SourceKey};
@@ -35,7 +36,7 @@ impl Limits {
 
     fn of_tool(&self, entry: &Entry) -> Option<Arc<Line>> {
         let places = entry.spec().rules().concurrency?.get() as usize;
-        let mut lines = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.by_tool.lock();
         lines.retain(|_, line| line.strong_count() > 0);
         let key = (entry.source_key().clone(), entry.name().clone(), places);
         if let Some(line) = lines.get(&key).and_then(Weak::upgrade) {

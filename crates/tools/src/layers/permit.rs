@@ -1,12 +1,13 @@
 //! Whether a call may run: at once, after a person agrees, or not at all.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use helve_core::{
     ApprovalId, ApprovalRequest, CallContext, CallId, Caller, Denial, Digest, Grant, InputNeeded, Permission, Policy, Subject, ToolCall,
     ToolError, Verdict, input_digest,
 };
+use parking_lot::{Mutex, RwLock};
 
 use serde_json::Value;
 
@@ -67,12 +68,12 @@ impl Permit {
 
     /// Lets other rules hold from now on.
     pub(crate) fn replace(&self, policy: Policy) {
-        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+        *self.policy.write() = Arc::new(policy);
     }
 
     /// What holds for a call without arguments by a person.
     pub(crate) fn usual(&self, entry: &Entry) -> Permission {
-        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let policy = self.policy.read().clone();
         let (source, arguments) = (entry.source().as_str(), &Value::Null);
         let subject = Subject { tool: entry.name(), model_name: entry.model_name(), source, sets: &[], agent: None, arguments };
         policy.decide(entry.spec().rules().permission, &subject).permission
@@ -83,7 +84,7 @@ impl Permit {
     pub(crate) fn check(&self, member: &Member, agent: Option<&str>, call: &ToolCall, consent: bool) -> Result<(), ToolError> {
         // Only a person calls without being an agent, and a person's call carries their consent.
         let agent = agent.or((!consent).then_some(UNKNOWN_AGENT));
-        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let policy = self.policy.read().clone();
         let ruling = policy.decide(member.entry.spec().rules().permission, &subject(member, agent, call));
         let ruling = ruling.held(agent.and_then(|_| member.entry.tool().held_because()));
         match ruling.permission {
@@ -105,7 +106,7 @@ impl Permit {
         let entry = &member.entry;
         let agent = toolkit.agent().or(cx.caller().agent.as_ref()).map(|agent| &**agent);
         let subject = subject(member, agent, call);
-        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let policy = self.policy.read().clone();
         let mut ruling = policy.decide(entry.spec().rules().permission, &subject).held(agent.and_then(|_| entry.tool().held_because()));
         let restriction = toolkit.restriction(entry);
         if restriction > ruling.permission {
@@ -121,7 +122,7 @@ impl Permit {
             (Permission::Deny, grant) => {
                 // An answer is used up also where a rule denies the call: a no that was said stays said.
                 if grant.is_some_and(|(grant, _)| grant.given.is_none()) {
-                    self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id);
+                    self.used.lock().insert(call.id);
                 }
                 PermitState::Refuse(ToolError::denied(Denial::Policy, ruling.reason))
             }
@@ -137,7 +138,7 @@ impl Permit {
 
     /// The request what a call needs to know that has begun already.
     pub(crate) fn ask_input(&self, call: &ToolCall, entry: &Entry, cx: &CallContext, needed: InputNeeded) -> ApprovalRequest {
-        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let policy = self.policy.read().clone();
         let mut request = ApprovalRequest::about_input(call.clone(), entry.source(), entry.spec(), cx.caller().clone(), needed);
         request.expires_at = policy.expires(request.asked_at);
         request
@@ -150,7 +151,7 @@ impl Permit {
         if grant.digest != input_digest(shown, state) {
             return PermitState::Refuse(ToolError::denied(Denial::Policy, "the call or its tool changed after the request was asked"));
         }
-        if self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(grant.approval_id) {
+        if self.heard.lock().insert(grant.approval_id) {
             PermitState::Allow
         } else {
             PermitState::Refuse(ToolError::denied(Denial::Policy, "the request was answered before, and counts once"))
@@ -159,7 +160,7 @@ impl Permit {
 
     /// Lets one answer count for a call. A denial is used up too, so that nobody can approve what was denied.
     fn redeem(&self, call: CallId, grant: &Grant) -> PermitState {
-        let first = self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(call);
+        let first = self.used.lock().insert(call);
         let said = grant.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         match grant.verdict {
             Verdict::Deny => PermitState::Refuse(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),

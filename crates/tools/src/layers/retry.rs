@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, DynLayer, Next, Output, Rules, ToolCall, ToolError};
+use helve_core::{Backoff, CallContext, DynLayer, Next, Output, Rules, ToolCall, ToolError};
 use serde_json::json;
 
 const FIRST_DELAY: Duration = Duration::from_millis(200);
@@ -27,8 +26,7 @@ impl Retry {
 impl DynLayer for Retry {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            let backoff = ExponentialBuilder::default().with_min_delay(FIRST_DELAY).with_max_delay(LONGEST_DELAY).with_jitter();
-            let mut delays = backoff.with_max_times(self.retries as usize).build();
+            let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
             let mut attempt = 1u32;
             loop {
                 let error = match next.run(call, cx).await {
@@ -36,10 +34,10 @@ impl DynLayer for Retry {
                     Ok(output) => return Ok(output),
                     Err(error) => error,
                 };
-                let delay = delays.next().map(|delay| error.delay().unwrap_or(delay));
-                let Some(delay) = delay.filter(|delay| error.is_retryable() && *delay <= LONGEST_DELAY) else {
+                let delay = error.delay().unwrap_or_else(|| backoff.delay());
+                if attempt > self.retries || !error.is_retryable() || delay > LONGEST_DELAY {
                     return Err(if attempt > 1 { error.with("attempts", json!(attempt)) } else { error });
-                };
+                }
                 tracing::debug!(call = %call.id, tool = %call.tool, error = error.kind().name(), ?delay, "trying again");
                 tokio::select! {
                     () = tokio::time::sleep(delay) => attempt += 1,

@@ -1,11 +1,11 @@
 //! The person at the terminal: whether a call may run, and what its tool wants to know.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use helve::internal::printable;
 use helve::permission::{ApprovalRequest, Approver, Decision};
 use helve::secret::Redactor;
+use parking_lot::Mutex;
 
 use super::input;
 use crate::terminal::{self, CAREFUL, FAINT, STRONG, styled};
@@ -36,7 +36,7 @@ impl AtTerminal {
 
     /// Shows for how long the call runs, once that is worth a word.
     pub fn show_progress(&self, name: &str) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.watched.lock();
         let seconds = watched.since.elapsed();
         if seconds >= SOON {
             watched.shown = true;
@@ -46,7 +46,7 @@ impl AtTerminal {
 
     /// Takes that line away again. The time that a person takes is not the call's.
     pub fn clear_progress(&self) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.watched.lock();
         if watched.shown {
             terminal::progress("");
         }

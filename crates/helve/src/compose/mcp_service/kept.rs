@@ -1,12 +1,13 @@
 //! Calls of clients of the newer era that go on with another request.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::json::canonical;
 use helve_core::{ApprovalRequest, CancellationToken, Digest};
 use helve_tools::{Entry, HeldTask};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -70,7 +71,7 @@ impl AllKept {
                 () = tokio::time::sleep(PATIENCE) => {}
             }
             if let Some(all) = all.upgrade() {
-                all.lock().unwrap_or_else(PoisonError::into_inner).remove(&forgotten);
+                all.lock().remove(&forgotten);
             }
         });
         Ok(name)
@@ -89,7 +90,7 @@ impl AllKept {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, One>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 //! in the background.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{self, TaskState};
@@ -10,6 +10,7 @@ use helve_core::{CallId, CancellationToken, EventData, Observer, Timestamp};
 use helve_mcp::serve::Incoming;
 use helve_mcp::{Downstream, unguessable_number};
 use helve_mcp_wire::{CODES, Era, RpcError};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -76,7 +77,7 @@ enum Phase {
 impl Tasks {
     /// Takes note of a call; nothing where there are too many.
     pub fn begin(&self, id: CallId, cancel: CancellationToken) -> Option<Arc<Task>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.retain(|_, task| !matches!(&task.state().phase, Phase::Over(since, ..) if since.elapsed() > KEPT));
         let mut over: Vec<(Instant, usize, CallId)> = all.iter().filter_map(|(id, task)| task.over(*id)).collect();
         over.sort_unstable_by_key(|(since, ..)| *since);
@@ -99,7 +100,7 @@ impl Tasks {
     }
 
     fn find(&self, id: CallId) -> Option<Arc<Task>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+        self.0.lock().get(&id).cloned()
     }
 }
 
@@ -195,7 +196,7 @@ impl Task {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

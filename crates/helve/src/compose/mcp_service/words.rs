@@ -1,12 +1,13 @@
 //! What clients read of tools and outcomes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use helve_core::{Digest, EventData, Observer, Outcome, Output, Status, ToolError};
 use helve_mcp::{BackChannel, Downstream, content};
 use helve_mcp_wire::{CODES, META, RpcError};
 use helve_tools::Entry;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 /// A sign of life is so much progress: clients expect that it grows.
@@ -30,7 +31,7 @@ impl Told {
 
     /// Says how far the call is; where nobody knows, that it goes on.
     pub(super) fn say(&self, fraction: Option<f64>, message: &str) {
-        let mut so_far = self.so_far.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut so_far = self.so_far.lock();
         *so_far = fraction.unwrap_or(0.0).max(*so_far + ALIVE);
         let mut params = Map::new();
         params.insert(META.progress.to_owned(), self.token.clone());

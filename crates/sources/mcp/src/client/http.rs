@@ -1,6 +1,6 @@
 //! A server over HTTP: each message is posted, and answered with one message or with a stream of them.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -9,6 +9,7 @@ use helve_fetch::{
     StreamingResponse, Target, Url, header,
 };
 use helve_mcp_wire::{Era, HEADERS, Message, encode_header, name_of};
+use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -190,13 +191,13 @@ impl Endpoint {
 
     /// What is said about the version in each request; nothing before a greeting of the older era is over.
     pub(crate) fn set_version(&self, era: Era, version: &str) {
-        let mut spoken = self.spoken.write().unwrap_or_else(PoisonError::into_inner);
+        let mut spoken = self.spoken.write();
         spoken.era = era;
         spoken.version = if version.is_empty() { None } else { HeaderValue::from_str(version).ok() };
     }
 
     fn spoken(&self) -> Spoken {
-        self.spoken.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.spoken.read().clone()
     }
 
     /// Where answers and notifications are put.
@@ -255,7 +256,7 @@ impl Endpoint {
 
     fn remember_session(&self, response: &StreamingResponse) {
         let Some(session) = response.headers.get(SESSION) else { return };
-        let mut spoken = self.spoken.write().unwrap_or_else(PoisonError::into_inner);
+        let mut spoken = self.spoken.write();
         if spoken.era == Era::Legacy && spoken.session.is_none() {
             spoken.session = Some(session.clone());
         }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use helve_mcp_wire::{CODES, META, Message, RequestId, RpcError};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, oneshot, watch};
@@ -96,12 +97,12 @@ impl Peer {
         })
     }
 
-    fn asks(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
-        self.asks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn asks(&self) -> parking_lot::MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
+        self.asks.lock()
     }
 
-    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open(&self) -> parking_lot::MutexGuard<'_, HashMap<i64, Open>> {
+        self.open.lock()
     }
 
     /// Begins a request. What the other side wants to say or know meanwhile goes to the channel.
@@ -298,7 +299,7 @@ mod tests {
 
     impl BackChannel for Ear {
         fn notify(&self, method: &str, _: Value) {
-            self.0.lock().expect("a lock").push(method.to_owned());
+            self.0.lock().push(method.to_owned());
         }
 
         fn ask(&self, _: &str, _: Value) -> BoxFuture<'_, Result<Value, RpcError>> {
@@ -326,6 +327,6 @@ mod tests {
             "notifications/elicitation/complete",
             "notifications/subscriptions/acknowledged",
         ];
-        assert_eq!(*ear.0.lock().expect("a lock"), expected);
+        assert_eq!(*ear.0.lock(), expected);
     }
 }

@@ -1,10 +1,11 @@
 //! The course of a login: what is known of it, when it is renewed, and when a person is asked.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use helve_core::Timestamp;
 use helve_fetch::{HeaderValue, Url};
+use parking_lot::MutexGuard;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Inner;
@@ -46,7 +47,7 @@ type Turn = Option<OwnedSemaphorePermit>;
 
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn login(&self) -> Option<Login> {

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use helve_core::Timestamp;
 use helve_fetch::HeaderValue;
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -45,17 +45,17 @@ pub struct MemoryStore(Mutex<HashMap<String, SecretString>>);
 
 impl TokenStore for MemoryStore {
     fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, String>> {
-        let document = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        let document = self.0.lock().get(key).cloned();
         Box::pin(async { Ok(document) })
     }
 
     fn save<'a>(&'a self, key: &'a str, document: SecretString) -> BoxFuture<'a, Result<(), String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), document);
+        self.0.lock().insert(key.to_owned(), document);
         Box::pin(async { Ok(()) })
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.0.lock().remove(key);
         Box::pin(async { Ok(()) })
     }
 }

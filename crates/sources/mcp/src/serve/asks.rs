@@ -1,10 +1,10 @@
 //! What clients of the older era were asked and have not answered yet.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use helve_mcp_wire::{CODES, Message, RequestId, RpcError};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time;
@@ -70,7 +70,7 @@ impl Asks {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

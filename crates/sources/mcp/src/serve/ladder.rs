@@ -1,10 +1,11 @@
 //! What a request of the newer era must say before it is worked on, in the order in which it is looked at.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use helve_mcp_wire::{CODES, Era, HEADERS, HeaderParam, META, RpcError, VERSIONS, decode_header, name_of};
 use hyper::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::hub::error;
@@ -130,7 +131,7 @@ impl Mirrored {
     /// Remembers the tools of a list that is given out.
     pub fn learn(&self, list: &Value) {
         let tools = list.get("tools").and_then(Value::as_array).into_iter().flatten();
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         for tool in tools {
             let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
             // Clients do not use a tool that breaks the rules, so there is nothing to compare.
@@ -145,7 +146,7 @@ impl Mirrored {
 
     fn compare(&self, headers: &HeaderMap, method: &str, params: Option<&Value>) -> Result<(), RpcError> {
         let Some(name) = (method == "tools/call").then(|| name_of(method, params)).flatten() else { return Ok(()) };
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         let arguments = params.and_then(|params| params.get("arguments")).unwrap_or(&Value::Null);
         for param in known.get(name).into_iter().flatten() {
             if !param.fits(arguments, single(headers, &param.header)?) {

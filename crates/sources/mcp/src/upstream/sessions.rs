@@ -1,10 +1,11 @@
 //! The connections that sessions of clients of the older era have for themselves.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use helve_mcp_wire::Era;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
@@ -80,7 +81,7 @@ impl Sessions {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Session>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,0 +1,57 @@
+//! Backoff: the delays between attempts, everywhere in Helve.
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+
+/// Delays between attempts. Each is about twice as long as the one before, up to the longest; jitter keeps clients apart.
+///
+/// ```
+/// use std::time::Duration;
+/// use helve_core::Backoff;
+///
+/// let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
+/// assert!(backoff.delay() < Duration::from_millis(300));
+/// ```
+#[derive(Debug)]
+pub struct Backoff {
+    delays: ExponentialBackoff,
+    builder: ExponentialBuilder,
+    longest: Duration,
+}
+
+impl Backoff {
+    /// Starts with the first delay.
+    #[must_use]
+    pub fn new(first: Duration, longest: Duration) -> Self {
+        let builder = ExponentialBuilder::default().with_min_delay(first).with_max_delay(longest).with_jitter().without_max_times();
+        Self { delays: builder.build(), builder, longest }
+    }
+
+    /// The next delay.
+    pub fn delay(&mut self) -> Duration {
+        self.delays.next().map_or(self.longest, |delay| delay.min(self.longest))
+    }
+
+    /// Starts again with the first delay, after a success.
+    pub fn reset(&mut self) {
+        self.delays = self.builder.build();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_to_the_longest_and_start_again() {
+        let (first, longest) = (Duration::from_millis(100), Duration::from_secs(2));
+        let mut backoff = Backoff::new(first, longest);
+        let delays: Vec<_> = (0..20).map(|_| backoff.delay()).collect();
+        assert!(delays[0] >= first && delays[0] <= first * 2, "{delays:?}");
+        assert!(delays.iter().all(|delay| *delay <= longest), "{delays:?}");
+        assert_eq!(delays[19], longest);
+        backoff.reset();
+        assert!(backoff.delay() <= first * 2);
+    }
+}
