@@ -63,6 +63,11 @@ pub fn files() -> Vec<String> {
     found
 }
 
+/// Returns whether a file is of a kind, such as `rs`.
+pub fn is_a(file: &str, extension: &str) -> bool {
+    Path::new(file).extension().is_some_and(|found| found == extension)
+}
+
 pub fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
@@ -99,5 +104,5 @@ pub fn blocks(document: &str) -> Vec<Block> {
 
 /// README.md and the pages of the guide: what users follow.
 pub fn user_documents() -> Vec<String> {
-    files().into_iter().filter(|file| file == "README.md" || (file.starts_with("docs/guide/") && file.ends_with(".md"))).collect()
+    files().into_iter().filter(|file| file == "README.md" || (file.starts_with("docs/guide/") && is_a(file, "md"))).collect()
 }
