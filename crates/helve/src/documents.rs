@@ -17,4 +17,4 @@ page!(Dialects, "docs/guide/dialects.md");
 page!(Functions, "docs/guide/functions.md");
 page!(Models, "docs/guide/models.md");
 page!(Project, "docs/guide/project.md");
-page!(Record, "docs/guide/record.md");
+page!(Store, "docs/guide/store.md");
