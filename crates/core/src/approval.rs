@@ -94,7 +94,7 @@ impl ApprovalRequest {
 }
 
 /// What a person decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The call may run.
@@ -107,11 +107,7 @@ pub enum Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Approve => "approve",
-            Self::Deny => "deny",
-            Self::Expired => "expired",
-        })
+        f.write_str(self.name())
     }
 }
 

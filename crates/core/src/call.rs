@@ -53,7 +53,7 @@ impl ToolCall {
 }
 
 /// On whose behalf a call is made.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, crate::Setters)]
 pub struct Caller {
     /// The agent; none when a person or a program calls directly.
     pub agent: Option<Arc<str>>,
@@ -67,19 +67,6 @@ pub struct Caller {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Arc<str>>,
 }
-
-crate::setters!(Caller {
-    /// An agent makes the call.
-    agent: some into Arc<str>,
-    /// It belongs to this conversation.
-    conversation: some ConversationId,
-    /// It belongs to this run.
-    run: some RunId,
-    /// This device spoke.
-    device: some into Arc<str>,
-    /// This person is spoken with.
-    user: some into Arc<str>,
-});
 
 /// What a tool and the layers around it may know and do besides the arguments. Cheap to clone.
 #[derive(Clone, Default)]

@@ -32,7 +32,7 @@ pub struct Event {
 }
 
 /// What happened.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, crate::Name)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventData {
@@ -204,33 +204,6 @@ pub enum EventData {
 }
 
 impl EventData {
-    /// The name of what happened, as in the JSON.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::RunStarted { .. } => "run_started",
-            Self::ModelRequested { .. } => "model_requested",
-            Self::TextDelta { .. } => "text_delta",
-            Self::ReasoningDelta { .. } => "reasoning_delta",
-            Self::CallDelta { .. } => "call_delta",
-            Self::ModelResponded { .. } => "model_responded",
-            Self::ToolsChanged { .. } => "tools_changed",
-            Self::StrategyChanged { .. } => "strategy_changed",
-            Self::TaskAccepted { .. } => "task_accepted",
-            Self::TaskFinished { .. } => "task_finished",
-            Self::Notification { .. } => "notification",
-            Self::RunWaiting { .. } => "run_waiting",
-            Self::RunFinished { .. } => "run_finished",
-            Self::RunFailed { .. } => "run_failed",
-            Self::ToolRequested { .. } => "tool_requested",
-            Self::ToolStart { .. } => "tool_start",
-            Self::ToolProgress { .. } => "tool_progress",
-            Self::ToolComplete { .. } => "tool_complete",
-            Self::PermissionRequest { .. } => "permission_request",
-            Self::PermissionResult { .. } => "permission_result",
-        }
-    }
-
     /// Whether it is a piece of an answer, which nobody records.
     #[must_use]
     pub fn is_piece(&self) -> bool {
@@ -239,7 +212,7 @@ impl EventData {
 }
 
 /// Why a run is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EndOfRun {
@@ -261,24 +234,6 @@ pub enum EndOfRun {
     TimeBudget,
     /// It made the same call again and again.
     RepeatedCalls,
-}
-
-impl EndOfRun {
-    /// The reason as programs see it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Stopped => "stopped",
-            Self::Cancelled => "cancelled",
-            Self::MaxIterations => "max_iterations",
-            Self::MaxCalls => "max_calls",
-            Self::TokenBudget => "token_budget",
-            Self::CostBudget => "cost_budget",
-            Self::TimeBudget => "time_budget",
-            Self::RepeatedCalls => "repeated_calls",
-        }
-    }
 }
 
 /// Why a run broke off, for programs and people.

@@ -30,7 +30,6 @@ pub mod printable;
 mod rules;
 mod schema;
 pub mod secret;
-mod setters;
 pub mod source;
 mod spec;
 pub mod store;
@@ -48,6 +47,8 @@ pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};
 pub use event::{EndOfRun, Event, EventData, Observer, RunError};
 pub use extensions::Extensions;
 pub use futures_util::future::BoxFuture;
+#[doc(hidden)]
+pub use helve_macros::{Name, Setters};
 pub use helve_macros::{tool, tools};
 pub use ids::{ApprovalId, CallId, ConversationId, HolderId, IdError, RunId};
 pub use input::{InputGiven, InputNeeded, InputRequest};

@@ -172,7 +172,7 @@ pub enum ToolChoice {
 }
 
 /// How a model answers. What is not given is left to the provider.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, crate::Setters)]
 #[serde(default)]
 pub struct GenerateOptions {
     /// From exact to playful.
@@ -186,19 +186,6 @@ pub struct GenerateOptions {
     /// Fields for one provider, sent as they are.
     pub extra: Map<String, Value>,
 }
-
-crate::setters!(GenerateOptions {
-    /// Sets how playful the model is.
-    temperature: some f64,
-    /// Sets the share of likely words that are considered.
-    top_p: some f64,
-    /// Sets how long the answer may be.
-    max_tokens: some u32,
-    /// Sets texts that end the answer.
-    stop: list String,
-    /// Sets fields for one provider, sent as they are.
-    extra: Map<String, Value>,
-});
 
 #[cfg(test)]
 mod tests {

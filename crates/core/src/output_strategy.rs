@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How an agent calls tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, crate::Setters)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutputStrategy {
     /// Whether the model's own function calling is used where it works.
@@ -12,13 +12,6 @@ pub struct OutputStrategy {
     /// Whether calls are found in structured or plain text where it does not.
     pub fallback_to_structured_output: bool,
 }
-
-crate::setters!(OutputStrategy {
-    /// Sets whether the model's own function calling is used.
-    function_calling: bool,
-    /// Sets whether calls are found in structured or plain text where that does not work.
-    fallback_to_structured_output: bool,
-});
 
 impl Default for OutputStrategy {
     fn default() -> Self {

@@ -18,7 +18,7 @@ use crate::printable;
 const REASON: usize = 2000;
 
 /// Whether a call runs at once, after a person agrees, or never. Ordered from lax to strict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
     /// It runs.
@@ -28,18 +28,6 @@ pub enum Permission {
     Confirm,
     /// It never runs.
     Deny,
-}
-
-impl Permission {
-    /// The permission as it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Confirm => "confirm",
-            Self::Deny => "deny",
-        }
-    }
 }
 
 impl fmt::Display for Permission {
@@ -66,7 +54,7 @@ pub struct Subject<'a> {
 }
 
 /// One operator rule. Every condition that is given must hold.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, crate::Setters)]
 #[serde(deny_unknown_fields)]
 pub struct PermissionRule {
     /// Tools by name.
@@ -84,6 +72,7 @@ pub struct PermissionRule {
     /// Calls by argument: each named argument must be there and fit. What is not a string is matched as canonical JSON: `1` also meets
     /// 1.0 and 1e0.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    #[setter(skip)]
     pub when: std::collections::BTreeMap<String, Pattern>,
     /// What holds for calls that match.
     pub permission: Permission,
@@ -91,21 +80,6 @@ pub struct PermissionRule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
-
-crate::setters!(PermissionRule {
-    /// Only tools of this name or pattern.
-    tool: some into Pattern,
-    /// Only tools of this source.
-    source: some into Pattern,
-    /// Only tools of this tool set.
-    set: some into Pattern,
-    /// Only calls of this agent.
-    agent: some into Pattern,
-    /// What holds for calls that match.
-    permission: Permission,
-    /// Why, in words for those who are asked.
-    because: some into String,
-});
 
 impl PermissionRule {
     /// Only calls whose argument of this name is there and fits.

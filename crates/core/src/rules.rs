@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::permission::Permission;
 
 /// How calls of one tool run.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, crate::Setters)]
 pub struct Rules {
     /// Whether a person is asked; a default that operators may override.
     pub permission: Permission,
@@ -34,31 +34,6 @@ pub struct Rules {
     pub ends_run: bool,
 }
 
-crate::setters!(Rules {
-    /// Sets whether a person is asked.
-    permission: Permission,
-    /// Sets whether the caller waits for the end.
-    mode: Mode,
-    /// Sets who goes first in the background, from -10 to 10.
-    priority: i8,
-    /// Sets how long a call in the background waits at least.
-    delay: Duration,
-    /// Sets how long one attempt may take.
-    timeout: some Duration,
-    /// Sets how often a transient failure is tried again, if the tool is idempotent.
-    retries: u32,
-    /// Sets how long results are kept.
-    cache: some CacheRule,
-    /// Sets whether running the same call twice does no more than running it once.
-    idempotent: bool,
-    /// Sets whether no other call of the same turn may run beside it.
-    exclusive: bool,
-    /// Sets how many calls of this tool may run at once.
-    concurrency: some NonZeroU32,
-    /// Sets whether a call that ends well also ends the agent's run.
-    ends_run: bool,
-});
-
 impl Rules {
     /// How long one attempt may take, whether or not someone set it.
     #[must_use]
@@ -71,7 +46,7 @@ impl Rules {
 }
 
 /// Whether the caller waits for a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// The caller waits.
@@ -79,17 +54,6 @@ pub enum Mode {
     Inline,
     /// The call is accepted into the queue and the result comes later.
     Background,
-}
-
-impl Mode {
-    /// The mode as it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Inline => "inline",
-            Self::Background => "background",
-        }
-    }
 }
 
 /// How long results are kept, and for whom.

@@ -36,7 +36,7 @@ pub struct Origin {
 }
 
 /// What sort of thing a tool is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
     /// A Rust function or type.
@@ -52,21 +52,6 @@ pub enum ToolKind {
     Device,
     /// Another agent.
     Agent,
-}
-
-impl ToolKind {
-    /// The kind as it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Builtin => "builtin",
-            Self::Native => "native",
-            Self::Command => "command",
-            Self::Mcp => "mcp",
-            Self::Device => "device",
-            Self::Agent => "agent",
-        }
-    }
 }
 
 /// Why a spec cannot be.

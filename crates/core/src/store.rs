@@ -61,7 +61,7 @@ pub enum StoreError {
 }
 
 /// Which tasks are wanted. By default the newest [`TaskFilter::PAGE`], whatever their state.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, crate::Setters)]
 pub struct TaskFilter {
     /// Only those in this state.
     pub state: Option<TaskState>,
@@ -72,17 +72,6 @@ pub struct TaskFilter {
     /// At most so many, newest first.
     pub limit: usize,
 }
-
-crate::setters!(TaskFilter {
-    /// Only tasks in this state.
-    state: some TaskState,
-    /// Only tasks of this conversation.
-    conversation: some ConversationId,
-    /// Only results of which no agent was told.
-    unheard: bool,
-    /// At most so many, newest first.
-    limit: usize,
-});
 
 impl TaskFilter {
     /// How many tasks are listed by default.

@@ -5,6 +5,7 @@
 //! `helve_core::function`.
 
 mod attributes;
+mod derive;
 mod documentation;
 mod expand;
 mod parameter;
@@ -144,4 +145,22 @@ pub fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn tools(attributes: TokenStream, item: TokenStream) -> TokenStream {
     expand::tools(attributes.into(), item.into()).into()
+}
+
+/// Writes a setter for each field. For Helve's own option structs.
+#[doc(hidden)]
+#[proc_macro_derive(Setters, attributes(setter))]
+pub fn setters(item: TokenStream) -> TokenStream {
+    derived(item, derive::setters)
+}
+
+/// Writes a method `name`. For Helve's own enums.
+#[doc(hidden)]
+#[proc_macro_derive(Name)]
+pub fn name(item: TokenStream) -> TokenStream {
+    derived(item, derive::name)
+}
+
+fn derived(item: TokenStream, derive: fn(&syn::DeriveInput) -> syn::Result<proc_macro2::TokenStream>) -> TokenStream {
+    syn::parse(item).and_then(|item| derive(&item)).unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -33,7 +33,7 @@ use crate::toolkit::{Member, Toolkit};
 const MAX_REQUESTS: u32 = 10;
 
 /// How an executor is set up.
-#[derive(Clone)]
+#[derive(Clone, helve_core::Setters)]
 pub struct ExecutorOptions {
     /// The operator's permission rules.
     pub policy: Policy,
@@ -57,29 +57,6 @@ pub struct ExecutorOptions {
     /// Values for the tools of all calls, such as a database pool; [`CallContext::extension`] gives them.
     pub extensions: Extensions,
 }
-
-helve_core::setters!(ExecutorOptions {
-    /// Sets the operator's permission rules.
-    policy: Policy,
-    /// Sets the secrets that must never show.
-    redactor: Redactor,
-    /// Sets whether secrets are stored as they are.
-    store_secrets: bool,
-    /// Sets how many calls run at once.
-    concurrency: usize,
-    /// Sets how many more may wait for their turn.
-    waiting: usize,
-    /// Sets how much cached results may take.
-    cache_bytes: u64,
-    /// Sets how long a cancelled tool may tidy up.
-    grace: Duration,
-    /// Sets where background calls are accepted.
-    store: some StoreHandle,
-    /// Sets the layers, outermost first.
-    layers: Vec<Arc<dyn DynLayer>>,
-    /// Sets values for the tools of all calls.
-    extensions: Extensions,
-});
 
 impl ExecutorOptions {
     /// Adds a layer inside those that are there.

@@ -15,7 +15,7 @@ use crate::ids::{HolderId, RunId};
 use crate::rules::{Mode, Rules};
 
 /// How far a request is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
     /// Nobody answered yet.
@@ -28,20 +28,6 @@ pub enum ApprovalState {
     Expired,
     /// The run ended without an answer.
     Cancelled,
-}
-
-impl ApprovalState {
-    /// As it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Denied => "denied",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-        }
-    }
 }
 
 /// A request that is kept until it is answered.

@@ -21,7 +21,7 @@ pub const MAX_ATTEMPTS: u32 = 3;
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// How far a task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
     /// It waits for a worker.
@@ -46,19 +46,6 @@ impl TaskState {
     #[must_use]
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
-    }
-
-    /// As it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Dead => "dead",
-            Self::Cancelled => "cancelled",
-        }
     }
 }
 
