@@ -27,7 +27,7 @@ pub fn run(command: &Tasks, global: &Global, workspace: &Workspace) -> Result<Ex
         Some(TasksCommand::Cancel { id }) => {
             let words = match workspace.block_on(store.cancel_task(*id))? {
                 Cancelling::Done => "cancelled".to_owned(),
-                Cancelling::Told => "its worker is told to stop".to_owned(),
+                Cancelling::Requested => "its worker is told to stop".to_owned(),
                 Cancelling::TooLate(state) => {
                     return Err(Failure::new("conflict", format_args!("task {id} is over: {}", state.name())));
                 }

@@ -132,7 +132,7 @@ pub async fn a_task_can_be_cancelled_before_and_while_it_runs(store: &dyn Store)
     assert_eq!(store.cancel_task(waiting).await.expect("too late"), Cancelling::TooLate(TaskState::Cancelled));
     let running = accepted(store, task("a")).await;
     let held = claim_one(store, worker).await;
-    assert_eq!(store.cancel_task(running).await.expect("told"), Cancelling::Told);
+    assert_eq!(store.cancel_task(running).await.expect("told"), Cancelling::Requested);
     assert_eq!(store.keep(worker, LEASE, &[]).await.expect("kept").tasks, [running]);
     assert!(store.keep(process(store).await, LEASE, &[]).await.expect("kept").tasks.is_empty(), "others are not told");
     finish(store, &held, TaskEnd::Over(bad(&held, ErrorKind::Cancelled))).await;
