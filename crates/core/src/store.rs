@@ -27,7 +27,7 @@ pub use self::rows::Rows;
 pub use self::run::{ConversationRecord, NewRun, RunCommit, RunRecord, RunState, TakenRun};
 pub use self::sealed::SealedStore;
 pub use self::task::{
-    AGEING, Accepted, Cancelling, Finish, Finished, MAX_ATTEMPTS, NewTask, Progress, Task, TaskEnd, TaskState, interrupted,
+    AGEING, AcceptResult, CancelResult, Finish, FinishResult, MAX_ATTEMPTS, NewTask, Progress, Task, TaskEnd, TaskState, interrupted,
 };
 use crate::digest::Digest;
 use crate::event::Event;
@@ -106,7 +106,7 @@ pub struct Stop {
 
 /// What recovery took over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveryReport {
     /// Number of tasks of processes that are gone.
     pub tasks: usize,
     /// Number of runs of processes that are gone. They can be resumed.
@@ -121,18 +121,18 @@ pub trait Store: Send + Sync + 'static {
     fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop>;
     /// Takes over the work of processes whose lease expired: tasks go back to the queue or end, and runs can be resumed. Approval
     /// requests past their time expire.
-    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered>;
+    fn recover(&self, holder: HolderId) -> Stored<'_, RecoveryReport>;
     /// Ends the lease of a process. Other processes can take over its work at once.
     fn leave(&self, holder: HolderId) -> Stored<'_, ()>;
 
     /// Puts a task in the queue, and adds an event to its run.
-    fn accept(&self, task: NewTask) -> Stored<'_, Accepted>;
+    fn accept(&self, task: NewTask) -> Stored<'_, AcceptResult>;
     /// Gives tasks to a worker, those with the best rank first.
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>>;
     /// Stores how attempts ended, and adds events to their runs. A late result is counted and never replaces the outcome.
-    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>>;
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>>;
     /// Cancels a queued task. If the task is running, asks its worker to stop it.
-    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling>;
+    fn cancel_task(&self, task: CallId) -> Stored<'_, CancelResult>;
     /// Puts a copy of a failed or cancelled task in the queue, under a new id.
     fn retry_task(&self, task: CallId) -> Stored<'_, Task>;
     /// One task.

@@ -1,10 +1,10 @@
-//! What the compiler says to someone who uses `#[tool]` wrongly.
+//! Compiler errors for wrong uses of `#[tool]` and `#[tools]`.
 //!
 //! The texts in `ui/*.stderr` are for people: after `TRYBUILD=overwrite cargo test -p helve-core --test ui`, read them.
 
 #![allow(clippy::expect_used, clippy::print_stderr, reason = "a test that goes wrong should stop, one that is skipped should say so")]
 
-/// The compiler whose words the expectations quote. Others say the same in other words.
+/// The compiler version of the expected messages. Other versions word them differently.
 const QUOTED: &str = "rustc 1.95.";
 
 #[test]

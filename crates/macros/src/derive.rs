@@ -2,9 +2,10 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Error, Field, Fields, GenericArgument, PathArguments, Result, Type};
+use syn::{Data, DeriveInput, Error, Field, Fields, Result, Type};
 
 use crate::parameter::is;
+use crate::signature::type_arguments;
 
 /// One setter for each field of a struct, unless the field has `#[setter(skip)]`.
 ///
@@ -22,7 +23,7 @@ pub(crate) fn setters(input: &DeriveInput) -> Result<TokenStream> {
 
 fn setter(field: &Field) -> TokenStream {
     let (name, vis, ty) = (&field.ident, &field.vis, &field.ty);
-    let (takes, value) = match inner(ty) {
+    let (takes, value) = match type_arguments(ty).next() {
         Some(inner) if is(ty, "Option") && is_text(inner) => (quote!(impl Into<#inner>), quote!(Some(value.into()))),
         Some(inner) if is(ty, "Option") => (quote!(impl Into<Option<#inner>>), quote!(value.into())),
         Some(inner) if is(ty, "Vec") && is_text(inner) => {
@@ -45,18 +46,11 @@ fn setter(field: &Field) -> TokenStream {
     }
 }
 
-/// The first type argument of a path, such as the `T` of an `Option<T>`.
-fn inner(ty: &Type) -> Option<&Type> {
-    let Type::Path(path) = ty else { return None };
-    let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else { return None };
-    arguments.args.iter().find_map(|argument| if let GenericArgument::Type(ty) = argument { Some(ty) } else { None })
-}
-
 fn is_text(ty: &Type) -> bool {
-    ["String", "PathBuf", "Pattern"].iter().any(|name| is(ty, name)) || (is(ty, "Arc") && inner(ty).is_some_and(|inner| is(inner, "str")))
+    ["String", "PathBuf", "Pattern"].iter().any(|name| is(ty, name)) || (is(ty, "Arc") && type_arguments(ty).any(|inner| is(inner, "str")))
 }
 
-/// A method `name` that returns the name of a variant in snake case, as serde writes it.
+/// A method `name` and `Display`: the name of a variant in snake case, as serde writes it.
 pub(crate) fn name(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Enum(data) = &input.data else { return Err(Error::new_spanned(input, "`Name` is for enums")) };
     let names = data.variants.iter().map(|variant| {
@@ -73,6 +67,13 @@ pub(crate) fn name(input: &DeriveInput) -> Result<TokenStream> {
             #[must_use]
             pub const fn name(#receiver) -> &'static str {
                 match self { #(#names,)* }
+            }
+        }
+
+        #[automatically_derived]
+        impl ::core::fmt::Display for #ident {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                f.write_str(self.name())
             }
         }
     })

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use helve_core::store::Task;
 use helve_core::{
-    CallContext, DynLayer, DynTool, ErrorKind, EventData, Extensions, Grant, InputGiven, InputNeeded, Next, Outcome, Output, Permission,
+    CallContext, DynLayer, DynTool, ErrorKind, EventData, Extensions, Grant, InputNeeded, InputResponse, Next, Outcome, Output, Permission,
     Policy, Redactor, Status, ToolCall, ToolError, call_digest,
 };
 use parking_lot::RwLock;
@@ -125,7 +125,7 @@ pub(crate) struct Prepared {
     entry: Arc<Entry>,
     begun: Instant,
     /// What a person answered to what the call asked before.
-    given: Option<InputGiven>,
+    given: Option<InputResponse>,
 }
 
 impl Executor {
@@ -223,7 +223,7 @@ impl Executor {
     }
 
     /// Whether a call is complete and fits its tool.
-    fn check(&self, entry: &Entry, call: &mut ToolCall, given: Option<&InputGiven>) -> Result<(), ToolError> {
+    fn check(&self, entry: &Entry, call: &mut ToolCall, given: Option<&InputResponse>) -> Result<(), ToolError> {
         secrets::check(call, given, self.redactor())?;
         validate::validate(entry, call, self.redactor())
     }
@@ -284,7 +284,7 @@ impl Executor {
         &self,
         call: &ToolCall,
         entry: &Arc<Entry>,
-        given: Option<InputGiven>,
+        given: Option<InputResponse>,
         cx: &CallContext,
         may_ask: bool,
     ) -> Result<Output, ToolError> {

@@ -11,9 +11,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Accepted, Approval, ApprovalState, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask,
-    Progress, Recovered, Rows, RunCommit, RunRecord, RunState, Stop, Store, StoreError, Stored, TakenRun, Task, TaskFilter, TaskState,
-    transact,
+    AcceptResult, Approval, ApprovalState, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult,
+    NewTask, Progress, RecoveryReport, Rows, RunCommit, RunRecord, RunState, Stop, Store, StoreError, Stored, TakenRun, Task, TaskFilter,
+    TaskState, transact,
 };
 use crate::digest::Digest;
 use crate::event::Event;
@@ -102,9 +102,9 @@ macro_rules! transactions {
 
 impl Store for MemoryStore {
     transactions! {
-        accept(task: NewTask) -> Accepted;
-        finish(ended: Vec<Finish>) -> Vec<Finished>;
-        cancel_task(task: CallId) -> Cancelling;
+        accept(task: NewTask) -> AcceptResult;
+        finish(ended: Vec<Finish>) -> Vec<FinishResult>;
+        cancel_task(task: CallId) -> CancelResult;
         hear(task: CallId) -> ();
         decide(approval: ApprovalId, decision: DecisionRecord) -> DecisionResult;
         take_run(run: RunId, holder: HolderId) -> TakenRun;
@@ -121,8 +121,8 @@ impl Store for MemoryStore {
         self.change_if(keep, |_| false)
     }
 
-    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
-        self.change_if(|tables| transact::recover(tables, holder), |found| *found != Recovered::default())
+    fn recover(&self, holder: HolderId) -> Stored<'_, RecoveryReport> {
+        self.change_if(|tables| transact::recover(tables, holder), |found| *found != RecoveryReport::default())
     }
 
     fn leave(&self, holder: HolderId) -> Stored<'_, ()> {

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use super::texts::{Texts, mask_event};
 use super::{
-    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
-    Recovered, RunCommit, RunRecord, RunState, Stop, Store, Stored, TakenRun, Task, TaskEnd, TaskFilter,
+    AcceptResult, Approval, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult, NewTask,
+    Progress, RecoveryReport, RunCommit, RunRecord, RunState, Stop, Store, Stored, TakenRun, Task, TaskEnd, TaskFilter,
 };
 use crate::digest::Digest;
 use crate::event::Event;
@@ -123,9 +123,9 @@ macro_rules! forward {
 
 impl Store for SealedStore {
     forward! {
-        recover(holder: HolderId) -> Recovered;
+        recover(holder: HolderId) -> RecoveryReport;
         leave(holder: HolderId) -> ();
-        cancel_task(task: CallId) -> Cancelling;
+        cancel_task(task: CallId) -> CancelResult;
         hear(task: CallId) -> ();
         release_run(run: RunId, holder: HolderId, epoch: u64) -> ();
         cancel_run(run: RunId) -> RunRecord;
@@ -141,7 +141,7 @@ impl Store for SealedStore {
         Box::pin(async move { self.inner.keep(holder, lease, &progress).await })
     }
 
-    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+    fn accept(&self, task: NewTask) -> Stored<'_, AcceptResult> {
         let call = self.sealed(task.call.clone());
         let consent = task.consent.map(|consent| consent.respelled(&task.call, &call, task.definition));
         self.inner.accept(NewTask { call, consent, ..task })
@@ -151,7 +151,7 @@ impl Store for SealedStore {
         read!(self.inner.claim(claim), |tasks| self.unsealed_tasks(tasks))
     }
 
-    fn finish(&self, mut ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+    fn finish(&self, mut ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>> {
         self.mask(|redactor| {
             for Finish { end, .. } in &mut ended {
                 if let TaskEnd::Over(outcome) | TaskEnd::Again(outcome) = end {

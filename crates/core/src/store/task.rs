@@ -95,7 +95,7 @@ impl NewTask {
 
 /// Result of [`Store::accept`](super::Store::accept).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accepted {
+pub enum AcceptResult {
     /// The task was added to the queue.
     New,
     /// The queue already had a task with this id.
@@ -196,7 +196,7 @@ pub enum TaskEnd {
 
 /// Result of [`Store::finish`](super::Store::finish).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finished {
+pub enum FinishResult {
     /// The result was stored, or the task went back to the queue.
     Recorded,
     /// Another worker has claimed the task, or it has ended. The result is only counted as late.
@@ -207,7 +207,7 @@ pub enum Finished {
 
 /// Result of [`Store::cancel_task`](super::Store::cancel_task).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cancelling {
+pub enum CancelResult {
     /// The task was cancelled.
     Done,
     /// The task is running, and its worker was told to stop.

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 pub use self::approval::{add_approval, decide};
 pub use self::run::{cancel_run, commit_run, release_run, take_run};
 pub use self::task::{accept, cancel_task, claim, finish, hear, retry_task};
-use super::{Progress, Recovered, Rows, RunRecord, RunState, Stop, StoreError};
+use super::{Progress, RecoveryReport, Rows, RunRecord, RunState, Stop, StoreError};
 use crate::approval::Verdict;
 use crate::event::{Event, EventData};
 use crate::ids::{CallId, HolderId, RunId};
@@ -39,8 +39,8 @@ pub fn progress(rows: &mut dyn Rows, holder: HolderId, progress: &[(CallId, Prog
 
 /// Takes over the tasks and runs of processes whose lease has expired, and expires approval requests. The process that asks counts as
 /// alive: it may have slept for longer than its lease.
-pub fn recover(rows: &mut dyn Rows, asking: HolderId) -> Done<Recovered> {
-    let (now, mut recovered) = (rows.now(), Recovered::default());
+pub fn recover(rows: &mut dyn Rows, asking: HolderId) -> Done<RecoveryReport> {
+    let (now, mut recovered) = (rows.now(), RecoveryReport::default());
     let mut gone = HashMap::new();
     let mut is_gone = |rows: &mut dyn Rows, holder: Option<HolderId>| match holder {
         None => Ok(true),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{AGEING, Cancelling, Finished, NewTask, Task, TaskEnd, TaskState, interrupted};
+use super::{AGEING, CancelResult, FinishResult, NewTask, Task, TaskEnd, TaskState, interrupted};
 use crate::call::ToolCall;
 use crate::error::{ErrorKind, ToolError};
 use crate::ids::{CallId, HolderId};
@@ -65,10 +65,10 @@ impl Task {
     }
 
     /// Ends an attempt: the task ends or goes back to the queue. A result from an outdated epoch only counts as late.
-    pub fn finish(&mut self, epoch: u64, end: TaskEnd, now: Timestamp) -> Finished {
+    pub fn finish(&mut self, epoch: u64, end: TaskEnd, now: Timestamp) -> FinishResult {
         if self.state != TaskState::Running || self.epoch != epoch {
             self.late += 1;
-            return Finished::Late;
+            return FinishResult::Late;
         }
         match end {
             TaskEnd::Over(outcome) => {
@@ -88,7 +88,7 @@ impl Task {
                 self.queue(Duration::ZERO, now);
             }
         }
-        Finished::Recorded
+        FinishResult::Recorded
     }
 
     /// Handles the loss of the worker: retries the task, or ends it.
@@ -108,18 +108,18 @@ impl Task {
     }
 
     /// Cancels the task, or asks its worker to stop it.
-    pub fn cancel(&mut self, now: Timestamp) -> Cancelling {
+    pub fn cancel(&mut self, now: Timestamp) -> CancelResult {
         match self.state {
             TaskState::Queued => {
                 self.end(TaskState::Cancelled, self.failed(ToolError::cancelled()), now);
-                Cancelling::Done
+                CancelResult::Done
             }
             TaskState::Running => {
                 self.cancelling = true;
                 self.updated = now;
-                Cancelling::Requested
+                CancelResult::Requested
             }
-            over => Cancelling::TooLate(over),
+            over => CancelResult::TooLate(over),
         }
     }
 

@@ -3,12 +3,12 @@
 use super::{Done, tell};
 use crate::event::EventData;
 use crate::ids::CallId;
-use crate::store::{Accepted, Cancelling, Claim, Finish, Finished, NewTask, Rows, StoreError, Task};
+use crate::store::{AcceptResult, CancelResult, Claim, Finish, FinishResult, NewTask, Rows, StoreError, Task};
 
 /// Puts a task in the queue.
-pub fn accept(rows: &mut dyn Rows, task: NewTask) -> Done<Accepted> {
+pub fn accept(rows: &mut dyn Rows, task: NewTask) -> Done<AcceptResult> {
     let task = Task::new(task, rows.now());
-    Ok(if add(rows, &task)? { Accepted::New } else { Accepted::Known })
+    Ok(if add(rows, &task)? { AcceptResult::New } else { AcceptResult::Known })
 }
 
 /// Gives tasks to a worker.
@@ -23,13 +23,13 @@ pub fn claim(rows: &mut dyn Rows, claim: &Claim<'_>) -> Done<Vec<Task>> {
 }
 
 /// Stores how attempts ended.
-pub fn finish(rows: &mut dyn Rows, ended: Vec<Finish>) -> Done<Vec<Finished>> {
+pub fn finish(rows: &mut dyn Rows, ended: Vec<Finish>) -> Done<Vec<FinishResult>> {
     let now = rows.now();
-    let one = |Finish { task, epoch, end }: Finish| -> Done<Finished> {
-        let Some(mut task) = rows.task(task)? else { return Ok(Finished::Unknown) };
+    let one = |Finish { task, epoch, end }: Finish| -> Done<FinishResult> {
+        let Some(mut task) = rows.task(task)? else { return Ok(FinishResult::Unknown) };
         let finished = task.finish(epoch, end, now);
         match finished {
-            Finished::Recorded => put(rows, &task)?,
+            FinishResult::Recorded => put(rows, &task)?,
             _ => rows.put_task(&task)?,
         }
         Ok(finished)
@@ -38,10 +38,10 @@ pub fn finish(rows: &mut dyn Rows, ended: Vec<Finish>) -> Done<Vec<Finished>> {
 }
 
 /// Cancels a task. Returns [`StoreError::NotFound`] if there is none.
-pub fn cancel_task(rows: &mut dyn Rows, task: CallId) -> Done<Cancelling> {
+pub fn cancel_task(rows: &mut dyn Rows, task: CallId) -> Done<CancelResult> {
     let mut task = find(rows, task)?;
     let cancelling = task.cancel(rows.now());
-    if !matches!(cancelling, Cancelling::TooLate(_)) {
+    if !matches!(cancelling, CancelResult::TooLate(_)) {
         put(rows, &task)?;
     }
     Ok(cancelling)
