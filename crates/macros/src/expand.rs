@@ -153,7 +153,7 @@ fn check_output(flag: Span, returns: &Returns, problems: &mut Problems) {
     match returns.value() {
         None => problems.add(syn::Error::new(flag, "`output` describes the return value, but this function returns nothing")),
         Some(ty) if is(ty, "Output") => {
-            problems.add(syn::Error::new(flag, "an `Output` has no schema: return the type that `output` should describe"))
+            problems.add(syn::Error::new(flag, "an `Output` has no schema: return the type that `output` should describe"));
         }
         Some(_) => {}
     }

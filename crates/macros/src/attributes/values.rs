@@ -74,7 +74,7 @@ pub(super) fn flag(key: &Ident, input: ParseStream<'_>) -> Result<Span> {
     if input.is_empty() || input.peek(Token![,]) {
         return Ok(key.span());
     }
-    Err(input.error(format!("`{key}` takes no value")))
+    Err(input.error(format!("`{key}` takes no value: write it alone, or remove it")))
 }
 
 pub(super) fn equals(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<()> {
