@@ -1,7 +1,7 @@
-//! An agent with tools: a request, calls, an answer, and a conversation that goes on.
+//! An agent with tools: a request, tool calls, an answer, and a second turn of the conversation.
 //!
-//! `cargo run -p helve --features models --example agent` plays a scripted model. With `-- --openrouter` it asks a real one, with the key
-//! in `OPENROUTER_API_KEY`.
+//! `cargo run -p helve --features models --example agent` uses a scripted model. With `-- --openrouter` it uses a real one, with the API
+//! key in `OPENROUTER_API_KEY`.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -49,7 +49,7 @@ async fn main() -> helve::Result<()> {
 
     println!("{}", agent.run("What is 15 * 23?").await?);
 
-    // The conversation goes on, and the words are shown as they come.
+    // The conversation continues, and the answer is streamed.
     let mut stream = agent.run_stream("Divide 100 by 0, or by 4 if that cannot be done").await?;
     while let Some(text) = stream.next_text().await {
         print!("{}", text?);

@@ -1,4 +1,4 @@
-//! People decide: at once, by a closure, or later, in another process. Exactly one decision counts.
+//! Approvals: decided at once by a closure, or later in another process. Exactly one decision counts.
 //!
 //! Run it with `cargo run -p helve --all-features --example approvals`.
 
@@ -12,7 +12,7 @@ fn delete(path: String) -> String {
     format!("{path} is deleted")
 }
 
-/// Every process puts its own Helve together; what waits for a person is in the store.
+/// Every process builds its own Helve. Pending approvals are in the store.
 async fn process(store: &str) -> helve::Result<Helve> {
     Ok(Helve::builder().tool(delete::tool()).store(store).build().await?)
 }
@@ -26,20 +26,20 @@ async fn main() -> helve::Result<()> {
     let folder = tempfile::tempdir()?;
     let store = format!("sqlite:{}", folder.path().join("helve.db").display());
 
-    // Someone is here: a person at a terminal, a dialog, a policy of your own.
-    let here = |request: ApprovalRequest| async move {
+    // An approver decides at once: a person at a terminal, a dialog, a policy of your own.
+    let approver = |request: ApprovalRequest| async move {
         println!("{} with {}?", request.tool, request.call.arguments);
         Decision::Edit(json!({"path": "old-notes.txt"}))
     };
-    let mut agent = process(&store).await?.agent(model()).with_approver(here);
+    let mut agent = process(&store).await?.agent(model()).with_approver(approver);
     println!("{}", agent.run("Delete my notes").await?);
 
-    // Nobody is here: the run waits in the store.
+    // Without an approver, the run waits in the store.
     if let Err(waiting) = process(&store).await?.agent(model()).run("Delete my notes").await {
         println!("{waiting}");
     }
 
-    // Another process decides, and goes on with the run.
+    // Another process decides and resumes the run.
     let helve = process(&store).await?;
     for approval in helve.pending().await? {
         let decided = helve.decide(approval.request.id, &Decision::Approve, "ada").await?;

@@ -1,4 +1,4 @@
-//! Finds the calls in what a model writes, while it still writes. No key, no server: the answer is played from a list.
+//! Finds tool calls in streamed text. It needs no API key and no server: the response comes from a list.
 //!
 //! ```sh
 //! cargo run --example calls_in_text
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use helve::dialect::{Dialect, Event, EventKind, Mode, Repair, Scanner, ToolTable};
 use serde_json::json;
 
-/// The pieces of an answer as a model streams them: thoughts, words, a call with a comma too many, and a call that is cut.
-const PIECES: [&str; 9] = [
+/// The chunks of a response: reasoning, text, a call with a trailing comma, and a call that is cut off.
+const CHUNKS: [&str; 9] = [
     "<think>The user wants the wea",
     "ther.</think>Let me look",
     " that up.\n<tool_",
@@ -26,8 +26,8 @@ fn main() {
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}});
     let tools = Arc::new(ToolTable::new([("get_weather", schema)]));
     let mut scanner = Scanner::new(Dialect::auto(), Mode::Lenient, tools);
-    for piece in PIECES {
-        scanner.push_str(piece, &mut show);
+    for chunk in CHUNKS {
+        scanner.push_str(chunk, &mut show);
     }
     scanner.finish(&mut show);
 }
@@ -36,10 +36,10 @@ fn main() {
 fn show(event: Event<'_>) {
     match event.kind {
         EventKind::Text(text) => println!("text       {text:?}"),
-        EventKind::Reasoning(text) => println!("thought    {text:?}"),
+        EventKind::Reasoning(text) => println!("reasoning  {text:?}"),
         EventKind::Call(call) => {
             let repairs: Vec<_> = call.repairs.iter().map(Repair::as_str).collect();
-            println!("call       {} {} (mended: {})", call.name, json!(call.arguments), repairs.join(", "));
+            println!("call       {} {} (repaired: {})", call.name, json!(call.arguments), repairs.join(", "));
         }
         EventKind::Malformed(malformed) => println!("malformed  {}: {}", malformed.kind, malformed.error),
         EventKind::CallOpened { .. } | EventKind::ArgsDelta { .. } | EventKind::Markup(_) => {}

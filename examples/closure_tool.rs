@@ -1,4 +1,4 @@
-//! Tools from closures: for small tools, and for tools that are only known when the program runs.
+//! Tools from closures: for small tools, and for tools that are only known at run time.
 //!
 //! Run it with `cargo run -p helve --example closure_tool`.
 
@@ -24,7 +24,7 @@ async fn main() -> helve::Result<()> {
         _ => Ok(()),
     }))?;
 
-    // Name, words and schema could be read from a file or a database.
+    // Name, description and schema could come from a file or a database.
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
     for (tool, word) in [("greet", "Hello"), ("part", "Goodbye")] {
         let say = move |args: Value, _| async move {

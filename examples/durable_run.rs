@@ -1,4 +1,4 @@
-//! A run that survives its process, with calls in the background.
+//! A durable run with background calls.
 //!
 //! Run it with `cargo run -p helve --all-features --example durable_run`.
 

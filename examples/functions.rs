@@ -1,4 +1,4 @@
-//! Plain functions as tools: one attribute each, found at link time, called like a model would.
+//! Functions as tools: one attribute each, registered at link time, and called as a model would call them.
 //!
 //! Run it with `cargo run -p helve --example functions`.
 

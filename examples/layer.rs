@@ -1,4 +1,4 @@
-//! A concern of your own around every call that runs: here, a log and a limit for each user.
+//! Custom middleware around every call that runs: a log, and a rate limit for each user.
 //!
 //! Run it with `cargo run -p helve --all-features --example layer`.
 
@@ -22,7 +22,7 @@ impl PerUser {
 
 impl Layer for PerUser {
     async fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> Result<Output, ToolError> {
-        let user = cx.caller().user.clone().unwrap_or_else(|| "nobody".into());
+        let user = cx.caller().user.clone().unwrap_or_else(|| "anonymous".into());
         let count = self.count(&user);
         println!("{user} calls {} for the {count}. time", call.tool);
         if count > 2 {

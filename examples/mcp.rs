@@ -1,4 +1,4 @@
-//! Both sides of the Model Context Protocol: this program is a server, and starts itself once more to use its tools.
+//! Client and server of the Model Context Protocol: this program starts itself as a server and calls its tools.
 //!
 //! Run it with `cargo run -p helve --all-features --example mcp`.
 

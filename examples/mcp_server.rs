@@ -1,7 +1,7 @@
-//! Functions as an MCP server of your own. A client that knows tasks comes back for what runs in the background; any other waits for it.
+//! Functions as an MCP server. A client that supports tasks fetches the result of a background call later; any other waits for it.
 //!
-//! `cargo run -p helve --features mcp --example mcp_server` calls them over MCP and ends; with `-- serve` behind it, it stays, for a
-//! client of yours.
+//! `cargo run -p helve --features mcp --example mcp_server` calls the tools over MCP and exits. With `-- serve` it keeps running, for your
+//! own client.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -43,7 +43,7 @@ async fn failing_job() -> Result<String, ToolError> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> helve::Result<()> {
-    // Calls in the background, and requests to people, are written down; here only for as long as the process lives.
+    // Background calls and approval requests need a store; this one lives only as long as the process.
     let tools = [greet::tool(), slow_compute::tool(), failing_job::tool()];
     let helve = Helve::builder().tools(tools).store_handle(StoreHandle::in_memory()).workers(4).build().await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -57,7 +57,7 @@ async fn main() -> helve::Result<()> {
     Ok(())
 }
 
-/// The other side: the same tools, as those of an MCP server.
+/// The client: the same tools, called over MCP.
 async fn call(url: &str) -> helve::Result<()> {
     let client = Helve::builder().source(Mcp::http("own", url).prefix("").trusted().connect().await?).build().await?;
     for (tool, arguments) in [("greet", json!({"name": "Ada"})), ("slow_compute", json!({})), ("failing_job", json!({}))] {

@@ -1,4 +1,4 @@
-//! A first program: tools that share a shop, a person who is asked, and a run that is stored.
+//! A first program: tools that share state, an approval, and a stored run.
 //!
 //! Run it with `cargo run -p helve --all-features --example newcomer`.
 
@@ -14,7 +14,7 @@ struct Shop {
 
 #[tools]
 impl Shop {
-    /// Says how many apples are left.
+    /// Returns how many apples are left.
     #[tool(idempotent)]
     async fn stock(&self) -> u32 {
         self.apples.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! A model of your own: here, one that says again what it was told.
+//! A custom model that repeats the input.
 //!
 //! Run it with `cargo run -p helve --all-features --example own_model`.
 

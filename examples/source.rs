@@ -1,4 +1,4 @@
-//! Tools that come and go while agents run: a source of your own.
+//! A custom source: tools that come and go while agents run.
 //!
 //! Run it with `cargo run -p helve --all-features --example source`.
 
@@ -11,7 +11,7 @@ use helve::prelude::*;
 use helve::tool::IntoTool;
 use tokio::sync::watch;
 
-/// Machines that are plugged in and out. A list that only you change needs no source of its own: [`ListSource`] has `add` and `remove`.
+/// Machines that are plugged in and out. For a list that only the program changes, use [`ListSource`] with `add` and `remove`.
 struct Machines {
     id: SourceId,
     state: watch::Sender<SourceState>,

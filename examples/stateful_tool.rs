@@ -43,7 +43,7 @@ impl Index {
         Ok(Indexed { files: paths.len(), different_words: self.words().len() })
     }
 
-    /// Says how often a word occurs.
+    /// Returns how often a word occurs.
     #[tool(idempotent)]
     async fn count_word(&self, word: String) -> usize {
         self.words().get(&word.to_lowercase()).copied().unwrap_or_default()
@@ -54,7 +54,7 @@ impl Index {
     }
 }
 
-/// Runs before a person would be asked for permission.
+/// Runs before a person would be asked for approval.
 fn check_paths(paths: &[String]) -> helve::Result<()> {
     if paths.is_empty() { Err("name at least one file".into()) } else { Ok(()) }
 }
@@ -63,7 +63,7 @@ fn check_paths(paths: &[String]) -> helve::Result<()> {
 async fn main() -> helve::Result<()> {
     let index = Arc::new(Index::default());
     let helve = Helve::new();
-    // An agent takes them with `agent.register_tools(index.clone())`.
+    // For an agent: `agent.register_tools(index.clone())`.
     helve.catalogue().register_all(index.clone())?;
 
     for (tool, arguments) in [

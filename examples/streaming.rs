@@ -1,4 +1,4 @@
-//! A tool, and an answer whose words are shown as they come.
+//! A tool and a streamed answer.
 //!
 //! Run it with `cargo run -p helve --all-features --example streaming`.
 

@@ -1,6 +1,6 @@
-//! How an agent is tested: a model that follows a script, time that passes at once, and what the model was told.
+//! Tests of an agent: a scripted model, a paused clock, and checks of what the model received.
 //!
-//! These are tests: `cargo test -p helve --all-features --example testing`. Run as a program, it only says so.
+//! Run them with `cargo test -p helve --all-features --example testing`.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

@@ -15,11 +15,11 @@ fn refusals_are_said_with_what_to_do() {
     let unpaid = Failure::other(402, "payment_required", "Insufficient credits.");
     let cases: [(Failure, &str, &str, &str); 6] = [
         (unpaid, "quota", "no credit or quota left", "add credit"),
-        (Failure::Auth, "auth", "refused the key", "check the provider's key"),
+        (Failure::Auth, "auth", "rejected the API key", "check the provider's key"),
         (Failure::Quota, "quota", "no credit or quota left", "add credit"),
         (Failure::ContextLength, "context_length", "longer than the model can read", "start a new conversation"),
         (Failure::UnknownModel, "model_not_found", "no such model", "helve models"),
-        (Failure::Filter, "filter", "refused the content", "in other words"),
+        (Failure::Filter, "filter", "refused the content", "rephrase the input"),
     ];
     for (failure, kind, message, hint) in cases {
         for provider in PROVIDERS {

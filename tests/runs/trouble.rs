@@ -144,7 +144,7 @@ fn silence_is_waited_for_only_so_long() {
     let scene = Scene::of("openai_compatible", "timeouts: {first_byte: 300ms}", Reply::silence());
     let ran = scene.events(&["go"]);
     assert_eq!((ran.code, ran.end().1.as_str()), (Some(1), "model_timeout"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("took too long") && ran.stderr.contains("timeouts"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("timed out") && ran.stderr.contains("timeouts"), "{}", ran.stderr);
     assert_eq!(scene.server.requests().len(), 1, "asking again would take as long");
     let stalls = || Reply::text("This will take for ever.").with_pieces_of(10).with_pause(Duration::from_mins(1));
     let scene = Scene::of("openai_compatible", "timeouts: {idle: 300ms}", Script::from_fn(move |_| stalls()));

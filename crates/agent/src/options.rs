@@ -8,7 +8,7 @@ use helve_dialect::Language;
 use serde::{Deserialize, Serialize};
 
 /// How an agent is set up.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, helve_core::Setters)]
 pub struct AgentOptions {
     /// Its name, for events, errors and permission rules.
     pub name: Option<Arc<str>>,
@@ -28,25 +28,6 @@ pub struct AgentOptions {
     pub language: Language,
 }
 
-helve_core::setters!(AgentOptions {
-    /// Sets the name, for events, errors and permission rules.
-    name: some into Arc<str>,
-    /// Sets what the model is told before anyone speaks.
-    system_prompt: some into String,
-    /// Sets how often the model is asked in one run.
-    max_iterations: u32,
-    /// Sets whether the model may, must or must not call tools.
-    tool_choice: ToolChoice,
-    /// Sets how the model answers.
-    generate_options: GenerateOptions,
-    /// Sets when a run stops.
-    limits: RunLimits,
-    /// Sets how calls are carried.
-    output_strategy: OutputStrategy,
-    /// Sets the language of what Helve itself tells the model.
-    language: Language,
-});
-
 impl Default for AgentOptions {
     fn default() -> Self {
         Self {
@@ -63,7 +44,7 @@ impl Default for AgentOptions {
 }
 
 /// When a run stops. Each limit ends it with a reason of its own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, helve_core::Setters)]
 #[serde(default)]
 pub struct RunLimits {
     /// How many calls it may make.
@@ -81,23 +62,6 @@ pub struct RunLimits {
     /// How many tokens of a conversation the model is told; what it can read, where that is known.
     pub context_tokens: Option<u32>,
 }
-
-helve_core::setters!(RunLimits {
-    /// Sets how many calls a run may make.
-    max_calls: u32,
-    /// Sets how many tokens it may use.
-    max_tokens: some u64,
-    /// Sets what it may cost, in US dollars.
-    max_cost: some f64,
-    /// Sets how long it may take.
-    timeout: some Duration,
-    /// Sets how often the same call may give the same result.
-    same_calls: u32,
-    /// Sets how much of one result the model is told.
-    result_bytes: usize,
-    /// Sets how many tokens of a conversation the model is told.
-    context_tokens: some u32,
-});
 
 impl Default for RunLimits {
     fn default() -> Self {

@@ -305,7 +305,7 @@ async fn an_answer_without_end_is_broken_off() {
 async fn what_is_kept_for_the_provider_and_of_large_calls_is_bounded() {
     let (mut deltas, large) = (Deltas::default(), json!({"a": "x".repeat(1 << 20)}).to_string());
     for number in 0..5000 {
-        deltas.push(ModelDelta::Kept(&json!(number)));
+        deltas.push(ModelDelta::ProviderPart(&json!(number)));
     }
     deltas.push(ModelDelta::Text("Hello."));
     deltas.push(ModelDelta::End(EndReason::Stop));

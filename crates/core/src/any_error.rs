@@ -1,11 +1,11 @@
-//! The error of tools that use `?` on everything.
+//! An error type for tools that use `?` on errors of any type.
 
 use std::error::Error;
 use std::{fmt, iter};
 
 use crate::error::{ErrorKind, ToolError};
 
-/// A result whose error can come from anything: what a tool with several sources of errors returns.
+/// A result for tools that fail with errors of different types.
 ///
 /// ```
 /// fn port(text: &str) -> helve_core::Result<u16> {
@@ -16,14 +16,14 @@ use crate::error::{ErrorKind, ToolError};
 /// ```
 pub type Result<T, E = AnyError> = std::result::Result<T, E>;
 
-/// Any error, as what a tool fails with. `?` makes it from errors, texts and boxed errors.
+/// Any error of a tool. `?` converts errors, texts and boxed errors into it.
 ///
-/// A [`ToolError`] keeps its kind, also where it is the [`source`](Error::source) of another error. Everything else is
-/// [`ErrorKind::Failed`]. As in `anyhow`, the type itself is not an [`Error`], because `?` could not take every error otherwise.
+/// A [`ToolError`] keeps its kind, even as the [`source`](Error::source) of another error. All other errors are [`ErrorKind::Failed`].
+/// As in `anyhow`, the type itself does not implement [`Error`]; otherwise `?` could not convert every error.
 pub struct AnyError(ToolError);
 
 impl AnyError {
-    /// The kind that the call fails with.
+    /// The kind of error that the call fails with.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind()
@@ -56,7 +56,7 @@ impl fmt::Display for AnyError {
     }
 }
 
-/// What `main` prints: the message, and below it the causes.
+/// Shows the message and the causes below it, for a `main` that returns the error.
 impl fmt::Debug for AnyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")?;
@@ -64,25 +64,26 @@ impl fmt::Debug for AnyError {
     }
 }
 
-/// The first [`ToolError`] in the chain of an error, in the words of the whole.
+/// The first [`ToolError`] in a chain of errors, with the message of the whole chain.
 pub(crate) fn known(error: &(dyn Error + 'static)) -> Option<ToolError> {
     let known = chain(error).find_map(|link| link.downcast_ref::<ToolError>())?;
-    // The kind is told beside the message, and not once more inside it.
+    // The kind is shown beside the message, so it must not be inside it as well.
     let message = words(error).replace(&known.to_string(), known.message());
     let message = if message.contains(known.message()) { message } else { format!("{message}: {}", known.message()) };
     Some(known.clone().with_message(message))
 }
 
-/// What an error says. The alternate form, because some error types then tell their causes too.
+/// The text of an error. In the alternate form some error types include their causes.
 pub(crate) fn words(error: impl fmt::Display) -> String {
     format!("{error:#}")
 }
 
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+/// An error and its causes.
+pub(crate) fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |link| (*link).source())
 }
 
-/// What is below an error whose own words are the message already.
+/// The causes of an error whose own text is already the message.
 struct Causes(Box<dyn Error + Send + Sync>);
 
 impl fmt::Display for Causes {

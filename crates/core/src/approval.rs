@@ -1,6 +1,5 @@
-//! A request to a person about one exact call, and the answer that can only open that call.
+//! Approval requests, and the grant that opens exactly one call.
 
-use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,44 +10,44 @@ use crate::approver::Decision;
 use crate::call::{Caller, ToolCall};
 pub use crate::digest::Digest;
 use crate::ids::ApprovalId;
-use crate::input::{InputGiven, InputNeeded};
+use crate::input::{InputNeeded, InputResponse};
 use crate::json::canonical;
 use crate::source::SourceId;
 use crate::spec::ToolSpec;
 
-/// A call that waits for a person. It can be stored, shown elsewhere and answered days later.
+/// A call that waits for a person. It can be stored, shown elsewhere and decided days later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
-    /// Names the request.
+    /// Its id.
     pub id: ApprovalId,
     /// The exact call that will run.
     pub call: ToolCall,
     /// The tool's name in the catalogue.
     pub tool: Arc<str>,
-    /// Binds the answer to this call, these arguments and this definition of the tool.
+    /// Binds the decision to this call, its arguments and the definition of its tool.
     pub digest: Digest,
-    /// Why a person is asked.
+    /// Why the call needs approval.
     pub reason: String,
-    /// On whose behalf the call is made.
+    /// Who made the call.
     pub caller: Caller,
-    /// When it was asked.
+    /// When the request was created.
     pub asked_at: Timestamp,
-    /// When it can no longer be answered; none means never.
+    /// When the request expires; `None` for never.
     pub expires_at: Option<Timestamp>,
-    /// What the tool wants to know, where the request is not whether the call may run.
+    /// The input that the tool needs. With it, the request is for input and not for approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Box<InputNeeded>>,
 }
 
 impl ApprovalRequest {
-    /// Asks about one call.
+    /// A request to approve a call.
     #[must_use]
     pub fn new(call: ToolCall, source: &SourceId, spec: &ToolSpec, caller: Caller, reason: String) -> Self {
         let (tool, digest) = (spec.name().clone(), call_digest(&call, source, spec));
         Self { id: ApprovalId::mint(), call, tool, digest, reason, caller, asked_at: Timestamp::now(), expires_at: None, input: None }
     }
 
-    /// Asks what a call needs to know that has begun already.
+    /// A request for the input that a running call needs.
     #[must_use]
     pub fn about_input(call: ToolCall, source: &SourceId, spec: &ToolSpec, caller: Caller, needed: InputNeeded) -> Self {
         let digest = input_digest(call_digest(&call, source, spec), &needed.state);
@@ -56,7 +55,7 @@ impl ApprovalRequest {
         Self { digest, input: Some(Box::new(needed)), ..request }
     }
 
-    /// Turns what an approver said into the grant that re-enters the executor; `None` if the answer comes later.
+    /// The grant of a decision, for the executor; `None` for [`Decision::Later`].
     #[must_use]
     pub fn grant(&self, decision: Decision, by: impl Into<String>) -> Option<Grant> {
         Some(match decision {
@@ -69,7 +68,7 @@ impl ApprovalRequest {
         })
     }
 
-    /// Turns what a person wrote into the grant that re-enters the executor, where the tool wants to know something.
+    /// The grant of a person's response to an input request.
     #[must_use]
     pub fn resolve_with(&self, written: &Value, by: impl Into<String>) -> Grant {
         let mut grant = self.resolve(Verdict::Approve, by);
@@ -79,12 +78,12 @@ impl ApprovalRequest {
         grant
     }
 
-    /// Turns a person's answer into the grant that re-enters the executor. An answer that comes too late is none.
+    /// The grant of a verdict. If the request has expired, so has the grant.
     #[must_use]
     pub fn resolve(&self, verdict: Verdict, by: impl Into<String>) -> Grant {
         let late = self.expires_at.is_some_and(|end| end <= Timestamp::now());
         let verdict = if late { Verdict::Expired } else { verdict };
-        // A yes without a word means what the tool would take anyway.
+        // Approval without a response means the defaults of the schema.
         let given = self.input.as_ref().map(|needed| match verdict {
             Verdict::Approve => needed.give(&Value::Null),
             Verdict::Deny | Verdict::Expired => needed.decline(),
@@ -93,55 +92,45 @@ impl ApprovalRequest {
     }
 }
 
-/// What a person decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The verdict on a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The call may run.
     Approve,
-    /// It may not.
+    /// The call must not run.
     Deny,
-    /// Nobody answered in time.
+    /// The request expired.
     Expired,
 }
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Approve => "approve",
-            Self::Deny => "deny",
-            Self::Expired => "expired",
-        })
-    }
-}
-
-/// The answer to one request. It opens exactly the call whose digest it carries, once.
+/// The decision on a request. It opens the call with its digest, and only once.
 ///
-/// It is deliberately not `Clone`: a grant is used up by the call it opens.
+/// It is deliberately not `Clone`: the call that it opens uses it up.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// The request.
     pub approval_id: ApprovalId,
-    /// The exact call that was shown.
+    /// Digest of the call that was shown.
     pub digest: Digest,
-    /// Yes or no.
+    /// The verdict.
     #[serde(rename = "decision")]
     pub verdict: Verdict,
-    /// What the person said besides yes or no; told to the model on denial.
+    /// A message for the model, on denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Who answered.
+    /// Who decided.
     pub by: String,
-    /// What the tool is told, where it wanted to know something.
+    /// The response to the tool's input request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given: Option<InputGiven>,
-    /// The arguments that the person wrote instead of those that were shown.
+    pub given: Option<InputResponse>,
+    /// Arguments that replace those that were shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
 }
 
 impl Grant {
-    /// The same answer, with a word to the model.
+    /// Sets a message for the model.
     #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
@@ -149,21 +138,20 @@ impl Grant {
     }
 }
 
-/// What a grant is bound to that answers what a call wants to know: the call, and where it stopped.
+/// The digest of a grant for an input request: the call, and the state at which it stopped.
 #[must_use]
 pub fn input_digest(call: Digest, state: &Value) -> Digest {
     Digest::of([call.as_bytes().as_slice(), canonical(state).as_bytes()])
 }
 
-/// What a grant is bound to: the call's id, where the tool comes from, how it is defined and what stands behind it,
-/// and the canonical arguments.
+/// The digest of a grant for a call: its id, the tool's source, definition and implementation, and the canonical arguments.
 #[must_use]
 pub fn call_digest(call: &ToolCall, source: &SourceId, spec: &ToolSpec) -> Digest {
     let id = call.id.to_string();
     let arguments = canonical(&call.arguments);
-    let behind = spec.implementation();
-    let behind = behind.as_ref().map_or(&[][..], |digest| digest.as_bytes());
-    Digest::of([id.as_bytes(), source.as_str().as_bytes(), spec.hash().as_bytes(), behind, arguments.as_bytes()])
+    let implementation = spec.implementation();
+    let implementation = implementation.as_ref().map_or(&[][..], |digest| digest.as_bytes());
+    Digest::of([id.as_bytes(), source.as_str().as_bytes(), spec.hash().as_bytes(), implementation, arguments.as_bytes()])
 }
 
 #[cfg(test)]

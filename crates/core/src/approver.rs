@@ -1,4 +1,4 @@
-//! Who is asked about a call that must be confirmed, or whose tool wants to know something.
+//! Who decides approval requests and input requests at once.
 
 use std::panic::AssertUnwindSafe;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::approval::ApprovalRequest;
 
-/// Someone who can answer at once: a person at a terminal, a policy of your own, a closure.
+/// Decides requests while the call waits: a person at a terminal, a policy of your own, a closure.
 ///
 /// ```
 /// use helve_core::{ApprovalRequest, Approver, Decision};
@@ -20,14 +20,14 @@ use crate::approval::ApprovalRequest;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot answer requests about calls",
-    note = "implement `Approver`, or use a closure that takes an `ApprovalRequest` and gives a future of `Decision`"
+    message = "`{Self}` is not an approver",
+    note = "implement `Approver`, or use a closure that takes an `ApprovalRequest` and returns a future of `Decision`"
 )]
 pub trait Approver: Send + Sync + 'static {
-    /// Asks about one call. Other calls go on meanwhile.
+    /// Decides one request. Other calls continue meanwhile.
     fn decide(&self, request: &ApprovalRequest) -> impl Future<Output = Decision> + Send;
 
-    /// The name under which answers are recorded.
+    /// The name that is stored with its decisions.
     fn name(&self) -> String {
         "user".to_owned()
     }
@@ -43,12 +43,12 @@ where
     }
 }
 
-/// An [`Approver`] of any type. Implement `Approver`; this follows.
+/// An [`Approver`] behind a pointer. Every approver implements it.
 pub trait DynApprover: Send + Sync + 'static {
-    /// Asks about one call.
+    /// Decides one request.
     fn decide_boxed<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;
 
-    /// The name under which answers are recorded.
+    /// The name that is stored with its decisions.
     fn recorded_as(&self) -> String;
 }
 
@@ -62,31 +62,31 @@ impl<A: Approver> DynApprover for A {
     }
 }
 
-/// Asks an approver. If it panics, the request stays open.
+/// Asks an approver. If it panics, the request stays pending.
 pub async fn decide_safely(approver: &dyn DynApprover, request: &ApprovalRequest) -> Decision {
-    // The future is made inside, because making it may panic as well.
-    let asked = AssertUnwindSafe(async { approver.decide_boxed(request).await }).catch_unwind().await;
-    asked.unwrap_or_else(|_| {
-        tracing::error!(request = %request.id, tool = &*request.tool, "the approver panicked; the request stays open");
+    // Created inside, because creating the future may panic as well.
+    let decision = AssertUnwindSafe(async { approver.decide_boxed(request).await }).catch_unwind().await;
+    decision.unwrap_or_else(|_| {
+        tracing::error!(request = %request.id, tool = &*request.tool, "the approver panicked; the request stays pending");
         Decision::Later
     })
 }
 
-/// What a person says to a request.
+/// A person's decision on a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// The call may run.
     Approve,
-    /// It may run, and so may every other call of this tool in this conversation.
+    /// This and every other call of the tool in the conversation may run.
     Always,
-    /// It may not; the model is told why.
+    /// The call must not run.
     Deny {
-        /// A word to the model.
+        /// A message for the model.
         reason: Option<String>,
     },
-    /// It may run with these arguments instead. Where the tool wants to know something, this is what it is told.
+    /// The call may run with these arguments instead. For an input request, this is the response.
     Edit(Value),
-    /// No answer yet: the call waits, and so does its run.
+    /// No decision yet: the call and its run wait.
     Later,
     /// The request expired.
     Expired,

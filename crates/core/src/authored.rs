@@ -1,6 +1,6 @@
-//! What people write about a tool in a file: parameters in the short form, rules as words, and where they slipped.
+//! Shared fields of tool files: parameters in the short form, rules, secrets, and errors with their place in the file.
 //!
-//! Every kind of tool file shares these fields, so they mean the same everywhere.
+//! Every kind of tool file has these fields, so they mean the same everywhere.
 
 mod parameters;
 mod rules_fields;
@@ -18,7 +18,7 @@ pub struct FieldError {
     pub path: String,
     /// What is wrong.
     pub message: String,
-    /// What would be right.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl FieldError {
         Self { path: path.into(), message: message.into(), hint: None }
     }
 
-    /// The same mistake, with what would be right.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -1,10 +1,10 @@
-//! Backoff: the delays between attempts, everywhere in Helve.
+//! Exponential backoff between attempts.
 
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
-/// Delays between attempts. Each is about twice as long as the one before, up to the longest; jitter keeps clients apart.
+/// Exponential backoff with jitter: each delay is about twice as long as the one before, up to the longest.
 ///
 /// ```
 /// use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Starts with the first delay.
+    /// A backoff that starts with the delay `first`.
     #[must_use]
     pub fn new(first: Duration, longest: Duration) -> Self {
         let builder = ExponentialBuilder::default().with_min_delay(first).with_max_delay(longest).with_jitter().without_max_times();
@@ -33,7 +33,7 @@ impl Backoff {
         self.delays.next().map_or(self.longest, |delay| delay.min(self.longest))
     }
 
-    /// Starts again with the first delay, after a success.
+    /// Starts again with the first delay. Call it after a success.
     pub fn reset(&mut self) {
         self.delays = self.builder.build();
     }

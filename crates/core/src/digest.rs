@@ -1,18 +1,17 @@
-//! SHA-256 as an identity: of a spec, and of the exact call that a person approved.
+//! SHA-256 digests: of specs, and of the exact calls that people approve.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256 hash, written as 64 hexadecimal digits.
+/// A SHA-256 digest, written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The hash of some parts. Each part is preceded by its length, so that no two lists of parts hash alike.
+    /// The digest of some parts. Each part is preceded by its length, so that different lists never collide.
     #[must_use]
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hash = Sha256::new();
@@ -23,19 +22,19 @@ impl Digest {
         Self(hash.finalize().into())
     }
 
-    /// The bytes of the hash.
+    /// The bytes of the digest.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// Hashes what is written to it, in whatever pieces.
+/// A writer that computes the digest of everything written to it.
 #[derive(Debug, Default)]
 pub struct Digester(Sha256);
 
 impl Digester {
-    /// The hash of all pieces.
+    /// The digest of everything that was written.
     #[must_use]
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
@@ -64,12 +63,6 @@ impl fmt::Display for Digest {
     }
 }
 
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 /// A text that is not 64 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is 64 hexadecimal digits")]
@@ -90,17 +83,7 @@ impl FromStr for Digest {
     }
 }
 
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        std::borrow::Cow::<str>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+crate::ids::text_form!(Digest);
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,8 @@
-//! The environment variables of this process, wherever they are kept.
+//! The environment variables of this process.
 //!
-//! The system shows the environment that a process was started with to other processes of its user, and to root. A
-//! program that keeps its variables elsewhere for that reason installs them here, and all of Helve finds them. Where
-//! nothing is installed, this is `std::env`. Each variable that is read by its name is traced, never with its value, so
-//! that an operator or a test can see which ones a command looks at.
+//! The operating system shows the initial environment of a process to other processes of the same user. A program that moves its
+//! variables elsewhere for that reason installs them here, and all of Helve reads them from here. By default this is `std::env`. Each
+//! read of a variable is traced with its name, never its value.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,8 +10,7 @@ use std::sync::OnceLock;
 
 static INSTALLED: OnceLock<BTreeMap<OsString, OsString>> = OnceLock::new();
 
-/// Takes these variables for the environment of this process from now on, in place of those of `std::env`. Returns
-/// whether it did: they can be installed only once.
+/// Replaces the environment of this process from now on. Returns false if that was done before.
 pub fn install(variables: impl IntoIterator<Item = (OsString, OsString)>) -> bool {
     INSTALLED.set(variables.into_iter().collect()).is_ok()
 }

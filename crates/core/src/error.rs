@@ -1,7 +1,6 @@
-//! What can go wrong with a call: a closed list of kinds in one table, and the error that carries one.
+//! Errors of calls: a closed list of kinds in one table, and the error type.
 //!
-//! An error has two readers. Its `Display` and [`ToolError::for_model`] are for the model; its `source()` and the
-//! table's operator column are for the person who runs Helve.
+//! An error has two readers. Its `Display` and [`ToolError::for_model`] are for the model; its `source()` is for operators.
 
 use std::error::Error;
 use std::fmt;
@@ -13,100 +12,64 @@ use serde_json::{Map, Value, json};
 
 use crate::input::InputNeeded;
 
-/// The closed list of reasons why a call did not succeed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The kinds of errors. The list is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// No such tool for this caller.
+    /// The caller has no such tool.
     UnknownTool,
     /// The arguments do not fit the tool's schema.
     InvalidParameters,
-    /// A rule or a person said no; `details.reason` says which.
+    /// A rule or a person denied the call; see `details.reason`.
     PermissionDenied,
-    /// The tool took longer than it may.
+    /// The call timed out.
     Timeout,
-    /// The caller gave up.
+    /// The caller cancelled the call.
     Cancelled,
-    /// Too many calls; `details.retry_after_ms` where the delay is known.
+    /// Too many calls; `details.retry_after_ms` has the delay if it is known.
     RateLimited,
-    /// The other side could not be reached.
+    /// The server or device could not be reached.
     Unreachable,
-    /// The process ended while the tool ran, and running it again could do harm.
+    /// The process ended during the call, and the tool is not idempotent.
     Interrupted,
-    /// The tool answered with something its output schema does not allow.
+    /// The result does not match the output schema.
     InvalidOutput,
-    /// The record could not be written or read.
+    /// The store failed.
     Storage,
-    /// The tool says it failed.
+    /// The tool reported a failure.
     Failed,
 }
 
 /// One row of the table of kinds.
 #[derive(Debug, Clone, Copy)]
 pub struct KindFacts {
-    /// The kind the row is about.
+    /// The kind.
     pub kind: ErrorKind,
-    /// How the kind is written everywhere.
+    /// Its name in JSON.
     pub name: &'static str,
-    /// Whether trying the same call again can help.
+    /// Whether a retry of the same call can help.
     pub retryable: bool,
-    /// What the model reads after the message.
+    /// The advice that the model reads after the message.
     pub for_model: &'static str,
-    /// Where an operator should look.
-    pub for_operator: &'static str,
 }
 
 /// Every kind, once.
 pub const KINDS: [KindFacts; 11] = {
-    use ErrorKind::{
-        Cancelled, Failed, Interrupted, InvalidOutput, InvalidParameters, PermissionDenied, RateLimited, Storage, Timeout, UnknownTool,
-        Unreachable,
-    };
-    const fn row(kind: ErrorKind, name: &'static str, retryable: bool, for_model: &'static str, for_operator: &'static str) -> KindFacts {
-        KindFacts { kind, name, retryable, for_model, for_operator }
+    const fn row(kind: ErrorKind, retryable: bool, for_model: &'static str) -> KindFacts {
+        KindFacts { kind, name: kind.name(), retryable, for_model }
     }
     [
-        row(UnknownTool, "unknown_tool", false, "Use only the tools you were given.", "The model named a tool outside its toolkit."),
-        row(
-            InvalidParameters,
-            "invalid_parameters",
-            false,
-            "Correct the arguments and call again.",
-            "The model's arguments do not fit the tool's input schema.",
-        ),
-        row(
-            PermissionDenied,
-            "permission_denied",
-            false,
-            "Do not try this call again; go on without it or ask the user.",
-            "A permission rule, a person or a pin refused the call.",
-        ),
-        row(Timeout, "timeout", true, "It may help to ask for less at once.", "The tool passed its timeout; see its rules."),
-        row(Cancelled, "cancelled", false, "The caller cancelled this call.", "The caller went away or cancelled."),
-        row(RateLimited, "rate_limited", true, "Wait before you call this tool again.", "A limit of Helve or of the service was reached."),
-        row(
-            Unreachable,
-            "unreachable",
-            true,
-            "The service is not available now; go on without it.",
-            "No connection to the tool's server or device.",
-        ),
-        row(
-            Interrupted,
-            "interrupted",
-            false,
-            "It is not known whether the call took effect; check before you call again.",
-            "The process ended during a call that is not idempotent.",
-        ),
-        row(
-            InvalidOutput,
-            "invalid_output",
-            false,
-            "The tool is faulty; do not rely on it.",
-            "The tool's result breaks its own output schema.",
-        ),
-        row(Storage, "storage", true, "The call could not be recorded and was not made.", "The store failed; see its log."),
-        row(Failed, "failed", false, "", "The tool itself reported a failure."),
+        row(ErrorKind::UnknownTool, false, "Use only the tools you were given."),
+        row(ErrorKind::InvalidParameters, false, "Correct the arguments and call again."),
+        row(ErrorKind::PermissionDenied, false, "Do not try this call again; go on without it or ask the user."),
+        row(ErrorKind::Timeout, true, "It may help to ask for less at once."),
+        row(ErrorKind::Cancelled, false, "The caller cancelled this call."),
+        row(ErrorKind::RateLimited, true, "Wait before you call this tool again."),
+        row(ErrorKind::Unreachable, true, "The service is not available now; go on without it."),
+        row(ErrorKind::Interrupted, false, "It is not known whether the call took effect; check before you call again."),
+        row(ErrorKind::InvalidOutput, false, "The tool is faulty; do not rely on it."),
+        row(ErrorKind::Storage, true, "The call could not be recorded and was not made."),
+        row(ErrorKind::Failed, false, ""),
     ]
 };
 
@@ -114,20 +77,8 @@ impl ErrorKind {
     /// The row of the table for this kind.
     #[must_use]
     pub fn facts(self) -> &'static KindFacts {
-        // The table is in the order of the enum, which a test holds.
+        // A test checks that the table is in the order of the enum.
         &KINDS[self as usize]
-    }
-
-    /// The kind as it is written in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.facts().name
-    }
-}
-
-impl fmt::Display for ErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -135,9 +86,9 @@ impl fmt::Display for ErrorKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Denial {
-    /// A person said no.
+    /// A person denied the call.
     Denied,
-    /// No one answered in time.
+    /// The approval request expired.
     Expired,
     /// A rule forbids it.
     Policy,
@@ -145,7 +96,7 @@ pub enum Denial {
     Unpinned,
 }
 
-/// Why one call did not succeed.
+/// Why a call failed.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolError(Box<Body>);
@@ -165,37 +116,37 @@ struct Body {
 }
 
 impl ToolError {
-    /// An error of a kind, with the sentence the model will read.
+    /// An error with a message for the model.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Body { kind, message: message.into(), details: Map::new(), transient: None, source: None, input: None }))
     }
 
-    /// The tool itself failed.
+    /// An error of kind `failed`.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Failed, message)
     }
 
-    /// The arguments do not fit.
+    /// An error of kind `invalid_parameters`.
     #[must_use]
     pub fn invalid_parameters(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidParameters, message)
     }
 
-    /// The call is not permitted.
+    /// An error of kind `permission_denied`.
     #[must_use]
     pub fn denied(reason: Denial, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::PermissionDenied, message).with("reason", json!(reason))
     }
 
-    /// The caller gave up.
+    /// An error of kind `cancelled`.
     #[must_use]
     pub fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "the call was cancelled")
     }
 
-    /// The tool cannot go on before a person has answered something. Where nobody can be asked, this is a failure.
+    /// The tool needs input from a person. If no person can be asked, the call fails.
     #[must_use]
     pub fn needs_input(needed: InputNeeded) -> Self {
         let mut error = Self::failed(needed.summary());
@@ -203,7 +154,7 @@ impl ToolError {
         error
     }
 
-    /// What a person must answer before the tool can go on.
+    /// The input that the tool needs from a person.
     #[must_use]
     pub fn input(&self) -> Option<&InputNeeded> {
         self.0.input.as_ref()
@@ -216,7 +167,7 @@ impl ToolError {
         self
     }
 
-    /// The same error, as one about the arguments unless it says what it is about.
+    /// Turns `failed` into `invalid_parameters`.
     pub(crate) fn about_arguments(mut self) -> Self {
         if self.0.kind == ErrorKind::Failed {
             self.0.kind = ErrorKind::InvalidParameters;
@@ -224,64 +175,64 @@ impl ToolError {
         self
     }
 
-    /// The same error in other words.
+    /// Sets the message.
     pub(crate) fn with_message(mut self, message: String) -> Self {
         self.0.message = message;
         self
     }
 
-    /// Keeps the cause for operators; the model never sees it.
+    /// Sets the cause, for operators. The model never reads it.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
         self.0.source = Some(Arc::new(cause));
         self
     }
 
-    /// Says that trying again may (or will not) help, where the kind alone does not decide it.
+    /// Sets whether a retry may help, instead of what the kind says.
     #[must_use]
     pub fn transient(mut self, transient: bool) -> Self {
         self.0.transient = Some(transient);
         self
     }
 
-    /// Says how long to wait before the next try.
+    /// Sets the delay before a retry.
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
         let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         self.with("retry_after_ms", json!(millis))
     }
 
-    /// Which of the closed list it is.
+    /// The kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The sentence about this case.
+    /// The message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Facts for programs.
+    /// Details for programs.
     #[must_use]
     pub fn details(&self) -> &Map<String, Value> {
         &self.0.details
     }
 
-    /// Whether the same call may succeed later.
+    /// Whether a retry of the same call may help.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.transient.unwrap_or(self.0.kind.facts().retryable)
     }
 
-    /// The wait that the other side asked for.
+    /// The delay before a retry, if it is known.
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         self.0.details.get("retry_after_ms").and_then(Value::as_u64).map(Duration::from_millis)
     }
 
-    /// What the model reads: the kind, the message, and what to do next.
+    /// The text for the model: kind, message and advice.
     #[must_use]
     pub fn for_model(&self) -> String {
         let facts = self.0.kind.facts();
@@ -289,20 +240,15 @@ impl ToolError {
         format!("{}: {}{stop} {}", facts.name, self.0.message, facts.for_model).trim_end().to_owned()
     }
 
-    /// Rewrites every text of the error, to redact it.
+    /// Rewrites every text of the error, for redaction.
     pub(crate) fn map_text(&mut self, how: &dyn crate::secret::Rewrite) {
         if let Some(clean) = how.text(&self.0.message) {
             self.0.message = clean;
         }
         crate::secret::rewrite_map(&mut self.0.details, how);
-        // A cause is a foreign type whose text cannot be rewritten, so a redacted error keeps only what is clean.
-        let mut cause = self.source();
-        let mut dirty = false;
-        while let Some(link) = cause {
-            dirty |= how.text(&link.to_string()).is_some() || how.text(&format!("{link:?}")).is_some();
-            cause = link.source();
-        }
-        if dirty {
+        // The text of a cause cannot be rewritten, so causes that contain a secret are dropped.
+        let dirty = |link: &(dyn Error + 'static)| how.text(&link.to_string()).is_some() || how.text(&format!("{link:?}")).is_some();
+        if crate::any_error::chain(self).skip(1).any(dirty) {
             self.0.source = None;
         }
     }

@@ -1,4 +1,4 @@
-//! Anything that happened, in the envelope that everyone reads. The JSON is a contract.
+//! Events of runs and calls. Their JSON is a contract.
 
 use std::sync::Arc;
 
@@ -12,95 +12,95 @@ use crate::message::SaidCall;
 use crate::model::{EndReason, Usage};
 use crate::outcome::Outcome;
 
-/// One thing that happened, in its place in a run.
+/// One event of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Event {
-    /// The run it happened in.
+    /// Its run.
     pub run_id: RunId,
-    /// The conversation of that run.
+    /// The conversation of the run.
     pub conversation_id: Option<ConversationId>,
-    /// The run that started this one, for sub-agents.
+    /// For sub-agents: the run that started this one.
     pub parent_run_id: Option<RunId>,
-    /// 1, 2, 3 … within the run, without gaps. A piece of an answer has no number of its own: it carries that of the
-    /// event before it, because pieces are not recorded and a record without them has no gaps either.
+    /// 1, 2, 3 … within the run, without gaps. Deltas are not stored, so they have no number of their own: they carry that of the event
+    /// before them.
     pub seq: u64,
-    /// When; RFC 3339 in UTC on the wire.
+    /// When it happened; RFC 3339 in UTC as JSON.
     pub time: Timestamp,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub data: EventData,
 }
 
-/// What happened.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The data of an event.
+#[derive(Debug, Clone, Serialize, Deserialize, crate::Name)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventData {
-    /// An agent began to answer.
+    /// A run started.
     RunStarted {
-        /// The agent, where it has a name.
+        /// The agent, if it has a name.
         agent: Option<Arc<str>>,
         /// The model.
         model: Arc<str>,
-        /// What it was asked.
+        /// The input of the run.
         input: Arc<str>,
     },
-    /// The model is asked.
+    /// A request was sent to the model.
     ModelRequested {
         /// 1, 2, 3 … within the run.
         turn: u32,
-        /// How many messages it reads.
+        /// Number of messages in the request.
         messages: usize,
-        /// How many tools it is told of.
+        /// Number of tools in the request.
         tools: usize,
-        /// How calls are carried: `native`, `structured`, `json` or `xml`.
+        /// How the model makes calls: `native`, `structured`, `json` or `xml`.
         strategy: Arc<str>,
     },
-    /// The model says something. Not recorded.
+    /// The model streams text. Not stored.
     TextDelta {
-        /// A piece of its words.
+        /// The next part of the text.
         text: String,
     },
-    /// The model thinks aloud. Not recorded.
+    /// The model streams reasoning. Not stored.
     ReasoningDelta {
-        /// A piece of its thoughts.
+        /// The next part of the reasoning.
         text: String,
     },
-    /// The model writes a call. Not recorded, and no part of the JSON contract.
+    /// The model streams a call. Not stored, and not part of the JSON contract.
     CallDelta {
-        /// Which call of the answer.
+        /// Index of the call in the response.
         index: usize,
-        /// The tool's name, with the first piece.
+        /// The tool's name, in the first delta.
         #[serde(skip_serializing_if = "Option::is_none")]
         tool: Option<String>,
-        /// A piece of the arguments as the model writes them.
+        /// The next part of the arguments, as the model writes them.
         arguments: String,
     },
-    /// The model answered.
+    /// The model responded.
     ModelResponded {
         /// 1, 2, 3 … within the run.
         turn: u32,
-        /// Its words.
+        /// Its text.
         text: Arc<str>,
-        /// The calls it made, as it wrote them.
+        /// Its calls, as it wrote them.
         calls: Vec<SaidCall>,
-        /// Why it ended.
+        /// Why the response ended.
         end: EndReason,
-        /// What it cost.
+        /// Usage of the response.
         usage: Usage,
     },
-    /// The tools an agent may use changed between two turns.
+    /// The agent's tools changed between two turns.
     ToolsChanged {
-        /// Tools that are there now.
+        /// New tools.
         added: Vec<Arc<str>>,
-        /// Tools that are gone.
+        /// Removed tools.
         removed: Vec<Arc<str>>,
     },
-    /// Calls are carried in another way from now on.
+    /// The model makes calls in another way from now on.
     StrategyChanged {
-        /// The way so far.
+        /// The previous strategy.
         from: Arc<str>,
-        /// The way from now on.
+        /// The new strategy.
         to: Arc<str>,
         /// Why.
         reason: String,
@@ -112,176 +112,131 @@ pub enum EventData {
         /// The tool's name.
         tool: Arc<str>,
     },
-    /// A task ended. It may come after the end of the run that made the call.
+    /// A task ended, perhaps after the run that made the call.
     TaskFinished {
         /// The task.
         call_id: CallId,
         /// The tool's name.
         tool: Arc<str>,
-        /// What came of it.
+        /// Its outcome.
         outcome: Outcome,
     },
-    /// Something a person may want to know, such as a failing hook or a wait for the provider.
+    /// A message for people, such as a failed hook or a retry at the provider.
     Notification {
-        /// The sentence.
+        /// The message.
         message: String,
     },
-    /// The run waits for people.
+    /// The run waits for decisions.
     RunWaiting {
-        /// The requests that are open.
+        /// The pending requests.
         approvals: Vec<ApprovalId>,
     },
-    /// The run is over.
+    /// The run ended.
     RunFinished {
         /// The answer.
         text: Arc<str>,
-        /// Why it is over: `answered`, `stopped`, `cancelled`, or the limit that it reached.
+        /// Why it ended: `answered`, `stopped`, `cancelled`, or the limit that it reached.
         reason: EndOfRun,
-        /// What it cost.
+        /// Usage of the run.
         usage: Usage,
     },
-    /// The run broke off.
+    /// The run failed.
     RunFailed {
         /// Why.
         error: RunError,
     },
-    /// A call was announced; exactly one `tool_complete` follows.
+    /// The model made a call. Exactly one `tool_complete` follows.
     ToolRequested {
         /// The call.
         call_id: CallId,
         /// The tool's name.
         tool: Arc<str>,
-        /// The arguments as announced.
+        /// The arguments as the model wrote them.
         arguments: Value,
     },
-    /// The tool began to work.
+    /// The tool started.
     ToolStart {
         /// The call.
         call_id: CallId,
         /// The tool's name.
         tool: Arc<str>,
     },
-    /// The tool says how far it is.
+    /// The tool reports progress.
     ToolProgress {
         /// The call.
         call_id: CallId,
-        /// From 0 to 1, where known.
+        /// From 0 to 1, if known.
         fraction: Option<f64>,
-        /// A few words.
+        /// A short message.
         message: String,
     },
     /// The call ended.
     ToolComplete {
         /// The call.
         call_id: CallId,
-        /// How.
+        /// Its outcome.
         outcome: Outcome,
     },
-    /// A person is asked.
+    /// A call needs approval.
     PermissionRequest {
         /// The request.
         approval_id: ApprovalId,
-        /// The call it is about.
+        /// The call.
         call_id: CallId,
         /// The tool's name.
         tool: Arc<str>,
         /// The exact arguments that will run.
         arguments: Value,
-        /// Binds the answer to exactly this call.
+        /// Binds the decision to exactly this call.
         digest: Digest,
-        /// Why a person is asked.
+        /// Why the call needs approval.
         reason: String,
     },
-    /// A person answered.
+    /// A person decided, or the request expired.
     PermissionResult {
         /// The request.
         approval_id: ApprovalId,
-        /// The answer.
+        /// The verdict.
         decision: Verdict,
-        /// Who answered.
+        /// Who decided.
         by: String,
     },
 }
 
 impl EventData {
-    /// The name of what happened, as in the JSON.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::RunStarted { .. } => "run_started",
-            Self::ModelRequested { .. } => "model_requested",
-            Self::TextDelta { .. } => "text_delta",
-            Self::ReasoningDelta { .. } => "reasoning_delta",
-            Self::CallDelta { .. } => "call_delta",
-            Self::ModelResponded { .. } => "model_responded",
-            Self::ToolsChanged { .. } => "tools_changed",
-            Self::StrategyChanged { .. } => "strategy_changed",
-            Self::TaskAccepted { .. } => "task_accepted",
-            Self::TaskFinished { .. } => "task_finished",
-            Self::Notification { .. } => "notification",
-            Self::RunWaiting { .. } => "run_waiting",
-            Self::RunFinished { .. } => "run_finished",
-            Self::RunFailed { .. } => "run_failed",
-            Self::ToolRequested { .. } => "tool_requested",
-            Self::ToolStart { .. } => "tool_start",
-            Self::ToolProgress { .. } => "tool_progress",
-            Self::ToolComplete { .. } => "tool_complete",
-            Self::PermissionRequest { .. } => "permission_request",
-            Self::PermissionResult { .. } => "permission_result",
-        }
-    }
-
-    /// Whether it is a piece of an answer, which nobody records.
+    /// Whether it is a delta of a response, which is not stored.
     #[must_use]
     pub fn is_piece(&self) -> bool {
         matches!(self, Self::TextDelta { .. } | Self::ReasoningDelta { .. } | Self::CallDelta { .. })
     }
 }
 
-/// Why a run is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EndOfRun {
     /// The model answered.
     Answered,
-    /// A tool ended it.
+    /// A tool ended the run.
     Stopped,
-    /// A person ended it.
+    /// The run was cancelled.
     Cancelled,
-    /// The model was asked as often as it may be.
+    /// Limit of model requests reached.
     MaxIterations,
-    /// It made as many calls as it may.
+    /// Limit of calls reached.
     MaxCalls,
-    /// Its tokens are used up.
+    /// Token limit reached.
     TokenBudget,
-    /// Its money is used up.
+    /// Cost limit reached.
     CostBudget,
-    /// Its time is up.
+    /// Time limit reached.
     TimeBudget,
-    /// It made the same call again and again.
+    /// The model repeated the same call.
     RepeatedCalls,
 }
 
-impl EndOfRun {
-    /// The reason as programs see it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Stopped => "stopped",
-            Self::Cancelled => "cancelled",
-            Self::MaxIterations => "max_iterations",
-            Self::MaxCalls => "max_calls",
-            Self::TokenBudget => "token_budget",
-            Self::CostBudget => "cost_budget",
-            Self::TimeBudget => "time_budget",
-            Self::RepeatedCalls => "repeated_calls",
-        }
-    }
-}
-
-/// Why a run broke off, for programs and people.
+/// Why a run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunError {
     /// The kind, such as `auth` or `overloaded`.
@@ -293,9 +248,9 @@ pub struct RunError {
     pub hint: Option<Arc<str>>,
 }
 
-/// Whoever wants to know what happens during a call. It must not block.
+/// Receives the events of a call. It must not block.
 pub trait Observer: Send + Sync {
-    /// Takes note of one thing that happened.
+    /// Receives one event.
     fn observe(&self, event: EventData);
 }
 

@@ -1,10 +1,10 @@
-//! Values that a program hands to its tools and layers, by their type: a database pool, a client, a session.
+//! Values that a program passes to its tools and layers, keyed by type: a database pool, a client, a session.
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
 use std::sync::Arc;
 
-/// Values by their type, one of each. Cheap to clone, and an empty one allocates nothing.
+/// A map from type to value. Cheap to clone; an empty map does not allocate.
 ///
 /// ```
 /// use helve_core::Extensions;
@@ -25,7 +25,7 @@ struct Extension {
 }
 
 impl Extensions {
-    /// Adds a value, in the place of one of the same type.
+    /// Adds a value. It replaces one of the same type.
     pub fn insert<T: Any + Send + Sync>(&mut self, value: T) {
         let new = Extension { id: TypeId::of::<T>(), name: type_name::<T>(), value: Arc::new(value) };
         self.0 = Some(self.all().filter(|known| known.id != new.id).cloned().chain([new.clone()]).collect());
@@ -37,7 +37,7 @@ impl Extensions {
         self.all().find(|known| known.id == TypeId::of::<T>())?.value.downcast_ref()
     }
 
-    /// Whether there are none.
+    /// Whether it has no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -48,7 +48,7 @@ impl Extensions {
     }
 }
 
-/// Shows the types; the values may be secret.
+/// Shows only the types, because the values may be secret.
 impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.all().map(|known| known.name)).finish()

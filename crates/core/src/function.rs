@@ -1,6 +1,6 @@
-//! Plain functions as tools: what `#[tool]` expands to stands on this file.
+//! Functions as tools: what the code that `#[tool]` generates needs.
 //!
-//! Functions announce themselves at link time; nothing offers them until someone asks for [`linked`].
+//! Functions register themselves at link time. No agent has them until a program asks for [`linked`].
 
 #[doc(hidden)]
 pub mod returned;
@@ -15,45 +15,45 @@ use serde_json::Value;
 
 use crate::call::ToolCall;
 use crate::error::ToolError;
-use crate::outcome::Output;
+use crate::outcome::{Output, not_json};
 use crate::schema::Schema;
 use crate::spec::ToolSpec;
 use crate::tool::DynTool;
 
-/// A function that announced itself at link time.
+/// A function that registered itself at link time.
 #[derive(Debug)]
-pub struct Linked {
+pub struct LinkedTool {
     /// Makes the tool.
     pub tool: fn() -> Arc<dyn DynTool>,
-    /// The module the function stands in.
+    /// The module of the function.
     pub module: &'static str,
 }
 
-inventory::collect!(Linked);
+inventory::collect!(LinkedTool);
 
-/// The tools of all `#[tool]` functions in this program, sorted by name, of modules under `module` (`""` for all).
+/// All `#[tool]` functions of this program in `module` and below it (`""` for all modules), sorted by name.
 #[must_use]
 pub fn linked(module: &str) -> Vec<Arc<dyn DynTool>> {
     let within =
         |found: &str| found.strip_prefix(module).is_some_and(|rest| module.is_empty() || rest.is_empty() || rest.starts_with("::"));
     let mut tools: Vec<_> =
-        inventory::iter::<Linked>.into_iter().filter(|linked| within(linked.module)).map(|linked| (linked.tool)()).collect();
+        inventory::iter::<LinkedTool>.into_iter().filter(|linked| within(linked.module)).map(|linked| (linked.tool)()).collect();
     tools.sort_by(|a, b| a.spec().name().cmp(b.spec().name()));
     tools
 }
 
-/// What a tool function may return: anything that can be serialised, or an [`Output`] made by hand.
+/// What a tool function can return: anything that can be serialised, or an [`Output`].
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
-    label = "not something a model or a program could read",
+    label = "cannot be serialised",
     note = "return a `String`, an `Output`, anything that implements `serde::Serialize`, or a `Result` of these",
     note = "for your own type, add `#[derive(serde::Serialize)]`"
 )]
 pub trait IntoOutput {
-    /// Turns it into what the model and programs read.
+    /// Converts it into an output.
     ///
     /// # Errors
-    /// `failed` where the value cannot be written as JSON.
+    /// `failed` if the value cannot be serialised as JSON.
     fn into_output(self) -> Result<Output, ToolError>;
 }
 
@@ -74,10 +74,10 @@ impl<T: Serialize + 'static> IntoOutput for T {
     }
 }
 
-/// Turns a result whose schema is promised into an output: what is text for the model is data for programs, too.
+/// Converts a result with a declared schema into an output: text is data as well, so that it can be validated.
 ///
 /// # Errors
-/// `failed` where the value cannot be written as JSON.
+/// `failed` if the value cannot be serialised as JSON.
 #[doc(hidden)]
 pub fn described<T: Serialize>(value: T) -> Result<Output, ToolError> {
     match serde_json::to_value(value) {
@@ -87,15 +87,15 @@ pub fn described<T: Serialize>(value: T) -> Result<Output, ToolError> {
     }
 }
 
-/// Reads a call's arguments into the type that a function's parameters make.
+/// Deserialises the arguments of a call.
 ///
 /// # Errors
-/// `invalid_parameters` where the type is narrower than its schema says.
+/// `invalid_parameters` if the type is narrower than its schema.
 pub fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError> {
     T::deserialize(&call.arguments).map_err(|error| ToolError::invalid_parameters(error.to_string()))
 }
 
-/// What a function that checks arguments says, as an error about them.
+/// Turns the error of a function that validates arguments into one about them.
 ///
 /// # Errors
 /// `invalid_parameters`, or the kind that the function chose.
@@ -104,11 +104,11 @@ pub fn checked(result: Result<(), ToolError>) -> Result<(), ToolError> {
     result.map_err(ToolError::about_arguments)
 }
 
-/// What a parameter of a tool function may be: anything that can be read from JSON and described to a model.
+/// What a parameter of a tool function can be: anything that can be deserialised and has a schema.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a tool cannot take `{Self}` as an argument",
-    label = "not something a model could write",
+    label = "cannot be deserialised, or has no schema",
     note = "an argument implements `serde::Deserialize` and `schemars::JsonSchema`",
     note = "for your own type, add `#[derive(serde::Deserialize, schemars::JsonSchema)]`"
 )]
@@ -116,20 +116,20 @@ pub trait Argument: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> Argument for T {}
 
-/// Tells the author of a function that a parameter cannot be an argument, before derived code does.
+/// Reports a parameter that cannot be an argument, before derived code does.
 #[doc(hidden)]
 pub fn argument<T: Argument>() {}
 
-/// Lets a default through if the model can be told of it.
+/// Requires that a default value can be shown to the model.
 #[doc(hidden)]
 pub fn default_value<T: Serialize>(value: T) -> T {
     value
 }
 
-/// Runs a function that blocks on a thread of its own. A panic in it goes on to whoever awaits.
+/// Runs a blocking function on a thread pool. A panic propagates to the caller.
 ///
 /// # Errors
-/// Whatever the work returns, and `cancelled` where the runtime shuts down.
+/// The error of the function, or `cancelled` if the runtime shuts down.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ToolError> + Send + 'static) -> Result<T, ToolError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
@@ -140,7 +140,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ToolEr
     }
 }
 
-/// The schema of arguments that are one type. A type for any JSON, such as `Value`, takes any arguments.
+/// The input schema of an argument type. A type for any JSON, such as `Value`, accepts any object.
 #[doc(hidden)]
 #[must_use]
 pub fn input<T: JsonSchema>() -> Schema {
@@ -149,22 +149,18 @@ pub fn input<T: JsonSchema>() -> Schema {
     if takes_anything { Schema::any_object() } else { input }
 }
 
-/// The spec of a function whose name and description `#[tool]` has checked.
+/// The spec of a function. `#[tool]` has checked its name and description.
 ///
 /// # Panics
-/// Where all arguments are one type with `#[flatten]` and that is no struct, which no macro can see.
+/// If the type of a `#[flatten]` parameter is not a struct, which the macro cannot see.
 #[doc(hidden)]
 #[must_use]
-#[expect(clippy::panic, reason = "a tool that can never be called is found when it is registered")]
+#[expect(clippy::panic, reason = "the author must notice a tool that can never be called")]
 pub fn spec(name: &'static str, description: &'static str, input: Schema) -> ToolSpec {
     match ToolSpec::new(name, description, input) {
         Ok(spec) => spec,
         Err(error) => panic!("{error}"),
     }
-}
-
-fn not_json(error: serde_json::Error) -> ToolError {
-    ToolError::failed("the tool's result cannot be written as JSON").caused_by(error)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Identifiers that Helve mints: unique, ordered by time, and cheap to copy.
+//! Ids that Helve generates: unique, sorted by time, and cheap to copy.
 //!
-//! An id is 128 bits (48 of milliseconds, 80 of chance) and is written with a prefix that says what it names,
-//! `call_01JCQ…`. Models repeat their own ids, so those never identify anything here.
+//! An id has 128 bits (48 of milliseconds, 80 random) and is written with a prefix for its kind, `call_01JCQ…`. Models repeat their own
+//! ids, so those identify nothing here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,9 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const LENGTH: usize = 26;
 
-/// A text that is not an id of the wanted kind.
+/// A text is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no id of this kind; one looks like `{prefix}_` and {LENGTH} letters and digits")]
+#[error("`{text}` is not a valid id: expected `{prefix}_` followed by {LENGTH} letters and digits")]
 pub struct IdError {
     text: String,
     prefix: &'static str,
@@ -41,6 +41,31 @@ fn read_digits(text: &str) -> Option<u128> {
     })
 }
 
+/// `Debug` and serde by the text form of a type, which has `Display` and `FromStr`.
+macro_rules! text_form {
+    ($name:ident) => {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                std::borrow::Cow::<str>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+pub(crate) use text_form;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
@@ -48,21 +73,21 @@ macro_rules! id {
         pub struct $name(u128);
 
         impl $name {
-            /// Mints an id that no one else has.
+            /// Generates a unique id.
             #[must_use]
             pub fn mint() -> Self {
                 Self(mint(fastrand::u128(..)))
             }
 
-            /// A new id with chance from elsewhere, for those that nobody may guess.
+            /// Generates an id with the given random bits, for ids that must be unguessable.
             #[must_use]
             pub fn mint_from(random: u128) -> Self {
                 Self(mint(random))
             }
 
-            /// One of 256 numbers: the same for an id at any time, and by chance for any two.
+            /// A number from the random bits of the id, for jitter.
             #[must_use]
-            pub fn lot(self) -> u8 {
+            pub fn jitter(self) -> u8 {
                 self.0.to_le_bytes()[0]
             }
         }
@@ -72,12 +97,6 @@ macro_rules! id {
                 let digits = write_digits(self.0);
                 f.write_str(concat!($prefix, "_"))?;
                 f.write_str(std::str::from_utf8(&digits).unwrap_or_default())
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, f)
             }
         }
 
@@ -92,40 +111,28 @@ macro_rules! id {
             }
         }
 
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        }
+        text_form!($name);
     };
 }
 
 id!(
-    /// One call of a tool. The task of a background call has the same id.
+    /// Id of a tool call, and of its task if it runs in the background.
     CallId, "call"
 );
 id!(
-    /// One run of an agent.
+    /// Id of an agent's run.
     RunId, "run"
 );
 id!(
-    /// Runs in order, with what a person granted.
+    /// Id of a conversation.
     ConversationId, "conv"
 );
 id!(
-    /// One request to a person about a call.
+    /// Id of an approval request.
     ApprovalId, "appr"
 );
-
 id!(
-    /// A process that holds tasks and runs.
+    /// Id of a process that claims tasks and runs.
     HolderId, "proc"
 );
 

@@ -1,64 +1,64 @@
-//! What a tool must know from a person before it can go on, and what it is told.
+//! Input requests: what a tool asks a person, and the response.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What a tool must know before it can go on. The call ends for now, and is made again with the answer.
+/// The input that a tool needs. The call ends for now, and is made again with the response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputNeeded {
-    /// What it asks.
+    /// The requests.
     pub requests: Vec<InputRequest>,
-    /// What the tool needs to go on where it stopped; nobody else looks into it.
+    /// State from which the tool continues. Only the tool reads it.
     #[serde(default)]
     pub state: Value,
-    /// How often the call has asked by now.
+    /// How often the call has asked so far.
     #[serde(default)]
     pub round: u32,
 }
 
-/// One thing that a tool asks.
+/// One input request of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputRequest {
-    /// Names it among the others.
+    /// Its key among the other requests.
     pub key: String,
-    /// What a person reads.
+    /// The message for the person.
     pub message: String,
-    /// JSON Schema of the answer; nothing where only a yes is wanted.
+    /// JSON Schema of the response; `None` if a yes is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
-    /// An address that the person is asked to visit.
+    /// A URL that the person should visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
-/// What a tool is told.
+/// The response to the input requests of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InputGiven {
-    /// Where the tool stopped.
+pub struct InputResponse {
+    /// The state of [`InputNeeded`].
     #[serde(default)]
     pub state: Value,
-    /// An answer for each request, by its key; nothing where the person said no, or nobody answered.
+    /// The responses by key; `None` if the person declined or the request expired.
     pub answers: Option<Map<String, Value>>,
-    /// How often the call has asked by now.
+    /// How often the call has asked so far.
     #[serde(default)]
     pub round: u32,
 }
 
 impl InputNeeded {
-    /// What is asked, and where the tool stopped.
+    /// Input requests, and the state from which the tool continues.
     #[must_use]
     pub fn new(requests: Vec<InputRequest>, state: Value) -> Self {
         Self { requests, state, round: 0 }
     }
 
-    /// What is asked, in one sentence.
+    /// All requests in one sentence.
     #[must_use]
     pub fn summary(&self) -> String {
         let messages: Vec<String> = self.requests.iter().map(|request| crate::printable::shorten(&request.message, 500)).collect();
         format!("the tool asks: {}", messages.join("; "))
     }
 
-    /// JSON Schema of what a person writes: the answer itself where one thing is asked, otherwise an object with an answer for each.
+    /// JSON Schema of the response: that of a single request, or an object with one property for each request.
     #[must_use]
     pub fn schema(&self) -> Value {
         let of = |request: &InputRequest| request.schema.clone().unwrap_or_else(|| json!({"type": "object"}));
@@ -71,9 +71,9 @@ impl InputNeeded {
         }
     }
 
-    /// Takes what a person wrote; what they left out has its default. Nothing where something that must be there is missing.
+    /// A person's response, with defaults filled in. It counts as declined if a required property is missing.
     #[must_use]
-    pub fn give(&self, written: &Value) -> InputGiven {
+    pub fn give(&self, written: &Value) -> InputResponse {
         let answer = |request: &InputRequest| {
             let own = if self.requests.len() == 1 { Some(written) } else { written.get(&request.key) };
             let mut answer = own.and_then(Value::as_object).cloned().unwrap_or_default();
@@ -88,13 +88,13 @@ impl InputNeeded {
             let complete = required.into_iter().flatten().filter_map(Value::as_str).all(|name| answer.contains_key(name));
             complete.then(|| (request.key.clone(), Value::Object(answer)))
         };
-        InputGiven { state: self.state.clone(), answers: self.requests.iter().map(answer).collect(), round: self.round }
+        InputResponse { state: self.state.clone(), answers: self.requests.iter().map(answer).collect(), round: self.round }
     }
 
-    /// Says that there is no answer.
+    /// A declined response.
     #[must_use]
-    pub fn decline(&self) -> InputGiven {
-        InputGiven { state: self.state.clone(), answers: None, round: self.round }
+    pub fn decline(&self) -> InputResponse {
+        InputResponse { state: self.state.clone(), answers: None, round: self.round }
     }
 }
 

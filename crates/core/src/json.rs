@@ -1,7 +1,7 @@
-//! JSON from strangers: read within limits, measured, and written in one canonical form.
+//! Untrusted JSON: parsed within limits, measured, and written in a canonical form.
 //!
-//! Everything a model, a server or a device sends passes [`parse`] or [`measure`] before anything else looks at it. The text of models
-//! has a reader of its own, in `helve-dialect`, which mends what they write and refuses the same things.
+//! Everything that a server or a device sends goes through [`parse`] or [`measure`] first. The JSON that models write has its own parser
+//! in `helve-dialect`, which repairs mistakes and has the same limits.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,93 +10,93 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
-/// How many characters of a key are named.
+/// Maximum number of characters of a key in an error.
 const MAX_KEY: usize = 40;
 
-/// How much JSON is accepted.
+/// Limits for JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonLimits {
-    /// Bytes of text; for a value that is already built, bytes of its keys and strings.
+    /// Maximum size in bytes; for a parsed value, that of its keys and strings.
     pub bytes: usize,
-    /// Arrays and objects inside each other.
+    /// Maximum nesting of arrays and objects.
     pub depth: usize,
-    /// Values altogether.
+    /// Maximum number of values.
     pub nodes: usize,
 }
 
 impl JsonLimits {
-    /// For the arguments of a call.
+    /// Limits for the arguments of a call.
     pub const ARGUMENTS: Self = Self { bytes: 1 << 20, depth: 64, nodes: 10_000 };
-    /// For a JSON Schema.
+    /// Limits for a JSON Schema.
     pub const SCHEMA: Self = Self { bytes: 256 << 10, depth: 64, nodes: 10_000 };
 }
 
-/// Why a text or value was not accepted as JSON.
+/// Why JSON was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
     /// Longer than [`JsonLimits::bytes`].
     #[error("the JSON is larger than {limit} bytes")]
     TooLarge {
-        /// What was allowed.
+        /// The limit.
         limit: usize,
     },
     /// Deeper than [`JsonLimits::depth`].
     #[error("the JSON is nested deeper than {limit} levels")]
     TooDeep {
-        /// What was allowed.
+        /// The limit.
         limit: usize,
     },
     /// More values than [`JsonLimits::nodes`].
     #[error("the JSON has more than {limit} values")]
     TooMany {
-        /// What was allowed.
+        /// The limit.
         limit: usize,
     },
     /// Not JSON.
     #[error("not valid JSON: {message}")]
     Syntax {
-        /// What is wrong, with line and column.
+        /// The parser's message, with line and column.
         message: String,
     },
-    /// An object has a key twice: readers differ in which of the values they take.
+    /// An object has a key twice. Parsers differ in which value they use.
     #[error("the key `{key}` appears twice; give it once")]
     DuplicateKey {
         /// The key, shortened.
         key: String,
-        /// How deep the object is; the outermost one has 0.
+        /// Depth of the object; 0 for the outermost.
         depth: usize,
     },
-    /// An integer is beyond 64 bits: it would silently become another number.
+    /// An integer does not fit 64 bits, and would silently become another number.
     #[error("an integer does not fit 64 bits; send it as a string")]
     WideInteger,
 }
 
-/// Reads one JSON document within limits.
+/// Parses one JSON document within limits.
 ///
-/// Stricter than `serde_json`: duplicate keys are refused, and so are integers that do not fit 64 bits, which
-/// would otherwise silently become another number.
+/// Stricter than `serde_json`: it rejects duplicate keys, and integers that do not fit 64 bits, which would otherwise silently become
+/// another number.
 ///
 /// # Errors
-/// [`JsonError`] says which limit was passed, or where the text stops being JSON.
+/// If the text is not JSON or exceeds a limit.
 pub fn parse(text: &[u8], limits: JsonLimits) -> Result<Value, JsonError> {
     if text.len() > limits.bytes {
         return Err(JsonError::TooLarge { limit: limits.bytes });
     }
-    let reading = Reading { limits, nodes: Cell::new(0), passed: Cell::new(None), huge: Cell::new(false) };
+    let state = ParseState { limits, nodes: Cell::new(0), error: Cell::new(None), huge: Cell::new(false) };
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let value = Seed { reading: &reading, depth: 0 }.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
+    let value = Seed { state: &state, depth: 0 }.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     match value {
-        Ok(_) if reading.huge.get() && has_wide_integer(text) => Err(JsonError::WideInteger),
+        Ok(_) if state.huge.get() && has_wide_integer(text) => Err(JsonError::WideInteger),
         Ok(value) => Ok(value),
-        Err(error) => Err(reading.passed.take().unwrap_or(JsonError::Syntax { message: error.to_string() })),
+        Err(error) => Err(state.error.take().unwrap_or(JsonError::Syntax { message: error.to_string() })),
     }
 }
 
-/// Checks a value that is already built.
+/// Checks a parsed value.
 ///
 /// # Errors
-/// [`JsonError`] says which limit was passed.
+/// If the value exceeds a limit.
 pub fn measure(value: &Value, limits: JsonLimits) -> Result<(), JsonError> {
     fn walk(value: &Value, depth: usize, bytes: &mut usize, nodes: &mut usize, limits: JsonLimits) -> Result<(), JsonError> {
         *nodes += 1;
@@ -126,7 +126,7 @@ pub fn measure(value: &Value, limits: JsonLimits) -> Result<(), JsonError> {
     walk(value, 0, &mut 0, &mut 0, limits)
 }
 
-/// Writes a value so that equal values give equal text: keys sorted, `1.0` as `1`, no white space.
+/// The canonical text of a value: keys sorted, `1.0` as `1`, no white space. Equal values have equal texts.
 #[must_use]
 pub fn canonical(value: &Value) -> String {
     let mut text = String::with_capacity(64);
@@ -169,11 +169,11 @@ fn write_canonical(value: &Value, text: &mut String) {
 }
 
 fn write_scalar(value: &impl serde::Serialize, text: &mut String) {
-    // Writing a scalar into memory cannot fail.
+    // Serialising a scalar cannot fail.
     text.push_str(&serde_json::to_string(value).unwrap_or_default());
 }
 
-/// The integer that a number written with a fraction or exponent equals, where no digit is in doubt.
+/// The integer that equals a float, if it is exact.
 pub(crate) fn integral(number: &Number) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if !number.is_f64() {
@@ -214,32 +214,33 @@ fn has_wide_integer(text: &[u8]) -> bool {
     false
 }
 
-struct Reading {
+/// What the visitors share while they parse one document.
+struct ParseState {
     limits: JsonLimits,
     nodes: Cell<usize>,
-    passed: Cell<Option<JsonError>>,
+    error: Cell<Option<JsonError>>,
     huge: Cell<bool>,
 }
 
-impl Reading {
+impl ParseState {
     fn refuse<E: serde::de::Error>(&self, error: JsonError) -> E {
         let message = error.to_string();
-        self.passed.set(Some(error));
+        self.error.set(Some(error));
         E::custom(message)
     }
 }
 
 #[derive(Clone, Copy)]
 struct Seed<'r> {
-    reading: &'r Reading,
+    state: &'r ParseState,
     depth: usize,
 }
 
 impl Seed<'_> {
     fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
-        let limit = self.reading.limits.depth;
+        let limit = self.state.limits.depth;
         if self.depth >= limit {
-            return Err(self.reading.refuse(JsonError::TooDeep { limit }));
+            return Err(self.state.refuse(JsonError::TooDeep { limit }));
         }
         Ok(Self { depth: self.depth + 1, ..self })
     }
@@ -249,11 +250,11 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        let seen = self.reading.nodes.get() + 1;
-        self.reading.nodes.set(seen);
-        let limit = self.reading.limits.nodes;
+        let seen = self.state.nodes.get() + 1;
+        self.state.nodes.set(seen);
+        let limit = self.state.limits.nodes;
         if seen > limit {
-            return Err(self.reading.refuse(JsonError::TooMany { limit }));
+            return Err(self.state.refuse(JsonError::TooMany { limit }));
         }
         deserializer.deserialize_any(self)
     }
@@ -284,7 +285,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         if value.abs() >= 9e18 {
-            self.reading.huge.set(true);
+            self.state.huge.set(true);
         }
         Ok(value.into())
     }
@@ -316,7 +317,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 }
                 Entry::Occupied(place) => {
                     let key = place.key().chars().take(MAX_KEY).collect();
-                    return Err(self.reading.refuse(JsonError::DuplicateKey { key, depth: self.depth }));
+                    return Err(self.state.refuse(JsonError::DuplicateKey { key, depth: self.depth }));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! One concern around a call, and the way to whatever comes after it.
+//! Middleware around tool calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::error::ToolError;
 use crate::outcome::Output;
 use crate::tool::DynTool;
 
-/// One concern around the attempt of a call: it may act before, after, instead of, or several times around the rest.
+/// Middleware around an attempt of a call: it runs the rest of the chain once, several times, or not at all.
 ///
 /// ```
 /// use helve_core::{CallContext, Layer, Next, Output, ToolCall, ToolError};
@@ -30,13 +30,13 @@ use crate::tool::DynTool;
     note = "implement `Layer` with `async fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> Result<Output, ToolError>`"
 )]
 pub trait Layer: Send + Sync + 'static {
-    /// Runs the call, usually by [`Next::run`].
+    /// Handles the call, usually with [`Next::run`].
     fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> impl Future<Output = Result<Output, ToolError>> + Send;
 }
 
-/// A [`Layer`] behind a pointer; every layer is one.
+/// A [`Layer`] behind a pointer. Every layer implements it.
 pub trait DynLayer: Send + Sync + 'static {
-    /// Runs the call.
+    /// Handles the call.
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>>;
 }
 
@@ -46,7 +46,7 @@ impl<L: Layer> DynLayer for L {
     }
 }
 
-/// The layers that are left, and the tool behind them.
+/// The remaining layers and the tool at the end of the chain.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
     layers: &'a [Arc<dyn DynLayer>],
@@ -60,7 +60,7 @@ impl fmt::Debug for Next<'_> {
 }
 
 impl<'a> Next<'a> {
-    /// All layers of a chain, outermost first.
+    /// A chain of layers, outermost first.
     #[must_use]
     pub fn new(layers: &'a [Arc<dyn DynLayer>], tool: &'a dyn DynTool) -> Self {
         Self { layers, tool }
@@ -72,7 +72,7 @@ impl<'a> Next<'a> {
         self.tool
     }
 
-    /// Runs the rest. It is `Copy`, so a layer may run it again.
+    /// Runs the rest of the chain. It is `Copy`, so a layer can run it again.
     #[must_use]
     pub fn run(self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
         match self.layers.split_first() {

@@ -1,6 +1,6 @@
-//! Helve's words and contracts: what a tool is, what a call is, what comes back.
+//! Helve's contracts: tools, calls, outcomes, models, permissions, the store.
 //!
-//! Everything else in Helve depends on this crate, and this crate on nothing of Helve. It does no input or output.
+//! Every other crate of Helve depends on this one, and it depends only on `helve-macros`. It does no input or output.
 
 mod any_error;
 mod approval;
@@ -30,7 +30,6 @@ pub mod printable;
 mod rules;
 mod schema;
 pub mod secret;
-mod setters;
 pub mod source;
 mod spec;
 pub mod store;
@@ -48,12 +47,14 @@ pub use error::{Denial, ErrorKind, KINDS, KindFacts, ToolError};
 pub use event::{EndOfRun, Event, EventData, Observer, RunError};
 pub use extensions::Extensions;
 pub use futures_util::future::BoxFuture;
+#[doc(hidden)]
+pub use helve_macros::{Name, Setters};
 pub use helve_macros::{tool, tools};
 pub use ids::{ApprovalId, CallId, ConversationId, HolderId, IdError, RunId};
-pub use input::{InputGiven, InputNeeded, InputRequest};
+pub use input::{InputNeeded, InputRequest, InputResponse};
 pub use jiff::Timestamp;
 pub use layer::{DynLayer, Layer, Next};
-pub use message::{Message, MessageBody, Part, ProviderParts, SaidCall, Written, wire_id};
+pub use message::{Message, MessageBody, Part, ProviderParts, SaidCall, WireForm, wire_id};
 pub use model::{
     Deltas, DynModel, EndReason, Feature, GenerateOptions, LanguageModel, ModelDelta, ModelError, ModelFn, ModelInfo, ModelRequest,
     ModelStream, ModelTool, ModelTools, PollDeltas, ToolChoice, Usage, model_fn,
@@ -71,7 +72,7 @@ pub use store::{Store, StoreError};
 pub use tokio_util::sync::CancellationToken;
 pub use tool::{DynTool, IntoTool, IntoTools, Tool, ToolFn, ToolMethods, ToolResult, TypedTool, tool_fn};
 
-/// What the code that [`macro@tool`] writes stands on. Not for people.
+/// Used by code that [`macro@tool`] generates. Not a public API.
 #[doc(hidden)]
 pub mod __private {
     pub use futures_util::future::BoxFuture;

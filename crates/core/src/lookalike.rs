@@ -1,9 +1,9 @@
-//! Names that look alike: what is left of a name when everything is taken away that a reader overlooks.
+//! Confusable names: reduces a name to a skeleton that all names share which look like it.
 
 use crate::printable;
 
-/// Letters, and what is drawn like them in Cyrillic, Greek and other alphabets, capitals included. Compatibility forms and case are
-/// handled apart.
+/// Letters, and the confusable characters of Cyrillic, Greek and other alphabets, capitals included. Compatibility forms and case are
+/// handled separately.
 const DRAWN_ALIKE: [(char, &str); 26] = [
     ('a', "аАαΑɑ"),
     ('b', "ЬьВвβΒƄ"),
@@ -13,7 +13,7 @@ const DRAWN_ALIKE: [(char, &str); 26] = [
     ('f', "ƒϝ"),
     ('g', "ɡԍց"),
     ('h', "һҺНнΗհ"),
-    // These are told apart in few fonts.
+    // Few fonts tell these apart.
     ('i', "іІїЇιΙıɩl1|ӏӀǀ"),
     ('j', "јЈϳ"),
     ('k', "кКκΚ"),
@@ -34,18 +34,18 @@ const DRAWN_ALIKE: [(char, &str); 26] = [
     ('_', "-. /:~‐‑‒–—―−－．＿·・"),
 ];
 
-/// What a name looks like. Two names with the same skeleton are easily taken for each other.
+/// The skeleton of a name. Names with the same skeleton are easily confused.
 #[must_use]
 pub fn skeleton(name: &str) -> String {
     let mut skeleton = String::with_capacity(name.len());
     for character in name.chars().filter(|character| !is_overlooked(*character)) {
         skeleton.extend(plain(character).to_lowercase().map(letter));
     }
-    // Two letters that are drawn like one.
+    // Two letters that look like one.
     skeleton.replace("rn", "m").replace("vv", "w")
 }
 
-/// The letter that a compatibility form is: of full width, or of a font for formulas.
+/// The ASCII letter of a full-width, mathematical, circled or confusable character.
 fn plain(character: char) -> char {
     let code = u32::from(character);
     let ascii = |first: u8, offset: u32| u8::try_from(offset).map_or(character, |offset| char::from(first + offset));
@@ -56,24 +56,22 @@ fn plain(character: char) -> char {
         0x1d7ce..=0x1d7ff => ascii(b'0', (code - 0x1d7ce) % 10),
         0x24b6..=0x24cf => ascii(b'A', code - 0x24b6),
         0x24d0..=0x24e9 => ascii(b'a', code - 0x24d0),
-        _ => DRAWN_ALIKE
-            .iter()
-            .find(|(_, others)| !character.is_ascii() && others.contains(character))
-            .map_or(character, |(letter, _)| *letter),
+        _ if character.is_ascii() => character,
+        _ => letter(character),
     }
 }
 
-/// One letter for all that are drawn alike.
+/// One letter for all confusable ones.
 fn letter(character: char) -> char {
     DRAWN_ALIKE.iter().find(|(_, others)| others.contains(character)).map_or(character, |(letter, _)| *letter)
 }
 
-/// What is not seen, or only as a mark on the letter before.
+/// Whether a reader overlooks a character: it is invisible, or a combining mark.
 fn is_overlooked(character: char) -> bool {
     printable::is_deceptive(character) || matches!(character, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{20d0}'..='\u{20ff}')
 }
 
-/// A name in which every character that is not ASCII is written out, so that it looks like no other.
+/// A name with every non-ASCII character written as an escape.
 #[must_use]
 pub fn written_out(name: &str) -> String {
     let out = |character: char| if character.is_ascii_graphic() { character.to_string() } else { character.escape_unicode().to_string() };

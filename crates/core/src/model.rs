@@ -1,4 +1,4 @@
-//! A language model, seen from inside: one request, a stream of pieces, typed errors. What a model can do is data.
+//! Language models: requests, streamed responses, errors. The capabilities of a model are data.
 
 mod delta;
 mod erased;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::message::{Message, MessageBody, Part, Written};
+use crate::message::{Message, MessageBody, Part, WireForm};
 use crate::schema::Schema;
 
 pub use self::delta::{Deltas, EndReason, ModelDelta, Usage};
@@ -21,7 +21,7 @@ pub use self::error::{Feature, ModelError};
 pub use self::function::{ModelFn, model_fn};
 pub use self::stream::{ModelStream, PollDeltas};
 
-/// Something that answers messages.
+/// A language model.
 ///
 /// ```
 /// use helve_core::{LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream};
@@ -46,32 +46,32 @@ pub use self::stream::{ModelStream, PollDeltas};
     note = "implement `LanguageModel`, or use `model_fn`; a model of any type is an `Arc<dyn DynModel>`"
 )]
 pub trait LanguageModel: Send + Sync + 'static {
-    /// What it is and what it can do.
+    /// Name and capabilities.
     fn info(&self) -> &ModelInfo;
 
-    /// Asks once. Dropping the stream stops the model.
+    /// Sends one request. Dropping the stream cancels it.
     fn ask(&self, request: ModelRequest) -> impl Future<Output = Result<ModelStream, ModelError>> + Send;
 }
 
-/// What a model is and what it can do.
+/// Name and capabilities of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelInfo {
-    /// Its name, as the provider knows it.
+    /// The provider's name of the model.
     pub name: Arc<str>,
-    /// Who runs it.
+    /// The provider.
     pub provider: Arc<str>,
-    /// How it is spoken to, such as `openai_chat`.
+    /// The wire format, such as `openai_chat`.
     pub wire: Arc<str>,
-    /// Whether it calls functions natively; nothing where nobody has tried.
+    /// Whether it supports native function calling; `None` if unknown.
     pub calls_natively: Option<bool>,
-    /// Whether the server can hold its output to a JSON Schema.
+    /// Whether the server can constrain its output to a JSON Schema.
     pub constrains_output: bool,
-    /// How many tokens fit, where known.
+    /// Size of its context window in tokens, if known.
     pub context_tokens: Option<u32>,
 }
 
 impl ModelInfo {
-    /// What is known of a model that calls tools natively; nothing else is. The fields can be set.
+    /// A model with native function calling, of which nothing else is known.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
@@ -79,26 +79,26 @@ impl ModelInfo {
     }
 }
 
-/// One request to a model.
+/// A request to a model.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ModelRequest {
-    /// What was said so far.
+    /// The conversation so far.
     pub messages: Vec<Arc<Message>>,
-    /// The tools it may call natively.
+    /// Tools for native function calling.
     pub tools: Arc<ModelTools>,
-    /// Whether it must call one.
+    /// Whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
-    /// A schema that the whole answer must fit, where the server can hold it to one.
+    /// JSON Schema of the whole response, if the server can constrain it.
     pub output: Option<Schema>,
-    /// How to answer.
+    /// Sampling options.
     pub options: Arc<GenerateOptions>,
-    /// Whether the answer should come in pieces, as it is made.
+    /// Whether to stream the response.
     pub stream: bool,
 }
 
 impl ModelRequest {
-    /// What the user said last, without pictures; `None` if the user said nothing yet.
+    /// The text of the last user message; `None` if there is none.
     #[must_use]
     pub fn last_user_text(&self) -> Option<String> {
         let said = self.messages.iter().rev().find_map(|message| match message.body() {
@@ -110,23 +110,23 @@ impl ModelRequest {
     }
 }
 
-/// The tools that a model is told about. They never change, so they are written once for its wire.
+/// The tools of a request. They never change, so their wire form is cached.
 #[derive(Clone, Default)]
 pub struct ModelTools {
     list: Vec<ModelTool>,
-    written: Written,
+    written: WireForm,
 }
 
 impl ModelTools {
-    /// A list, in order.
+    /// Tools, in order.
     #[must_use]
     pub fn new(list: Vec<ModelTool>) -> Self {
-        Self { list, written: Written::default() }
+        Self { list, written: WireForm::default() }
     }
 
-    /// The list in the form of a wire.
+    /// The cached wire form of the list.
     #[must_use]
-    pub fn written(&self) -> &Written {
+    pub fn written(&self) -> &WireForm {
         &self.written
     }
 }
@@ -145,14 +145,14 @@ impl std::fmt::Debug for ModelTools {
     }
 }
 
-/// What a model is told about one tool.
+/// A tool as the model sees it.
 #[derive(Debug, Clone)]
 pub struct ModelTool {
-    /// The name it must use.
+    /// The name that the model uses.
     pub name: Arc<str>,
-    /// What the tool does, with the names of other tools as the model knows them.
+    /// The description, with the names of other tools as the model knows them.
     pub description: Arc<str>,
-    /// What arguments must look like.
+    /// JSON Schema of the arguments.
     pub parameters: Schema,
 }
 
@@ -160,10 +160,10 @@ pub struct ModelTool {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// It decides.
+    /// The model decides.
     #[default]
     Auto,
-    /// It must not.
+    /// It must not call tools.
     None,
     /// It must call some tool.
     Required,
@@ -171,34 +171,21 @@ pub enum ToolChoice {
     Specific(Arc<str>),
 }
 
-/// How a model answers. What is not given is left to the provider.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Sampling options. The provider's defaults apply to what is not set.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, crate::Setters)]
 #[serde(default)]
 pub struct GenerateOptions {
-    /// From exact to playful.
+    /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// The share of likely words that are considered.
+    /// Nucleus sampling: the share of likely tokens to consider.
     pub top_p: Option<f64>,
-    /// How long the answer may be.
+    /// Maximum length of the response in tokens.
     pub max_tokens: Option<u32>,
-    /// Texts that end the answer.
+    /// Texts that end the response.
     pub stop: Vec<String>,
-    /// Fields for one provider, sent as they are.
+    /// Extra fields of the request, for one provider.
     pub extra: Map<String, Value>,
 }
-
-crate::setters!(GenerateOptions {
-    /// Sets how playful the model is.
-    temperature: some f64,
-    /// Sets the share of likely words that are considered.
-    top_p: some f64,
-    /// Sets how long the answer may be.
-    max_tokens: some u32,
-    /// Sets texts that end the answer.
-    stop: list String,
-    /// Sets fields for one provider, sent as they are.
-    extra: Map<String, Value>,
-});
 
 #[cfg(test)]
 mod tests {

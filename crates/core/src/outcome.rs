@@ -1,4 +1,4 @@
-//! What came of a call: the tool's [`Output`], and the [`Outcome`] that everyone else sees.
+//! The result of a call: the tool's [`Output`], and the [`Outcome`] for callers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,26 +11,26 @@ use serde_json::{Map, Value};
 use crate::error::{ErrorKind, ToolError};
 use crate::ids::{ApprovalId, CallId};
 
-/// What a tool gives back: text for the model, data for programs.
+/// The output of a tool: text for the model, data for programs.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Output {
-    /// What the model reads.
+    /// Text for the model.
     pub text: String,
-    /// What programs read; null where the text says it all.
+    /// Data for programs; null if the text says it all.
     pub data: Value,
-    /// Facts beside the result, such as `cached`.
+    /// Metadata, such as `cached`.
     pub metadata: Map<String, Value>,
 }
 
 impl Output {
-    /// A result that is only text.
+    /// Output with text only.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// A result that is data; the model reads it as JSON, or as it is where it is a string.
+    /// Output with data. The model reads it as JSON; a string becomes plain text.
     #[must_use]
     pub fn data(data: Value) -> Self {
         match data {
@@ -40,31 +40,29 @@ impl Output {
         }
     }
 
-    /// A result that is any value that can be serialised.
+    /// Output from any value that can be serialised.
     ///
     /// # Errors
-    /// `failed` where the value cannot be written as JSON.
+    /// `failed` if the value cannot be serialised as JSON.
     pub fn of(value: &impl Serialize) -> Result<Self, ToolError> {
-        serde_json::to_value(value)
-            .map(Self::data)
-            .map_err(|error| ToolError::failed("the tool's result cannot be written as JSON").caused_by(error))
+        serde_json::to_value(value).map(Self::data).map_err(not_json)
     }
 
-    /// The same result, in other words for the model.
+    /// Sets the text for the model.
     #[must_use]
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = text.into();
         self
     }
 
-    /// The same result, with data beside the text.
+    /// Sets the data for programs.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = data;
         self
     }
 
-    /// The same result, with one fact beside it.
+    /// Adds one field of metadata.
     #[must_use]
     pub fn with_metadata(mut self, key: &str, value: Value) -> Self {
         self.metadata.insert(key.to_owned(), value);
@@ -72,56 +70,56 @@ impl Output {
     }
 }
 
-/// How far a call has come.
+/// Status of a call.
 #[derive(Debug, Clone)]
 pub enum Status {
-    /// It ended, well or badly.
+    /// It succeeded or failed.
     Done(Result<Output, ToolError>),
-    /// It runs in the background; the task has the call's id.
+    /// It runs in the background. The task has the id of the call.
     Accepted,
-    /// It waits for a person.
+    /// It waits for a decision.
     Waiting(ApprovalId),
 }
 
-/// What came of one call. Its JSON is a contract of the CLI and the HTTP API.
+/// The outcome of a call. Its JSON is a contract of the command line and the HTTP API.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The call.
     pub call_id: CallId,
     /// The tool's name in the catalogue.
     pub tool: Arc<str>,
-    /// How far it has come.
+    /// Its status.
     pub status: Status,
-    /// How long it took so far.
+    /// Duration so far.
     pub duration: Duration,
 }
 
 impl Outcome {
-    /// A call that ended badly before it could take any time.
+    /// A call that failed before it started.
     #[must_use]
     pub fn failed(call_id: CallId, tool: Arc<str>, error: ToolError) -> Self {
         Self { call_id, tool, status: Status::Done(Err(error)), duration: Duration::ZERO }
     }
 
-    /// Whether the call ended well.
+    /// Whether the call succeeded.
     #[must_use]
     pub fn is_success(&self) -> bool {
         matches!(self.status, Status::Done(Ok(_)))
     }
 
-    /// The tool's output, where the call ended well.
+    /// The output, if the call succeeded.
     #[must_use]
     pub fn output(&self) -> Option<&Output> {
         if let Status::Done(Ok(output)) = &self.status { Some(output) } else { None }
     }
 
-    /// The error, where the call ended badly.
+    /// The error, if the call failed.
     #[must_use]
     pub fn error(&self) -> Option<&ToolError> {
         if let Status::Done(Err(error)) = &self.status { Some(error) } else { None }
     }
 
-    /// What the model reads.
+    /// The text for the model.
     #[must_use]
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match &self.status {
@@ -131,13 +129,11 @@ impl Outcome {
             Status::Waiting(_) => "waiting: a person must approve this call first".into(),
         }
     }
-}
 
-impl Outcome {
-    /// The tool's output, or why there is none: a call that waits, or runs in the background, has no output yet.
+    /// The output of the call, or its error.
     ///
     /// # Errors
-    /// The error of the call; `failed` if it is not over.
+    /// The error of the call; `failed` if it waits or runs in the background.
     pub fn into_result(self) -> Result<Output, ToolError> {
         match self.status {
             Status::Done(result) => result,
@@ -145,10 +141,10 @@ impl Outcome {
         }
     }
 
-    /// The result as a value of a type. A result that is only text is a string.
+    /// The data of the result as a Rust value. Without data, the text is read as a string.
     ///
     /// # Errors
-    /// The error of the call; `failed` if it is not over, `invalid_output` if the result is not such a value.
+    /// The error of the call; `failed` if it waits or runs in the background, `invalid_output` if the data is not of this type.
     pub fn data<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         let Some(output) = self.output() else {
             return Err(self.error().cloned().unwrap_or_else(|| ToolError::failed(self.text())));
@@ -157,11 +153,11 @@ impl Outcome {
             Value::Null if !output.text.is_empty() => T::deserialize(output.text.as_str().into_deserializer()),
             data => T::deserialize(data),
         };
-        let unfit = |error: serde_json::Error| ToolError::new(ErrorKind::InvalidOutput, format!("the result is another type: {error}"));
+        let unfit = |error: serde_json::Error| ToolError::new(ErrorKind::InvalidOutput, format!("the result has another type: {error}"));
         data.map_err(unfit)
     }
 
-    /// What the model reads, without the rest.
+    /// The text for the model.
     #[must_use]
     pub fn into_text(self) -> String {
         match self.status {
@@ -202,11 +198,15 @@ impl Serialize for Outcome {
     }
 }
 
-/// Milliseconds with microseconds after the point: most calls take less than one.
+/// Milliseconds with microseconds as a fraction: most calls take less than one millisecond.
 fn milliseconds(duration: Duration) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "a call that takes 285 years may be rounded")]
+    #[expect(clippy::cast_precision_loss, reason = "only durations over 285 years are rounded")]
     let micros = duration.as_micros() as f64;
     micros / 1000.0
+}
+
+pub(crate) fn not_json(error: serde_json::Error) -> ToolError {
+    ToolError::failed("the tool's result cannot be written as JSON").caused_by(error)
 }
 
 #[derive(Deserialize)]

@@ -1,24 +1,17 @@
-//! How an agent calls tools: by the model's own function calling, or in text.
+//! How a model calls tools: by native function calling, or in text.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How an agent calls tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// How a model calls tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, crate::Setters)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutputStrategy {
-    /// Whether the model's own function calling is used where it works.
+    /// Whether to use native function calling where the model supports it.
     pub function_calling: bool,
-    /// Whether calls are found in structured or plain text where it does not.
+    /// Whether to fall back to calls in structured or plain text.
     pub fallback_to_structured_output: bool,
 }
-
-crate::setters!(OutputStrategy {
-    /// Sets whether the model's own function calling is used.
-    function_calling: bool,
-    /// Sets whether calls are found in structured or plain text where that does not work.
-    fallback_to_structured_output: bool,
-});
 
 impl Default for OutputStrategy {
     fn default() -> Self {

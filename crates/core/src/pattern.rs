@@ -1,4 +1,4 @@
-//! Name patterns with `*` and `?`, matched in linear time for the sizes that occur.
+//! Name patterns with `*` and `?`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,35 +6,35 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A pattern such as `files_*`: `*` stands for any run of characters, `?` for one. Everything else is literal.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+/// A pattern such as `files_*`: `*` matches any number of characters, `?` exactly one. Everything else is literal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
 pub struct Pattern(Arc<str>);
 
 impl Pattern {
-    /// A pattern from its text; every text is one.
+    /// A pattern from its text. Every text is valid.
     #[must_use]
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The text it was made from.
+    /// The text of the pattern.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it names exactly one thing.
+    /// Whether it has no `*` or `?`.
     #[must_use]
     pub fn is_literal(&self) -> bool {
         !self.0.contains(['*', '?'])
     }
 
-    /// Whether the whole text fits the pattern.
+    /// Whether the whole text matches the pattern.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
-        // Greedy with one place to come back to: at most pattern × text steps, no recursion.
+        // Greedy with one backtrack position: at most pattern × text steps, no recursion.
         let (pattern, text) = (self.0.as_bytes(), text.as_bytes());
         let (mut p, mut t) = (0, 0);
         let mut star: Option<(usize, usize)> = None;
@@ -47,7 +47,7 @@ impl Pattern {
                 Some(b'?') => {
                     p += 1;
                     t += 1;
-                    // One `?` is one character, which may be several bytes.
+                    // One `?` is one character, which may have several bytes.
                     while t < text.len() && text[t] & 0xC0 == 0x80 {
                         t += 1;
                     }
@@ -77,12 +77,6 @@ impl From<&str> for Pattern {
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pattern({:?})", &*self.0)
     }
 }
 

@@ -1,8 +1,7 @@
-//! Who may call what: a tool's own wish, the operator's rules, and what an agent tightens.
+//! Permissions: a tool's own setting, the operator's rules, and the restrictions of an agent.
 
 mod condition;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,59 +13,41 @@ use self::condition::Match;
 use crate::pattern::Pattern;
 use crate::printable;
 
-/// How much of the words of a rule is told.
+/// Maximum length of a reason.
 const REASON: usize = 2000;
 
-/// Whether a call runs at once, after a person agrees, or never. Ordered from lax to strict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+/// Whether a call runs at once, after approval, or never. Ordered from lax to strict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
-    /// It runs.
+    /// Runs at once.
     #[default]
     Auto,
-    /// A person is asked first.
+    /// Runs after a person's approval.
     Confirm,
-    /// It never runs.
+    /// Never runs.
     Deny,
 }
 
-impl Permission {
-    /// The permission as it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Confirm => "confirm",
-            Self::Deny => "deny",
-        }
-    }
-}
-
-impl fmt::Display for Permission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// What a rule is asked about: one validated call.
+/// The call that a policy decides about.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The tool's name in the catalogue.
     pub tool: &'a str,
-    /// The name by which models call it; rules may use either.
+    /// The tool's name for models. Rules match either name.
     pub model_name: &'a str,
-    /// Where the tool comes from.
+    /// The tool's source.
     pub source: &'a str,
-    /// The sets through which the caller has it.
+    /// The tool sets through which the caller has the tool.
     pub sets: &'a [Arc<str>],
-    /// The agent that calls.
+    /// The agent that makes the call.
     pub agent: Option<&'a str>,
     /// The arguments, validated.
     pub arguments: &'a Value,
 }
 
-/// One operator rule. Every condition that is given must hold.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+/// A rule of the operator. All of its conditions must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, crate::Setters)]
 #[serde(deny_unknown_fields)]
 pub struct PermissionRule {
     /// Tools by name.
@@ -78,40 +59,26 @@ pub struct PermissionRule {
     /// Tools by tool set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<Pattern>,
-    /// Calls by agent; calls without an agent never match.
+    /// Calls by agent. Calls without an agent never match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Pattern>,
-    /// Calls by argument: each named argument must be there and fit. What is not a string is matched as canonical JSON: `1` also meets
-    /// 1.0 and 1e0.
+    /// Calls by argument: each named argument must be present and match. Values other than strings are matched as canonical JSON: `1`
+    /// also matches 1.0 and 1e0.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    #[setter(skip)]
     pub when: std::collections::BTreeMap<String, Pattern>,
-    /// What holds for calls that match.
+    /// The permission of matching calls.
     pub permission: Permission,
-    /// Why, in words for those who are asked; left out, the rule itself is named.
+    /// The reason to show to the person who decides. By default, the rule itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 
-crate::setters!(PermissionRule {
-    /// Only tools of this name or pattern.
-    tool: some into Pattern,
-    /// Only tools of this source.
-    source: some into Pattern,
-    /// Only tools of this tool set.
-    set: some into Pattern,
-    /// Only calls of this agent.
-    agent: some into Pattern,
-    /// What holds for calls that match.
-    permission: Permission,
-    /// Why, in words for those who are asked.
-    because: some into String,
-});
-
 impl PermissionRule {
-    /// Only calls whose argument of this name is there and fits.
+    /// Adds a condition: the argument of this name must be present and match.
     #[must_use]
-    pub fn when(mut self, argument: impl Into<String>, fits: impl Into<Pattern>) -> Self {
-        self.when.insert(argument.into(), fits.into());
+    pub fn when(mut self, argument: impl Into<String>, pattern: impl Into<Pattern>) -> Self {
+        self.when.insert(argument.into(), pattern.into());
         self
     }
 
@@ -121,14 +88,14 @@ impl PermissionRule {
         Self { tool: Some(tool.into()), permission, ..Self::default() }
     }
 
-    /// Whether the rule speaks about this call.
+    /// Whether the rule applies to a call.
     fn matches(&self, subject: &Subject<'_>) -> Match {
         let fits = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|pattern| pattern.matches(text));
-        let speaks = (fits(&self.tool, subject.tool) || fits(&self.tool, subject.model_name))
+        let applies = (fits(&self.tool, subject.tool) || fits(&self.tool, subject.model_name))
             && fits(&self.source, subject.source)
             && self.set.as_ref().is_none_or(|set| subject.sets.iter().any(|name| set.matches(name)))
             && self.agent.as_ref().is_none_or(|agent| subject.agent.is_some_and(|name| agent.matches(name)));
-        if !speaks {
+        if !applies {
             return Match::No;
         }
         let met =
@@ -137,17 +104,17 @@ impl PermissionRule {
     }
 }
 
-/// What holds for one call, and why.
+/// The permission of a call, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// What holds.
+    /// The permission.
     pub permission: Permission,
-    /// Why, in a few words for the person who is asked.
+    /// The reason to show to the person who decides.
     pub reason: String,
 }
 
 impl Ruling {
-    /// The same for a tool that is held for a reason: a person is asked, unless the call is denied.
+    /// Requires approval for this reason, unless the call is denied.
     #[must_use]
     pub fn held(self, because: Option<&str>) -> Self {
         match because {
@@ -157,7 +124,7 @@ impl Ruling {
     }
 }
 
-/// The operator's rules. Where some match, the strictest of them replaces the tool's own wish.
+/// The operator's rules. The strictest rule that applies replaces the tool's own permission.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     rules: Vec<PermissionRule>,
@@ -166,42 +133,42 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy of some rules; their order has no meaning.
+    /// A policy with these rules. Their order has no meaning.
     #[must_use]
     pub fn new(rules: Vec<PermissionRule>) -> Self {
         Self { rules, ..Self::default() }
     }
 
-    /// The same policy with one more rule.
+    /// Adds a rule.
     #[must_use]
     pub fn with_rule(mut self, rule: PermissionRule) -> Self {
         self.rules.push(rule);
         self
     }
 
-    /// The same rules, whose requests expire when nobody answers for so long. Without it they never do.
+    /// Sets when approval requests expire. By default they never do.
     #[must_use]
     pub fn with_approval_time(mut self, time: Option<Duration>) -> Self {
         self.approval_time = time;
         self
     }
 
-    /// When a request that is asked now expires.
+    /// When a request that is made now expires.
     #[must_use]
     pub fn expires(&self, now: Timestamp) -> Option<Timestamp> {
         self.approval_time
             .map(|time| jiff::SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok()).unwrap_or(Timestamp::MAX))
     }
 
-    /// The same rules, none of which can loosen what a tool asks for: those of a folder that nobody trusts yet.
+    /// Lets the rules tighten permissions but never loosen them, as for a folder that is not trusted.
     #[must_use]
     pub fn only_tightening(mut self) -> Self {
         self.only_tightens = true;
         self
     }
 
-    /// Decides about one call of a tool that wishes for `own`. Where it is unclear whether a rule speaks about the call, it counts if
-    /// that is stricter.
+    /// Decides about a call of a tool whose own permission is `own`. A rule for which it is unclear whether it applies counts only if it
+    /// is stricter.
     #[must_use]
     pub fn decide(&self, own: Permission, subject: &Subject<'_>) -> Ruling {
         let (mut certain, mut unclear): (Option<&PermissionRule>, Option<&PermissionRule>) = (None, None);
@@ -219,9 +186,9 @@ impl Policy {
         let holds = certain.map_or(own, |rule| rule.permission);
         match unclear.filter(|rule| rule.permission > holds).or(certain) {
             Some(rule) => Ruling { permission: rule.permission, reason: reason(rule) },
-            // Most calls end here, so no text is made for a permission that nobody has to read.
+            // Most calls end here, so no reason is formatted that no one reads.
             None if own == Permission::Auto => Ruling { permission: own, reason: String::new() },
-            None => Ruling { permission: own, reason: format!("the tool asks for `{own}`") },
+            None => Ruling { permission: own, reason: format!("the tool requires `{own}`") },
         }
     }
 }
@@ -230,7 +197,7 @@ fn shown(because: &str) -> String {
     printable::shorten(&printable::escape_line(because), REASON)
 }
 
-/// Why a rule holds, on one line: whoever wrote the rule may be a stranger, and a second line would look like Helve's own.
+/// The reason of a rule, on one line: a rule may come from an untrusted file, and a second line would look like Helve's own.
 fn reason(rule: &PermissionRule) -> String {
     if let Some(because) = &rule.because {
         return shown(because);

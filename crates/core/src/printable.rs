@@ -1,22 +1,22 @@
-//! Text from strangers, made safe to show: nothing in it can move the cursor, hide, or turn the line around.
+//! Untrusted text, made safe to show: it cannot move the cursor, hide characters, or change the direction of the line.
 
 use std::fmt::Write;
 use std::io;
 
 use serde::Serialize;
 
-/// Shows control, bidirectional, zero-width and tag characters as escapes. Newlines and tabs stay.
+/// Escapes control, bidirectional, zero-width and tag characters. Newlines and tabs stay.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut before = ' ';
     for character in text.chars() {
-        // Emoji are joined and coloured by characters that hide elsewhere; after a letter or a space they are shown.
+        // Emoji need joiners and variation selectors, which are invisible anywhere else.
         let emoji = matches!(character, '\u{fe0f}' | '\u{200d}')
             && matches!(before, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '\u{fe0f}');
         before = character;
         if is_deceptive(character) && !emoji && !matches!(character, '\n' | '\t') {
-            // Writing to a string cannot fail.
+            // Writing to a String cannot fail.
             let _ = write!(safe, "\\u{{{:x}}}", character as u32);
         } else {
             safe.push(character);
@@ -25,7 +25,7 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// The same for text that belongs on one line: newlines and tabs are shown as escapes, too.
+/// Like [`escape`], but for text on one line: it also escapes newlines and tabs.
 #[must_use]
 pub fn escape_line(text: &str) -> String {
     if !text.contains(is_deceptive) {
@@ -36,28 +36,27 @@ pub fn escape_line(text: &str) -> String {
         .collect()
 }
 
-/// A value as JSON on one line, with deceptive characters as `\u` escapes: whoever reads the JSON gets the same value, and a
-/// terminal that shows it is not fooled.
+/// A value as JSON on one line, with deceptive characters as `\u` escapes: a parser reads the same value, and a terminal shows it safely.
 #[must_use]
 pub fn json(value: &serde_json::Value) -> String {
     let mut text = Vec::new();
-    // Memory takes everything, and a `Value` can always be written.
+    // Writing to memory cannot fail, and every `Value` can be serialised.
     let _ = write_json(&mut text, value);
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// Writes a value like [`json`], without a copy of it in memory.
+/// Writes a value like [`json`], without a copy in memory.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// If the writer fails.
 pub fn write_json(out: &mut impl io::Write, value: &impl Serialize) -> io::Result<()> {
-    value.serialize(&mut serde_json::Serializer::with_formatter(out, Undeceptive)).map_err(Into::into)
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, EscapingFormatter)).map_err(Into::into)
 }
 
-/// Writes deceptive characters as escapes. Outside of strings JSON has none of them.
-struct Undeceptive;
+/// Escapes deceptive characters in strings. JSON has none elsewhere.
+struct EscapingFormatter;
 
-impl serde_json::ser::Formatter for Undeceptive {
+impl serde_json::ser::Formatter for EscapingFormatter {
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
         while let Some((at, character)) = rest.char_indices().find(|(_, character)| is_deceptive(*character)) {
@@ -71,7 +70,7 @@ impl serde_json::ser::Formatter for Undeceptive {
     }
 }
 
-/// Cuts the middle out of a long text and says how much is missing, so that neither end can hide.
+/// Shortens a long text in the middle and says how much is missing, so that neither end can hide.
 #[must_use]
 pub fn shorten(text: &str, length: usize) -> String {
     if text.len() <= length {
@@ -82,40 +81,40 @@ pub fn shorten(text: &str, length: usize) -> String {
     if count <= keep * 2 {
         return text.to_owned();
     }
-    let head: String = text.chars().take(keep).collect();
-    let tail: String = text.chars().skip(count - keep).collect();
-    format!("{head}…[{} characters left out]…{tail}", count - keep * 2)
+    let offset = |characters: usize| text.char_indices().nth(characters).map_or(text.len(), |(offset, _)| offset);
+    cut(text, offset(keep), offset(count - keep))
 }
 
-/// Cuts a long text like [`shorten`], but never inside a word: half a secret could not be found any more.
+/// Like [`shorten`], but never cuts a word: the redactor could not find half a secret.
 #[must_use]
 pub fn shorten_words(text: &str, length: usize) -> String {
     if text.len() <= length {
         return text.to_owned();
     }
     let is_word = |character: char| character.is_alphanumeric() || matches!(character, '-' | '_' | '.' | '+' | '/' | '=' | '~' | '%');
-    let half = |at: usize, back: bool| if back { text.floor_char_boundary(at) } else { text.ceil_char_boundary(at) };
-    let (head, tail) = text.split_at(half(length / 2, true));
-    let head = if tail.starts_with(is_word) { head.trim_end_matches(is_word) } else { head };
-    let (middle, tail) = text.split_at(half(text.len() - length / 2, false));
-    let tail = if middle.ends_with(is_word) { tail.trim_start_matches(is_word) } else { tail };
-    let left_out = text[head.len()..text.len() - tail.len()].chars().count();
-    format!("{head}…[{left_out} characters left out]…{tail}")
+    let (head, rest) = text.split_at(text.floor_char_boundary(length / 2));
+    let head = if rest.starts_with(is_word) { head.trim_end_matches(is_word) } else { head };
+    let (rest, tail) = text.split_at(text.ceil_char_boundary(text.len() - length / 2));
+    let tail = if rest.ends_with(is_word) { tail.trim_start_matches(is_word) } else { tail };
+    cut(text, head.len(), text.len() - tail.len())
 }
 
-/// Cuts a long text like [`shorten`], for what is counted in bytes: no more of the text than this is left, in whole characters.
+/// Like [`shorten`], but counts bytes: at most this many bytes of the text are left, in whole characters.
 #[must_use]
 pub fn shorten_bytes(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let head = text.floor_char_boundary(most / 2);
-    let tail = text.ceil_char_boundary(text.len() - most / 2);
+    cut(text, text.floor_char_boundary(most / 2), text.ceil_char_boundary(text.len() - most / 2))
+}
+
+/// Leaves out the bytes from `head` to `tail`.
+fn cut(text: &str, head: usize, tail: usize) -> String {
     format!("{}…[{} characters left out]…{}", &text[..head], text[head..tail].chars().count(), &text[tail..])
 }
 
-/// Whether a character shows as something else than it is, or as nothing: controls, what turns or joins text, and
-/// everything that Unicode lets a font ignore.
+/// Whether a character is invisible or changes how others are shown: controls, bidirectional marks, joiners, and every default-ignorable
+/// code point.
 #[must_use]
 pub fn is_deceptive(character: char) -> bool {
     character.is_control()

@@ -1,4 +1,4 @@
-//! How calls of a tool run: permission, mode, time, retries, cache, parallelism.
+//! How calls of a tool run: permission, mode, timeout, retries, cache, concurrency.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,59 +8,34 @@ use serde::{Deserialize, Serialize};
 use crate::permission::Permission;
 
 /// How calls of one tool run.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, crate::Setters)]
 pub struct Rules {
-    /// Whether a person is asked; a default that operators may override.
+    /// Whether calls need approval. Operators can override it.
     pub permission: Permission,
-    /// Whether the caller waits for the end.
+    /// Whether the caller waits for the result.
     pub mode: Mode,
-    /// In the background: who goes first, higher before lower. Nobody waits for ever; see [`AGEING`](crate::store::AGEING).
+    /// Priority in the background, from -10 to 10: higher runs first. No call waits forever; see [`AGEING`](crate::store::AGEING).
     pub priority: i8,
-    /// In the background: how long a call waits at least before it begins.
+    /// Minimum delay of a call in the background.
     pub delay: Duration,
-    /// How long one attempt may take; by default 30 seconds, in the background 10 minutes.
+    /// Timeout of one attempt; by default 30 seconds, in the background 10 minutes.
     pub timeout: Option<Duration>,
-    /// How often a transient failure is tried again. Only idempotent tools are.
+    /// Maximum number of retries after a transient error. Only idempotent tools are retried.
     pub retries: u32,
-    /// Whether and how long results are kept.
+    /// Whether and how long results are cached.
     pub cache: Option<CacheRule>,
-    /// Whether running the same call twice does no more than running it once.
+    /// Whether making the same call twice has the same effect as making it once.
     pub idempotent: bool,
-    /// Whether no other call of the same turn may run beside it.
+    /// Whether no other call of the same turn may run at the same time.
     pub exclusive: bool,
-    /// How many calls of this tool may run at once.
+    /// Maximum number of concurrent calls of the tool.
     pub concurrency: Option<NonZeroU32>,
-    /// Whether a call that ends well also ends the agent's run, with its text as the answer.
+    /// Whether a successful call ends the agent's run, with its text as the answer.
     pub ends_run: bool,
 }
 
-crate::setters!(Rules {
-    /// Sets whether a person is asked.
-    permission: Permission,
-    /// Sets whether the caller waits for the end.
-    mode: Mode,
-    /// Sets who goes first in the background, from -10 to 10.
-    priority: i8,
-    /// Sets how long a call in the background waits at least.
-    delay: Duration,
-    /// Sets how long one attempt may take.
-    timeout: some Duration,
-    /// Sets how often a transient failure is tried again, if the tool is idempotent.
-    retries: u32,
-    /// Sets how long results are kept.
-    cache: some CacheRule,
-    /// Sets whether running the same call twice does no more than running it once.
-    idempotent: bool,
-    /// Sets whether no other call of the same turn may run beside it.
-    exclusive: bool,
-    /// Sets how many calls of this tool may run at once.
-    concurrency: some NonZeroU32,
-    /// Sets whether a call that ends well also ends the agent's run.
-    ends_run: bool,
-});
-
 impl Rules {
-    /// How long one attempt may take, whether or not someone set it.
+    /// Timeout of one attempt, with the default.
     #[must_use]
     pub fn attempt_timeout(&self) -> Duration {
         self.timeout.unwrap_or(match self.mode {
@@ -71,32 +46,21 @@ impl Rules {
 }
 
 /// Whether the caller waits for a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// The caller waits.
+    /// The caller waits for the result.
     #[default]
     Inline,
-    /// The call is accepted into the queue and the result comes later.
+    /// The call goes into the queue, and the result comes later.
     Background,
 }
 
-impl Mode {
-    /// The mode as it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Inline => "inline",
-            Self::Background => "background",
-        }
-    }
-}
-
-/// How long results are kept, and for whom.
+/// How long results are cached, and for whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheRule {
-    /// How long a result is good.
+    /// How long a result is valid.
     pub ttl: Duration,
-    /// Whether results depend on who calls, so that callers must not share them.
+    /// Whether results depend on the caller, so that callers must not share them.
     pub per_caller: bool,
 }

@@ -1,7 +1,7 @@
-//! JSON Schema that can be trusted: checked when it is made, compiled when it is first used, shared afterwards.
+//! JSON Schema: checked when it is created, compiled when it is first used, shared afterwards.
 //!
-//! A schema may come from a stranger. It is bounded in size, depth and work, its patterns run in linear time, and
-//! it refers to nothing outside itself, so no schema can make Helve read a file or a URL.
+//! A schema may be untrusted. It is limited in size, depth and work, its patterns run in linear time, and it refers to nothing outside
+//! itself, so no schema can make Helve read a file or a URL.
 
 mod check;
 mod coerce;
@@ -21,28 +21,28 @@ use crate::json::{JsonError, canonical};
 
 /// The types of JSON Schema.
 const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "array", "object", "null"];
-/// Memory that one compiled pattern may take.
+/// Maximum memory of one compiled pattern.
 const PATTERN_BYTES: usize = 1 << 18;
 
-/// A JSON Schema (2020-12 unless it says otherwise) that is known to be sound.
+/// A valid JSON Schema (2020-12, unless `$schema` says otherwise).
 #[derive(Clone)]
 pub struct Schema(Arc<Inner>);
 
 struct Inner {
     value: Value,
-    /// As it was given, keys in their order: what models read.
+    /// As it was written, keys in their order: what models read.
     text: String,
-    /// With sorted keys: what is compared and hashed.
+    /// With sorted keys, for comparing and hashing.
     canonical: String,
-    compiled: OnceLock<Compiled>,
+    compiled: OnceLock<CompiledSchema>,
 }
 
-struct Compiled {
+struct CompiledSchema {
     validator: Option<Validator>,
     shape: Shape,
 }
 
-/// Why a schema was refused.
+/// Why a schema is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
@@ -54,19 +54,19 @@ pub enum SchemaError {
     OutsideReference {
         /// Where, as a JSON pointer.
         at: String,
-        /// To what.
+        /// The target.
         target: String,
     },
-    /// A reference leads back to itself without consuming anything.
+    /// A reference cycle that consumes nothing of the value.
     #[error("the reference at {at} leads back to itself")]
     EndlessReference {
         /// Where, as a JSON pointer.
         at: String,
     },
-    /// Checking one value against it would take too long.
-    #[error("the schema combines too many alternatives ({limit} at most)")]
+    /// Validation would take too long.
+    #[error("the schema has more than {limit} combinations of alternatives")]
     TooComplex {
-        /// What was allowed.
+        /// The limit.
         limit: u64,
     },
     /// It is not a JSON Schema, or one of its patterns cannot run in linear time.
@@ -80,15 +80,15 @@ pub enum SchemaError {
 }
 
 impl Schema {
-    /// Checks a schema and takes it.
+    /// Checks a schema.
     ///
     /// # Errors
-    /// [`SchemaError`] says what is wrong and where.
+    /// If the schema is not valid. The error says where.
     pub fn new(value: Value) -> Result<Self, SchemaError> {
         check::check(&value)?;
         compile(&value).map_err(|error| {
             let at = explain::pointer(error.instance_path().as_str());
-            // The one mistake that everyone makes deserves better words than the meta-schema has.
+            // The most frequent mistake deserves a better message than that of the meta-schema.
             let message = match error.instance().as_str().filter(|_| at.ends_with("/type")) {
                 Some(name) => {
                     format!("there is no type `{}`{}", crate::printable::escape_line(name), crate::suggest::did_you_mean(name, TYPES))
@@ -110,7 +110,7 @@ impl Schema {
         let mut value = settings.into_generator().into_root_schema_for::<T>().to_value();
         if let Some(root) = value.as_object_mut() {
             root.remove("title");
-            // Some providers insist on it, also where there is nothing to list.
+            // Some providers require it even if it is empty.
             if root.get("type").is_some_and(|kind| kind == "object") {
                 root.entry("properties").or_insert_with(|| json!({}));
             }
@@ -126,19 +126,19 @@ impl Schema {
         ANY.clone()
     }
 
-    /// A schema that is sound by the way it was made.
+    /// A schema that is known to be valid.
     pub(crate) fn trusted(value: Value) -> Self {
         let (text, canonical) = (value.to_string(), canonical(&value));
         Self(Arc::new(Inner { value, text, canonical, compiled: OnceLock::new() }))
     }
 
-    /// The schema as it was given.
+    /// The schema as a value.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.0.value
     }
 
-    /// The schema as JSON text, as it was given.
+    /// The schema as JSON text, as it was written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0.text
@@ -160,13 +160,13 @@ impl Schema {
         }
     }
 
-    /// Whether a value fits.
+    /// Whether a value is valid.
     #[must_use]
     pub fn is_valid(&self, value: &Value) -> bool {
         self.compiled().validator.as_ref().is_some_and(|validator| validator.is_valid(value))
     }
 
-    /// What is wrong with a value; nothing where it fits.
+    /// The problems of a value; empty if it is valid.
     #[must_use]
     pub fn problems(&self, value: &Value) -> Vec<Problem> {
         match &self.compiled().validator {
@@ -176,7 +176,7 @@ impl Schema {
         }
     }
 
-    /// What is wrong with a value as it stands: as [`Schema::fit`], but nothing is read into it and nothing added.
+    /// The problems of arguments, unknown ones included. Like [`Schema::fit`], but without changing them.
     #[must_use]
     pub fn check(&self, value: &Value) -> Vec<Problem> {
         let compiled = self.compiled();
@@ -184,12 +184,12 @@ impl Schema {
         explain::problems(self.value(), compiled.shape.known(), value, validator.is_valid(value))
     }
 
-    /// Makes arguments fit where the schema leaves one reading of them, fills in defaults, and refuses what is unknown.
+    /// Coerces arguments if there is exactly one way to do so, fills in defaults, and rejects unknown arguments.
     ///
-    /// Arguments that already fit are never changed, except that missing ones with a default are added.
+    /// Valid arguments are never changed, except for added defaults.
     ///
     /// # Errors
-    /// Every problem that is left, up to a number a model can use.
+    /// The remaining problems, up to a number that helps a model.
     pub fn fit(&self, arguments: &mut Value) -> Result<(), Vec<Problem>> {
         let compiled = self.compiled();
         let Some(validator) = &compiled.validator else { return Err(vec![Problem::unusable()]) };
@@ -206,8 +206,8 @@ impl Schema {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    fn compiled(&self) -> &Compiled {
-        self.0.compiled.get_or_init(|| Compiled { validator: compile(&self.0.value).ok(), shape: Shape::of(&self.0.value) })
+    fn compiled(&self) -> &CompiledSchema {
+        self.0.compiled.get_or_init(|| CompiledSchema { validator: compile(&self.0.value).ok(), shape: Shape::of(&self.0.value) })
     }
 }
 
@@ -228,11 +228,11 @@ fn compile(schema: &Value) -> Result<Validator, jsonschema::ValidationError<'sta
         let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
         jsonschema::options().with_pattern_options(patterns).offline()
     });
-    // Drafts are told by `$schema`; without one the current draft holds.
+    // `$schema` names the draft; without it the current draft applies.
     if schema.get("$schema").is_some() { OPTIONS.build(schema) } else { OPTIONS.clone().with_draft(Draft::Draft202012).build(schema) }
 }
 
-/// Drops `format: "int64"` and the like: bounds already say it, and models read every word.
+/// Removes `format: "int64"` and the like: bounds say it already, and models read every word.
 fn plain_numbers(value: &mut Value) {
     match value {
         Value::Object(fields) => {

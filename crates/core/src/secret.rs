@@ -1,4 +1,4 @@
-//! Secrets never leave: known values are cut out of everything that is logged, recorded or answered, however they are written.
+//! Redaction: known secrets are removed from everything that is logged, stored or shown, however they are encoded.
 
 mod escape;
 mod known;
@@ -8,46 +8,44 @@ mod spelling;
 mod view;
 
 use std::fmt;
-use std::ops::Not;
 use std::sync::Arc;
 
 use parking_lot::{RwLock, RwLockReadGuard};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Number, Value};
 
-use self::known::{Found, Known};
+use self::known::{KnownSecrets, SecretMatch};
 use crate::environment;
-use crate::error::ToolError;
 use crate::outcome::{Outcome, Output, Status};
 pub use pieces::RedactedPieces;
 pub(crate) use placeholder::{Seal, Unseal};
 
-/// What stands where a secret stood.
+/// Replaces a secret.
 pub const MASK: &str = "[REDACTED]";
 
-/// A longer value is a document.
+/// Longest secret in bytes. A longer value is a document.
 const LONGEST: usize = 16 << 10;
-/// A shorter value would be found in innocent text, and is no secret worth the name.
+/// Shortest secret in bytes. A shorter value would match ordinary text.
 const SHORTEST: usize = 8;
 
-/// Field names whose values are never logged, whatever they are.
+/// Names of fields whose values are never logged.
 const SECRET_FIELDS: [&str; 11] =
     ["password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "authorization", "credential", "private_key", "cookie"];
 
-/// Knows the secrets of this process and cuts them out of text, data and errors. Cheap to clone; clones share.
+/// Removes the secrets of this process from text, data and errors. Cheap to clone; clones share the secrets.
 ///
-/// A secret is found as it is, in Base64 also inside of longer text, and behind the escapes of URLs, JSON, shells and HTML.
+/// It finds a secret in plain text, in Base64 (also inside longer text), and behind the escapes of URLs, JSON, shells and HTML.
 #[derive(Clone, Default)]
-pub struct Redactor(Arc<RwLock<Known>>);
+pub struct Redactor(Arc<RwLock<KnownSecrets>>);
 
 impl Redactor {
-    /// Remembers secrets. Values of fewer than eight bytes are ignored.
+    /// Adds secrets. Values of fewer than eight bytes are ignored.
     pub fn add(&self, secrets: impl IntoIterator<Item = SecretString>) {
         self.add_from("", secrets);
     }
 
-    /// Remembers secrets with the name of where they come from, such as `env:OPENAI_API_KEY` or `helve.yaml#/models/house/api_key`.
-    /// In the store the name stands for the secret, which is put back where a secret of that name has the same value.
+    /// Adds secrets with the name of their source, such as `env:OPENAI_API_KEY` or `helve.yaml#/models/house/api_key`. The store keeps the
+    /// name instead of the secret, and puts a secret back if one of that name has the same value.
     pub fn add_from(&self, source: &str, secrets: impl IntoIterator<Item = SecretString>) {
         let source = source.into();
         let mut known = self.0.write();
@@ -58,8 +56,8 @@ impl Redactor {
         }
     }
 
-    /// What is known, with a finder for all of it. Many secrets come one after the other, so it is made when needed.
-    fn known(&self) -> RwLockReadGuard<'_, Known> {
+    /// The secrets with an up-to-date finder. Many secrets are added one after the other, so the finder is built on demand.
+    fn known(&self) -> RwLockReadGuard<'_, KnownSecrets> {
         let known = self.0.read();
         if !known.is_stale {
             return known;
@@ -69,8 +67,8 @@ impl Redactor {
         self.0.read()
     }
 
-    /// Remembers a secret that stands in a file of a stranger. Only what looks like one: or the file could make any word
-    /// that people must see unreadable.
+    /// Adds secrets from an untrusted file, but only values that look like secrets. Otherwise the file could hide any word that people must
+    /// see.
     pub fn add_written(&self, secrets: impl IntoIterator<Item = SecretString>) {
         let plausible = |secret: &SecretString| {
             let text = secret.expose_secret();
@@ -79,9 +77,9 @@ impl Redactor {
         self.add(secrets.into_iter().filter(plausible));
     }
 
-    /// Remembers the values of environment variables whose names say that they are secret.
+    /// Adds the values of environment variables with a secret name, and passwords in URLs.
     pub fn add_environment(&self) {
-        // What is not UTF-8 cannot show up in JSON or in a log line, and must not stop the program.
+        // A value that is not UTF-8 cannot appear in JSON or in a log line.
         let readable =
             environment::vars_os().into_iter().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         for (name, value) in readable {
@@ -90,7 +88,7 @@ impl Redactor {
         }
     }
 
-    /// The text without secrets, or nothing where it has none.
+    /// The text without secrets; `None` if it has none.
     #[must_use]
     pub fn clean(&self, text: &str) -> Option<String> {
         let found = self.known().find(text);
@@ -98,7 +96,7 @@ impl Redactor {
             return None;
         }
         let (mut clean, mut done) = (String::with_capacity(text.len()), 0);
-        for Found { start, end, .. } in found {
+        for SecretMatch { start, end, .. } in found {
             clean.push_str(text.get(done..start).unwrap_or_default());
             clean.push_str(MASK);
             done = end;
@@ -107,28 +105,31 @@ impl Redactor {
         Some(clean)
     }
 
-    /// Cuts secrets out of an outcome.
+    /// Removes secrets from an outcome.
     pub fn clean_outcome(&self, outcome: &mut Outcome) {
-        // A model may have put a secret where a tool's name belongs.
+        if !self.knows_any() {
+            return;
+        }
+        // A model may have written a secret as the name of a tool.
         if let Some(clean) = self.clean(&outcome.tool) {
             outcome.tool = clean.into();
         }
         if let Status::Done(result) = &mut outcome.status {
             match result {
                 Ok(output) => self.clean_output(output),
-                Err(error) => self.clean_error(error),
+                Err(error) => error.map_text(self),
             }
         }
     }
 
-    /// Cuts secrets out of data, keys included.
+    /// Removes secrets from data, keys included.
     pub fn clean_value(&self, value: &mut Value) {
         if self.knows_any() {
             rewrite_value(value, self);
         }
     }
 
-    /// A copy without secrets, for text that will be cut to a length: half a secret could not be found any more.
+    /// A copy without secrets, for data that will be shortened: half a secret could not be found afterwards.
     #[must_use]
     pub fn cleaned(&self, value: &Value) -> Value {
         let mut copy = value.clone();
@@ -137,9 +138,6 @@ impl Redactor {
     }
 
     fn clean_output(&self, output: &mut Output) {
-        if !self.knows_any() {
-            return;
-        }
         if let Some(clean) = self.clean(&output.text) {
             output.text = clean;
         }
@@ -147,17 +145,11 @@ impl Redactor {
         rewrite_map(&mut output.metadata, self);
     }
 
-    fn clean_error(&self, error: &mut ToolError) {
-        if self.knows_any() {
-            error.map_text(self);
-        }
-    }
-
     fn knows_any(&self) -> bool {
-        self.0.read().secrets.is_empty().not()
+        !self.0.read().secrets.is_empty()
     }
 
-    /// A value as one line for a log: secrets and secret-looking fields masked, the rest cut to a length.
+    /// A value as one line for a log: secrets and fields with a secret name are masked, and the rest is shortened.
     #[must_use]
     pub fn log_line(&self, value: &Value, length: usize) -> String {
         let mut copy = value.clone();
@@ -165,10 +157,10 @@ impl Redactor {
         self.log_text(&copy.to_string(), length)
     }
 
-    /// A text for a log: secrets masked, cut to a length.
+    /// A text for a log: secrets are masked, and the rest is shortened.
     #[must_use]
     pub fn log_text(&self, text: &str, length: usize) -> String {
-        // Redact first and cut then: half a secret is still a leak.
+        // Redact before shortening: half a secret is still a leak.
         let clean = self.clean(text);
         crate::printable::shorten(clean.as_deref().unwrap_or(text), length)
     }
@@ -180,13 +172,13 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// Another text in the place of one.
+/// Replaces texts in data.
 pub(crate) trait Rewrite {
-    /// What stands in the place of a text; nothing where it stays.
+    /// The replacement of a text; `None` if it stays.
     fn text(&self, text: &str) -> Option<String>;
-    /// What stands in the place of a number in data.
+    /// The replacement of a number in data.
     fn number(&self, number: &Number) -> Option<Value>;
-    /// What stands in the place of a text in data.
+    /// The replacement of a string in data.
     fn string(&self, text: &str) -> Option<Value> {
         self.text(text).map(Value::String)
     }
@@ -210,7 +202,7 @@ pub fn is_secret_variable(name: &str) -> bool {
     is_secret_field(&name) || endings.iter().any(|ending| name.ends_with(ending))
 }
 
-/// The password in an address such as `postgres://user:password@host`.
+/// The password in a URL such as `postgres://user:password@host`.
 #[must_use]
 pub fn password_in_url(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
@@ -267,6 +259,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::error::ToolError;
 
     fn redactor(secret: &str) -> Redactor {
         let redactor = Redactor::default();
@@ -285,7 +278,7 @@ mod tests {
 
         let cause = std::io::Error::other("canary\"9000 was refused");
         let mut error = ToolError::failed("canary\"9000").with("key", json!("canary\"9000")).caused_by(cause);
-        redactor.clean_error(&mut error);
+        error.map_text(&redactor);
         assert!(!format!("{error:?} {error}").contains("canary"), "{error:?}");
     }
 

@@ -1,4 +1,4 @@
-//! Where tools come from, and the small wrappers that shape what a source offers.
+//! Sources of tools, and the list functions that filter and rename their tools.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::pattern::Pattern;
 use crate::spec::{SpecError, ToolSpec};
 use crate::tool::DynTool;
 
-/// Names a source, such as `builtin` or `mcp:files`.
+/// Id of a source, such as `builtin` or `mcp:files`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SourceId(Arc<str>);
@@ -42,7 +42,7 @@ impl fmt::Display for SourceId {
     }
 }
 
-/// Who sees the tools of a source.
+/// Who can use the tools of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Scope {
     /// Everyone.
@@ -54,75 +54,70 @@ pub enum Scope {
     Conversation(ConversationId),
 }
 
-/// What a source has to offer now.
+/// State of a source.
 #[derive(Debug, Clone)]
 pub enum SourceState {
-    /// Not known yet.
+    /// Its tools are not known yet.
     Connecting,
-    /// These tools.
+    /// It has these tools.
     Ready(ToolList),
-    /// Nothing, for this reason.
+    /// It failed, for this reason.
     Failed(Arc<str>),
 }
 
-/// A place where tools come from. What it offers may change while Helve runs.
+/// A source of tools. Its tools may change while the program runs.
 pub trait ToolSource: Send + Sync + 'static {
-    /// Its name.
+    /// Its id.
     fn id(&self) -> &SourceId;
 
-    /// Who sees its tools.
+    /// Who can use its tools.
     fn scope(&self) -> Scope {
         Scope::Global
     }
 
-    /// Whether a tool of this name could come from here once the source is up.
+    /// Whether the source may have a tool of this name once it is connected.
     fn may_bring(&self, _name: &str) -> bool {
         false
     }
 
-    /// Whether it has a tool of this name that a person has not agreed to yet.
+    /// Whether it has a tool of this name that no person has approved yet.
     fn withholds(&self, _name: &str) -> bool {
         false
     }
 
-    /// What it offers, now and later.
+    /// Its state, now and later.
     fn tools(&self) -> watch::Receiver<SourceState>;
 }
 
-/// A source whose list is set by hand: functions of a program, files of a folder, fakes in tests.
+/// A source with a list that the program sets: functions, files of a folder, fakes in tests.
+#[derive(Debug)]
 pub struct ListSource {
     id: SourceId,
     scope: Scope,
     state: watch::Sender<SourceState>,
 }
 
-impl fmt::Debug for ListSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ListSource").field("id", &self.id).field("scope", &self.scope).field("state", &*self.state.borrow()).finish()
-    }
-}
-
 impl ListSource {
-    /// A source that offers these tools.
+    /// A source with these tools.
     #[must_use]
     pub fn new(id: impl Into<SourceId>, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Self {
         let state = watch::Sender::new(SourceState::Ready(tools.into_iter().collect()));
         Self { id: id.into(), scope: Scope::Global, state }
     }
 
-    /// The same source for fewer eyes.
+    /// Sets who can use the tools.
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 
-    /// Offers something else from now on.
+    /// Replaces the state.
     pub fn set(&self, state: SourceState) {
         self.state.send_replace(state);
     }
 
-    /// Offers one more tool.
+    /// Adds a tool.
     ///
     /// # Errors
     /// [`SpecError::Duplicate`] if the list has a tool of this name.
@@ -130,7 +125,7 @@ impl ListSource {
         self.add_all([tool])
     }
 
-    /// Offers more tools: all of them, or none.
+    /// Adds tools: all of them, or none.
     ///
     /// # Errors
     /// [`SpecError::Duplicate`] if two tools would have the same name.
@@ -148,11 +143,9 @@ impl ListSource {
         });
         duplicate.map_or(Ok(()), |name| Err(SpecError::Duplicate { name }))
     }
-}
 
-impl ListSource {
-    /// Stops offering the tool of this name. Returns whether there was one.
-    #[expect(clippy::must_use_candidate, reason = "whether it was there matters to few")]
+    /// Removes the tool of this name. Returns whether there was one.
+    #[expect(clippy::must_use_candidate, reason = "few callers need to know whether it was there")]
     pub fn remove(&self, name: &str) -> bool {
         self.state.send_if_modified(|state| {
             let SourceState::Ready(list) = state else { return false };
@@ -180,7 +173,7 @@ impl ToolSource for ListSource {
     }
 }
 
-/// The tools of one source. The methods shape what is offered; how a call runs is the business of layers.
+/// The tools of one source. Methods filter and rename them; layers decide how calls run.
 #[derive(Debug, Clone, Default)]
 pub struct ToolList(Arc<[Arc<dyn DynTool>]>);
 
@@ -196,17 +189,17 @@ impl ToolList {
         self.0.iter()
     }
 
-    /// Only tools that some `include` pattern names (none means all) and no `exclude` pattern does.
+    /// Only tools that match an `include` pattern (an empty list matches all) and no `exclude` pattern.
     #[must_use]
     pub fn filtered(&self, include: &[Pattern], exclude: &[Pattern]) -> Self {
         let named = |patterns: &[Pattern], tool: &Arc<dyn DynTool>| patterns.iter().any(|pattern| pattern.matches(tool.spec().name()));
         self.0.iter().filter(|tool| (include.is_empty() || named(include, tool)) && !named(exclude, tool)).cloned().collect()
     }
 
-    /// All tools as `prefix_name`. An empty prefix changes nothing.
+    /// Renames all tools to `prefix_name`. An empty prefix changes nothing.
     ///
     /// # Errors
-    /// Where a name becomes too long.
+    /// If a name becomes too long.
     pub fn prefixed(&self, prefix: &str) -> Result<Self, SpecError> {
         if prefix.is_empty() {
             return Ok(self.clone());
@@ -214,10 +207,10 @@ impl ToolList {
         self.respecified(|spec| Some(format!("{prefix}_{}", spec.name())))
     }
 
-    /// Some tools under other names; a name that no tool has is ignored.
+    /// Renames some tools. Unknown names are ignored.
     ///
     /// # Errors
-    /// Where a new name cannot be one.
+    /// If a new name is not valid.
     pub fn renamed(&self, names: &HashMap<String, String>) -> Result<Self, SpecError> {
         self.respecified(|spec| names.get(&**spec.name()).cloned())
     }
@@ -241,7 +234,7 @@ impl ToolList {
             if let Some(description) = description {
                 spec = spec.with_description(description);
             }
-            Ok(Arc::new(Respecified { spec: spec.share(), tool: tool.clone() }) as Arc<dyn DynTool>)
+            Ok(Arc::new(RespecifiedTool { spec: spec.share(), tool: tool.clone() }) as Arc<dyn DynTool>)
         });
         respecified.collect::<Result<_, SpecError>>()
     }
@@ -269,13 +262,13 @@ impl FromIterator<Arc<dyn DynTool>> for ToolList {
     }
 }
 
-/// A tool under another spec.
-struct Respecified {
+/// A tool with another spec.
+struct RespecifiedTool {
     spec: Arc<ToolSpec>,
     tool: Arc<dyn DynTool>,
 }
 
-impl DynTool for Respecified {
+impl DynTool for RespecifiedTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }

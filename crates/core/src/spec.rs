@@ -1,4 +1,4 @@
-//! What a tool says about itself: name, description, schemas, rules.
+//! The spec of a tool: name, description, schemas, rules.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Weak};
@@ -12,7 +12,7 @@ use crate::json::canonical;
 use crate::rules::Rules;
 use crate::schema::{Schema, SchemaError};
 
-/// What a tool says about itself.
+/// The spec of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     name: Arc<str>,
@@ -26,17 +26,17 @@ pub struct ToolSpec {
     hash: Digest,
 }
 
-/// Where a tool was defined, for people.
+/// Where a tool is defined, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
-    /// What sort of thing it is.
+    /// The kind of tool.
     pub kind: ToolKind,
     /// The file or module.
     pub location: Option<Arc<str>>,
 }
 
-/// What sort of thing a tool is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The kind of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
     /// A Rust function or type.
@@ -54,29 +54,14 @@ pub enum ToolKind {
     Agent,
 }
 
-impl ToolKind {
-    /// The kind as it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Builtin => "builtin",
-            Self::Native => "native",
-            Self::Command => "command",
-            Self::Mcp => "mcp",
-            Self::Device => "device",
-            Self::Agent => "agent",
-        }
-    }
-}
-
-/// Why a spec cannot be.
+/// Why a spec is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// The name is empty, too long, or has characters that deceive.
-    #[error("`{name}` cannot be a tool name: a name has 1 to {} visible characters", ToolSpec::MAX_NAME)]
+    /// The name is empty, too long, or has invisible or deceptive characters.
+    #[error("`{name}` is not a valid tool name: a name has 1 to {} visible characters", ToolSpec::MAX_NAME)]
     Name {
-        /// The name, made safe to show.
+        /// The name, escaped.
         name: String,
     },
     /// The description is too long.
@@ -85,8 +70,8 @@ pub enum SpecError {
         /// The tool.
         name: String,
     },
-    /// A schema is not one.
-    #[error("the {part} schema of `{name}` was refused: {error}")]
+    /// A schema is not valid.
+    #[error("the {part} schema of `{name}` is not valid: {error}")]
     Schema {
         /// The tool.
         name: String,
@@ -101,8 +86,8 @@ pub enum SpecError {
         /// The tool.
         name: String,
     },
-    /// The list has a tool of this name.
-    #[error("a tool named `{name}` is registered already: give one of them another name")]
+    /// There is already a tool of this name.
+    #[error("a tool named `{name}` is already registered: rename one of them")]
     Duplicate {
         /// The tool.
         name: String,
@@ -110,15 +95,15 @@ pub enum SpecError {
 }
 
 impl ToolSpec {
-    /// The longest name a source may give, in bytes.
+    /// Maximum length of a name in bytes.
     pub const MAX_NAME: usize = 256;
-    /// The longest description, in bytes.
+    /// Maximum length of a description in bytes.
     pub const MAX_DESCRIPTION: usize = 64 << 10;
 
     /// A spec with default rules.
     ///
     /// # Errors
-    /// Where the name, the description or the schema cannot be used for a tool.
+    /// If the name, the description or the schema is not valid.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, input: Schema) -> Result<Self, SpecError> {
         let (name, description) = (name.into(), description.into());
         check_name(&name)?;
@@ -142,53 +127,53 @@ impl ToolSpec {
         Ok(spec.rehashed())
     }
 
-    /// The same spec with a title for people.
+    /// Sets a title for people.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self.rehashed()
     }
 
-    /// The same spec with a schema that results must fit.
+    /// Sets the schema of results, which are validated against it.
     #[must_use]
     pub fn with_output(mut self, output: Schema) -> Self {
         self.output = Some(output);
         self.rehashed()
     }
 
-    /// The same spec with other rules. They are no part of the hash.
+    /// Sets the rules. They are not part of the hash.
     #[must_use]
     pub fn with_rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// The same spec, from there. It is no part of the hash.
+    /// Sets where the tool is defined. It is not part of the hash.
     #[must_use]
     pub fn with_origin(mut self, kind: ToolKind, location: impl Into<Arc<str>>) -> Self {
         self.origin = Origin { kind, location: Some(location.into()) };
         self
     }
 
-    /// The same spec with the hash of what stands behind it, such as a command line or an address. It is no part of
-    /// the spec's own hash, but an approval holds only for what stood behind the tool when it was given.
+    /// Sets the digest of the implementation, such as a command line or a URL. It is not part of the hash, but an approval only holds
+    /// for the implementation that it was given for.
     #[must_use]
     pub fn with_implementation(mut self, implementation: Digest) -> Self {
         self.implementation = Some(implementation);
         self
     }
 
-    /// The same spec under another name.
+    /// Sets the name.
     ///
     /// # Errors
-    /// Where the name cannot be a tool name.
+    /// If the name is not valid.
     pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Result<Self, SpecError> {
         self.name = name.into();
         check_name(&self.name)?;
         Ok(self.rehashed())
     }
 
-    /// The same spec with another description; one that is too long loses its middle.
+    /// Sets the description. One that is too long is shortened in the middle.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
@@ -198,14 +183,14 @@ impl ToolSpec {
         self.rehashed()
     }
 
-    /// Shares the spec: equal specs, such as those of a thousand equal devices, are kept once.
+    /// Interns the spec: equal specs, such as those of a thousand equal devices, share memory.
     #[must_use]
     pub fn share(self) -> Arc<Self> {
         static SHARED: LazyLock<Mutex<Interner>> = LazyLock::new(Mutex::default);
         SHARED.lock().share(self)
     }
 
-    /// The name its source gives it.
+    /// The name in its source.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.name
@@ -217,19 +202,19 @@ impl ToolSpec {
         self.title.as_deref()
     }
 
-    /// What it does, for the model.
+    /// The description for the model.
     #[must_use]
     pub fn description(&self) -> &Arc<str> {
         &self.description
     }
 
-    /// What arguments must look like.
+    /// JSON Schema of the arguments.
     #[must_use]
     pub fn input(&self) -> &Schema {
         &self.input
     }
 
-    /// What results look like, where that is promised.
+    /// JSON Schema of the result, if it is declared.
     #[must_use]
     pub fn output(&self) -> Option<&Schema> {
         self.output.as_ref()
@@ -241,19 +226,19 @@ impl ToolSpec {
         &self.rules
     }
 
-    /// Where it was defined.
+    /// Where it is defined.
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// The hash of what stands behind it, where that can change without the spec.
+    /// The digest of the implementation, if that can change independently of the spec.
     #[must_use]
     pub fn implementation(&self) -> Option<Digest> {
         self.implementation
     }
 
-    /// The hash of everything that says what the tool is: name, title, description and schemas.
+    /// The digest of name, title, description and schemas.
     #[must_use]
     pub fn hash(&self) -> Digest {
         self.hash

@@ -1,8 +1,8 @@
-//! The record: what must survive the process. Every method that changes something is one transaction.
+//! The store: data that outlives the process. Every method that changes something is one transaction.
 //!
-//! What a change means stands in pure functions on [`Task`] and [`Approval`], so that engines only load and keep rows.
-//! Leases belong to holders, which are processes: one renewal keeps all that a process holds. What a holder took is
-//! fenced by an epoch, so that one which was thought dead cannot write over its successor.
+//! [`transact`] has the logic, and engines only load and store rows. A lease belongs to a holder, which is a process: one renewal covers
+//! everything that the process has claimed. Claims are fenced by an epoch, so that a process whose lease expired cannot overwrite its
+//! successor.
 
 mod approval;
 mod consent;
@@ -27,65 +27,54 @@ pub use self::rows::Rows;
 pub use self::run::{ConversationRecord, NewRun, RunCommit, RunRecord, RunState, TakenRun};
 pub use self::sealed::SealedStore;
 pub use self::task::{
-    AGEING, Accepted, Cancelling, Finish, Finished, MAX_ATTEMPTS, NewTask, Progress, Task, TaskEnd, TaskState, back_off, interrupted,
+    AGEING, AcceptResult, CancelResult, Finish, FinishResult, MAX_ATTEMPTS, NewTask, Progress, Task, TaskEnd, TaskState, interrupted,
 };
 use crate::digest::Digest;
 use crate::event::Event;
 use crate::ids::{ApprovalId, CallId, ConversationId, HolderId, RunId};
 
-/// What a store gives back.
+/// A future with the result of a store.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// Why something was not recorded or cannot be read.
+/// Why the store failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The record cannot be reached or written now: locked, full, gone.
-    #[error("the record cannot be used now: {0}")]
+    /// The store cannot be reached or written: locked, full, gone.
+    #[error("the store is not available: {0}")]
     Unavailable(String),
-    /// What is there cannot be understood.
-    #[error("the record is damaged: {0}")]
+    /// A row cannot be read.
+    #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// Another version of Helve wrote it.
-    #[error("the record cannot be opened: {0}")]
+    /// Another version of Helve wrote the store.
+    #[error("the store cannot be opened: {0}")]
     Version(String),
-    /// Somebody else drives this run by now.
-    #[error("another process goes on with this run")]
+    /// Another process has claimed the run.
+    #[error("another process has claimed this run")]
     Lost,
-    /// There is no such thing.
+    /// There is no such task, run or approval request.
     #[error("there is no {0}")]
     NotFound(String),
-    /// What was asked does not fit what is there.
+    /// The stored state does not allow the change.
     #[error("{0}")]
     Conflict(String),
 }
 
-/// Which tasks are wanted. By default the newest [`TaskFilter::PAGE`], whatever their state.
-#[derive(Debug, Clone)]
+/// Which tasks to list. By default the newest [`TaskFilter::PAGE`] in any state.
+#[derive(Debug, Clone, crate::Setters)]
 pub struct TaskFilter {
-    /// Only those in this state.
+    /// Only tasks in this state.
     pub state: Option<TaskState>,
-    /// Only those of this conversation.
+    /// Only tasks of this conversation.
     pub conversation: Option<ConversationId>,
-    /// Only those that are over, and of whose result the agent of their conversation was not told.
+    /// Only tasks that have ended and whose result the agent of their conversation has not read.
     pub unheard: bool,
-    /// At most so many, newest first.
+    /// Maximum number of tasks.
     pub limit: usize,
 }
 
-crate::setters!(TaskFilter {
-    /// Only tasks in this state.
-    state: some TaskState,
-    /// Only tasks of this conversation.
-    conversation: some ConversationId,
-    /// Only results of which no agent was told.
-    unheard: bool,
-    /// At most so many, newest first.
-    limit: usize,
-});
-
 impl TaskFilter {
-    /// How many tasks are listed by default.
+    /// Default for [`TaskFilter::limit`].
     pub const PAGE: usize = 100;
 }
 
@@ -98,106 +87,106 @@ impl Default for TaskFilter {
 /// A worker's request for work.
 #[derive(Debug, Clone)]
 pub struct Claim<'a> {
-    /// The process that will do it.
+    /// The process that will run the tasks.
     pub holder: HolderId,
-    /// At most so many.
+    /// Maximum number of tasks.
     pub limit: usize,
-    /// The definitions of the tools that it can run; nothing means any.
+    /// Definitions of the tools that it can run; `None` for any.
     pub tools: Option<&'a [Digest]>,
 }
 
-/// What a process shall stop.
+/// The work that a process must stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// Tasks that someone cancelled.
+    /// Cancelled tasks.
     pub tasks: Vec<CallId>,
-    /// Runs that someone cancelled.
+    /// Cancelled runs.
     pub runs: Vec<RunId>,
 }
 
-/// What recovery found.
+/// What recovery took over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Recovered {
-    /// Tasks of processes that are gone.
+pub struct RecoveryReport {
+    /// Number of tasks of processes that are gone.
     pub tasks: usize,
-    /// Runs of processes that are gone; they can be resumed.
+    /// Number of runs of processes that are gone. They can be resumed.
     pub runs: usize,
-    /// Questions whose time is over.
+    /// Number of approval requests that expired or were cancelled.
     pub approvals: usize,
 }
 
-/// The record.
+/// A store.
 pub trait Store: Send + Sync + 'static {
-    /// Keeps what a process holds for so long from now, and tells how far its tasks are. Says what it shall stop.
+    /// Renews the lease of a process and stores the progress of its tasks. Returns the tasks and runs that it must stop.
     fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop>;
-    /// Takes what processes held that are gone: tasks go back to the queue or end, runs can be resumed. Questions whose time
-    /// is over expire.
-    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered>;
-    /// A process ends well: what it holds can be taken at once.
+    /// Takes over the work of processes whose lease expired: tasks go back to the queue or end, and runs can be resumed. Approval
+    /// requests past their time expire.
+    fn recover(&self, holder: HolderId) -> Stored<'_, RecoveryReport>;
+    /// Ends the lease of a process. Other processes can take over its work at once.
     fn leave(&self, holder: HolderId) -> Stored<'_, ()>;
 
-    /// Puts a task in the queue, and tells its run.
-    fn accept(&self, task: NewTask) -> Stored<'_, Accepted>;
-    /// Gives tasks to a worker: those that waited longest for their priority.
+    /// Puts a task in the queue, and adds an event to its run.
+    fn accept(&self, task: NewTask) -> Stored<'_, AcceptResult>;
+    /// Gives tasks to a worker, those with the best rank first.
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>>;
-    /// Records what came of tasks, and tells their runs. A result that comes too late is kept as such, never as the result.
-    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>>;
-    /// Cancels a task: at once while it waits, else its worker is told.
-    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling>;
-    /// Puts a copy of a task that ended badly in the queue, under a new id.
+    /// Stores how attempts ended, and adds events to their runs. A late result is counted and never replaces the outcome.
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>>;
+    /// Cancels a queued task. If the task is running, asks its worker to stop it.
+    fn cancel_task(&self, task: CallId) -> Stored<'_, CancelResult>;
+    /// Puts a copy of a failed or cancelled task in the queue, under a new id.
     fn retry_task(&self, task: CallId) -> Stored<'_, Task>;
     /// One task.
     fn task(&self, task: CallId) -> Stored<'_, Option<Task>>;
     /// Tasks, newest first.
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>>;
-    /// Tasks of a conversation that ended and that its agent has not heard of, oldest first.
+    /// Tasks of a conversation that have ended and whose results its agent has not read, oldest first.
     fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>>;
-    /// The agent was told of a task's result. For runs that are not recorded; others say so with their next step.
+    /// Marks a task's result as read by the agent. Stored runs do so with [`RunCommit::heard`].
     fn hear(&self, task: CallId) -> Stored<'_, ()>;
 
-    /// Stores a request about a call that belongs to no run.
+    /// Stores an approval request for a call that belongs to no run.
     fn add_approval(&self, approval: Approval) -> Stored<'_, ()>;
-    /// Answers a request. Exactly one answer wins; with it the run can be resumed, or the call goes into the queue.
+    /// Decides an approval request. Exactly one decision counts; it makes the run ready, or puts the call in the queue.
     fn decide(&self, approval: ApprovalId, decision: DecisionRecord) -> Stored<'_, DecisionResult>;
-    /// One request.
+    /// One approval request.
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>>;
-    /// Questions, newest first: those of a run, those that are open, or all.
+    /// Approval requests, newest first: those of a run, those that are pending, or all.
     fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>>;
 
-    /// Takes a run that no other process drives, to go on with it. A process knows itself what it drives.
+    /// Claims a run that no other process drives. A process must know which runs it drives itself.
     fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun>;
-    /// Gives back a run that the process took under this epoch and does not drive any more, so that it can be resumed. Changes nothing
-    /// if the run is over, or somebody else drives it by now.
+    /// Releases a run that the process claimed under this epoch and no longer drives, so that it can be resumed. Changes nothing if the
+    /// run has ended or another process has claimed it.
     fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()>;
-    /// Records a step of a run: its state, what was said, what happened, what people are asked. Gives the number of the last
-    /// event before these.
+    /// Stores a step of a run: its state, messages, events and approval requests. Returns the number of the last event before these.
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64>;
-    /// Tells the process that drives a run to stop it. Where nobody drives it, whoever asks takes it and ends it.
+    /// Asks the process that drives a run to stop it. If no process does, the caller claims the run and ends it.
     fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord>;
     /// One run.
     fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>>;
     /// Runs, newest first.
     fn runs(&self, state: Option<RunState>, limit: usize) -> Stored<'_, Vec<RunRecord>>;
-    /// What happened in a run after a number.
+    /// Events of a run after this number.
     fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>>;
 
-    /// What was said in a conversation, and what was granted.
+    /// A conversation with its messages.
     fn conversation(&self, conversation: ConversationId) -> Stored<'_, Option<ConversationRecord>>;
-    /// The conversations that someone spoke in last.
+    /// Conversations without their messages, latest first.
     fn conversations(&self, limit: usize) -> Stored<'_, Vec<ConversationRecord>>;
 
-    /// Keeps a large body by its digest.
+    /// Stores a large body under its digest.
     fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest>;
     /// A large body.
     fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>>;
 
-    /// Forgets runs, tasks and answered requests that ended before so long, and conversations of which nothing else is left. Says how many.
+    /// Deletes runs, tasks and decided requests that ended longer ago than `age`, and conversations that have nothing else left. Returns
+    /// the number of deleted rows.
     fn prune(&self, age: Duration) -> Stored<'_, usize>;
-    /// Copies the record into a file, while it is used.
+    /// Copies the store into a file while it is in use.
     fn backup<'a>(&'a self, file: &'a Path) -> Stored<'a, ()> {
         let _ = file;
-        Box::pin(std::future::ready(Err(StoreError::Conflict("this record is copied with the tools of its database".to_owned()))))
+        Box::pin(std::future::ready(Err(StoreError::Conflict("back up this store with the tools of its database".to_owned()))))
     }
-    /// A number that grows when something changed. A hint: whoever waits also looks from time to time.
+    /// A number that grows with each change. It is a hint: poll the store from time to time as well.
     fn changes(&self) -> watch::Receiver<u64>;
 }

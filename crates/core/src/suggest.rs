@@ -1,13 +1,13 @@
-//! "Did you mean …?": the known name that is nearest to what was written.
+//! "Did you mean …?": finds the known name that is nearest to a misspelled one.
 
-/// The longest name that is compared, in bytes.
+/// Longest name to compare, in bytes.
 const LONGEST: usize = 64;
-/// The most names that are compared.
+/// Maximum number of names to compare.
 const MOST: usize = 2_000;
 
-/// The nearest of some known names, where one is near enough to be what was meant.
+/// The nearest known name; `None` if none is near enough.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Longer names are no typos of tool names, and the comparison is quadratic.
+    // The comparison is quadratic, and longer texts are not misspelled names.
     if written.len() > LONGEST {
         return None;
     }
@@ -24,12 +24,12 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
 
 fn score(wanted: &str, name: &str) -> f64 {
     let alike = strsim::normalized_damerau_levenshtein(wanted, name);
-    // A name that holds the other whole (`weather` for `get_weather`) is near although many letters differ.
+    // A name that is a whole word of the other (`weather` for `get_weather`) is near although many letters differ.
     let (short, long) = if wanted.len() < name.len() { (wanted, name) } else { (name, wanted) };
     if short.len() >= 4 && long.split(['_', '-', '.']).any(|word| word == short) { alike.max(0.75) } else { alike }
 }
 
-/// The end of a sentence: ``; did you mean `name`?`` or nothing.
+/// The end of a message: ``; did you mean `name`?``, or an empty text.
 #[must_use]
 pub fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(written, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()

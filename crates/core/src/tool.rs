@@ -1,4 +1,4 @@
-//! A tool, from its two sides: for authors [`TypedTool`], [`tool_fn`] and [`Tool`], for the machine [`DynTool`].
+//! Tools: [`TypedTool`], [`tool_fn`] and [`Tool`] for authors, [`DynTool`] for the runtime.
 
 mod closure;
 mod into_tool;
@@ -20,8 +20,8 @@ pub use self::closure::{ToolFn, tool_fn};
 pub use self::into_tool::{IntoTool, IntoTools, ToolMethods};
 pub use self::typed::TypedTool;
 
-/// A tool whose schema is only known when the program runs. Most tools are simpler as a function with `#[tool]`, as methods with
-/// `#[tools]`, or as a [`TypedTool`].
+/// A tool whose schema is only known at run time. Most tools are simpler as a function with `#[tool]`, as methods with `#[tools]`, or as
+/// a [`TypedTool`].
 ///
 /// ```
 /// use helve_core::{Tool, ToolResult};
@@ -44,10 +44,10 @@ pub use self::typed::TypedTool;
 /// }
 /// ```
 pub trait Tool: Send + Sync + 'static {
-    /// The name the model calls it by.
+    /// The name for the model.
     fn name(&self) -> &str;
 
-    /// What it does, for the model.
+    /// The description for the model.
     fn description(&self) -> &str;
 
     /// JSON Schema of the arguments: an object.
@@ -58,7 +58,7 @@ pub trait Tool: Send + Sync + 'static {
         Rules::default()
     }
 
-    /// Does the work. The arguments have been validated.
+    /// Runs the tool. The arguments are valid.
     fn execute(&self, params: &Value) -> impl Future<Output = ToolResult> + Send;
 }
 
@@ -84,18 +84,18 @@ impl<T: Tool> Tool for Box<T> {
     }
 }
 
-/// What a [`Tool`] gives back.
+/// The result of a [`Tool`].
 #[derive(Debug, Clone)]
 pub struct ToolResult(pub(crate) Result<Output, ToolError>);
 
 impl ToolResult {
-    /// It worked; this is what the model reads.
+    /// Success, with text for the model.
     #[must_use]
     pub fn success(content: impl Into<String>) -> Self {
         Self(Ok(Output::text(content)))
     }
 
-    /// It did not; this is what the model reads.
+    /// Failure, with a message for the model.
     #[must_use]
     pub fn error(message: impl Into<String>) -> Self {
         Self(Err(ToolError::failed(message)))
@@ -108,28 +108,28 @@ impl From<Result<Output, ToolError>> for ToolResult {
     }
 }
 
-/// A tool as the machine sees it.
+/// A tool as the runtime sees it.
 pub trait DynTool: Send + Sync + 'static {
-    /// What it says about itself.
+    /// The spec.
     fn spec(&self) -> &Arc<ToolSpec>;
 
-    /// Does the work of one call. Layers have validated and permitted it.
+    /// Runs the tool. Layers have validated and permitted the call.
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>>;
 
-    /// Refuses arguments that fit the schema and make no sense all the same. It runs before a person is asked for permission.
+    /// Rejects arguments that match the schema but make no sense. It runs before a person is asked for approval.
     ///
     /// # Errors
-    /// Usually [`ToolError::invalid_parameters`]; the model reads why.
+    /// Usually [`ToolError::invalid_parameters`]. The model reads the message.
     fn validate(&self, _call: &ToolCall) -> Result<(), ToolError> {
         Ok(())
     }
 
-    /// Why agents ask a person before each call, whatever the rules say; `None` if they need not. It belongs to the tool itself, so that it
-    /// also holds for a call of a tool that is not offered any more.
+    /// Why calls of agents need approval, whatever the rules say; `None` if they do not. It belongs to the tool itself, so that it also
+    /// holds for calls of a tool that was removed meanwhile.
     fn held_because(&self) -> Option<&str> {
         None
     }
 
-    /// A call that asked a person for something does not go on, and what is kept for it can go. `state` is what came with the request.
+    /// Releases what the tool keeps for a call that waits for input and will not continue. `state` is that of the input request.
     fn forget(&self, _call: &ToolCall, _state: &Value) {}
 }

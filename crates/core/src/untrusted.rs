@@ -1,25 +1,25 @@
-//! The mark around text from outside, such as the results of tools, in everything that a model reads.
+//! Marks untrusted text, such as the results of tools, in everything that a model reads.
 
 use std::borrow::Cow;
 
-/// Stands before text from outside.
+/// Opens untrusted text.
 pub const OPEN: &str = "<untrusted>";
-/// Stands behind it.
+/// Closes untrusted text.
 pub const CLOSE: &str = "</untrusted>";
 
 const NAME: &str = "untrusted";
 
-/// Stands for the `<` of a mark that text from outside has.
+/// Replaces the `<` of a mark inside untrusted text.
 pub const INERT: &str = "&lt;";
 
-/// Whether a text that begins with `<` begins with a mark, or with something that a model may take for one.
+/// Whether a text that starts with `<` starts with a mark, or with something that a model may take for one.
 #[must_use]
 pub fn is_mark(text: &str) -> bool {
     let name = text.strip_prefix('<').unwrap_or(text).trim_start_matches(|c: char| c == '/' || c.is_whitespace() || c.is_control());
     name.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME))
 }
 
-/// The text without marks of its own, so that it can neither seem to end nor to begin.
+/// The text with its own marks escaped, so that it cannot forge the end or start of untrusted text.
 #[must_use]
 pub fn inert(text: &str) -> Cow<'_, str> {
     let mut marks = text.match_indices('<').map(|(at, _)| at).filter(|at| is_mark(&text[*at..])).peekable();
@@ -36,7 +36,7 @@ pub fn inert(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text between its marks.
+/// The text, escaped and between marks.
 #[must_use]
 pub fn mark(text: &str) -> String {
     [OPEN, &inert(text), CLOSE].concat()

@@ -1,4 +1,4 @@
-//! Variables that are installed take the place of the real environment, once. Alone in its process, because that is for good.
+//! Installed variables replace the real environment, once. Alone in its process, because that is for good.
 
 use helve_core::environment;
 

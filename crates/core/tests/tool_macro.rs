@@ -1,4 +1,4 @@
-//! `#[tool]` through the public API: what it says about a function, and what a call of it does.
+//! `#[tool]` through the public API: the spec of a function, and calls of it.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;

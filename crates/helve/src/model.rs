@@ -16,5 +16,5 @@ pub use crate::compose::{ChosenModel, ModelChoice, NoModel};
 pub use crate::compose::{Fetch, models::*};
 pub use helve_core::{
     Deltas, DynModel, EndReason, Feature, GenerateOptions, LanguageModel, Message, MessageBody, ModelDelta, ModelError, ModelInfo,
-    ModelRequest, ModelStream, ModelTool, ModelTools, Part, PollDeltas, ProviderParts, SaidCall, ToolChoice, Usage, Written, model_fn,
+    ModelRequest, ModelStream, ModelTool, ModelTools, Part, PollDeltas, ProviderParts, SaidCall, ToolChoice, Usage, WireForm, model_fn,
 };

@@ -19,7 +19,7 @@
 /// What `#[tool]` announced at link time, and the parts it is made of.
 pub use helve_core::function;
 pub use helve_core::{
-    AnyError, CacheRule, CallContext, Caller, Denial, DynTool, ErrorKind, InputGiven, InputNeeded, InputRequest, IntoTool, IntoTools,
+    AnyError, CacheRule, CallContext, Caller, Denial, DynTool, ErrorKind, InputNeeded, InputRequest, InputResponse, IntoTool, IntoTools,
     KINDS, KindFacts, Mode, Origin, Outcome, Output, Problem, Result, Rules, Schema, SchemaError, SpecError, Status, Tool, ToolCall,
     ToolError, ToolFn, ToolKind, ToolMethods, ToolResult, ToolSpec, TypedTool, tool, tool_fn, tools,
 };

@@ -1,18 +1,19 @@
-//! What stands in the parentheses of `#[tool(...)]`.
+//! The attributes inside `#[tool(...)]`.
 
 mod values;
 
-use std::time::Duration;
+use std::ops::RangeInclusive;
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, LitStr, Path, Result, Token, parse_quote};
 
 pub(crate) use self::values::{NAME_RULE, is_name};
-use self::values::{duration, equals, filled, flag, name, number, permission, priority, text};
+use self::values::{duration, equals, filled, flag, name, number, permission, text};
 
-/// Every attribute, and how it is written.
+/// Every attribute, with an example.
 const KNOWN: [(&str, &str); 18] = [
     ("name", "name = \"get_time\""),
     ("title", "title = \"Clock\""),
@@ -34,31 +35,27 @@ const KNOWN: [(&str, &str); 18] = [
     ("crate", "crate = helve_core"),
 ];
 
-/// The attributes of one tool. A flag is where it was written.
+/// The range of attributes that count something.
+const COUNT: RangeInclusive<i64> = 1..=u32::MAX as i64;
+
+/// The attributes of one tool.
 #[derive(Default)]
 pub(crate) struct Attributes {
     pub(crate) name: Option<LitStr>,
     pub(crate) title: Option<LitStr>,
     pub(crate) description: Option<LitStr>,
-    /// A variant of `Permission`.
-    pub(crate) permission: Option<Ident>,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) idempotent: Option<Span>,
-    pub(crate) retries: Option<u32>,
-    pub(crate) cache: Option<Duration>,
-    pub(crate) cache_per_caller: Option<Span>,
-    pub(crate) background: Option<Span>,
-    pub(crate) priority: Option<i8>,
-    pub(crate) delay: Option<Duration>,
-    pub(crate) exclusive: Option<Span>,
-    pub(crate) ends_run: Option<Span>,
-    pub(crate) concurrency: Option<u32>,
+    /// Calls of the setters of `Rules`, such as `.retries(3)`, with `Mode` and `Permission` in scope.
+    pub(crate) rules: Vec<TokenStream>,
+    /// The expression of the time for which results are cached.
+    pub(crate) cache: Option<TokenStream>,
+    pub(crate) cache_per_caller: bool,
+    /// Where `output` was written.
     pub(crate) output: Option<Span>,
     pub(crate) validate: Option<Validate>,
     pub(crate) runtime: Option<Path>,
 }
 
-/// What refuses arguments.
+/// What validates arguments.
 pub(crate) enum Validate {
     /// A function.
     Function(Path),
@@ -74,13 +71,25 @@ impl Attributes {
             "name" => self.name = Some(name(text(key, example, input)?)?),
             "title" => self.title = Some(filled(text(key, example, input)?)?),
             "description" => self.description = Some(filled(text(key, example, input)?)?),
-            "permission" => self.permission = Some(permission(key, example, input)?),
-            "timeout" => self.timeout = Some(duration(&text(key, example, input)?)?),
-            "priority" => self.priority = Some(priority(key, example, input)?),
-            "delay" => self.delay = Some(duration(&text(key, example, input)?)?),
-            "retries" => self.retries = Some(number(key, example, input)?),
+            "permission" => self.rule(key, &permission(key, example, input)?),
+            "timeout" | "delay" => self.rule(key, &duration(&text(key, example, input)?)?),
+            "priority" => self.rule(key, &number::<i8>(key, example, input, &(-10..=10))?),
+            "retries" => self.rule(key, &number::<u32>(key, example, input, &COUNT)?),
+            "concurrency" => {
+                let most: u32 = number(key, example, input, &COUNT)?;
+                self.rule(key, &quote_spanned!(Span::mixed_site()=> ::core::num::NonZeroU32::new(#most)));
+            }
+            "idempotent" | "exclusive" | "ends_run" => {
+                flag(key, input)?;
+                self.rule(key, &true);
+            }
+            "background" => {
+                flag(key, input)?;
+                self.rules.push(quote_spanned!(Span::mixed_site()=> .mode(Mode::Background)));
+            }
             "cache" => self.cache = Some(duration(&text(key, example, input)?)?),
-            "concurrency" => self.concurrency = Some(number(key, example, input)?),
+            "cache_per_caller" => self.cache_per_caller = flag(key, input).map(|_| true)?,
+            "output" => self.output = Some(flag(key, input)?),
             "crate" => {
                 equals(key, example, input)?;
                 self.runtime = Some(input.call(Path::parse_mod_style)?);
@@ -89,15 +98,14 @@ impl Attributes {
                 equals(key, example, input)?;
                 self.validate = Some(input.parse()?);
             }
-            "idempotent" => self.idempotent = Some(flag(key, input)?),
-            "cache_per_caller" => self.cache_per_caller = Some(flag(key, input)?),
-            "background" => self.background = Some(flag(key, input)?),
-            "exclusive" => self.exclusive = Some(flag(key, input)?),
-            "ends_run" => self.ends_run = Some(flag(key, input)?),
-            "output" => self.output = Some(flag(key, input)?),
             _ => return Err(unknown(key)),
         }
         Ok(())
+    }
+
+    fn rule(&mut self, key: &Ident, value: &impl ToTokens) {
+        let setter = Ident::new(&key.to_string(), Span::mixed_site());
+        self.rules.push(quote_spanned!(Span::mixed_site()=> .#setter(#value)));
     }
 }
 
@@ -107,11 +115,11 @@ impl Parse for Attributes {
         let mut seen: Vec<Ident> = Vec::new();
         while !input.is_empty() {
             if !input.peek(Ident::peek_any) {
-                return Err(input.error(format!("expected an attribute; known are {}", known_names())));
+                return Err(input.error(format!("expected an attribute, one of {}", known_names())));
             }
             let key = input.call(Ident::parse_any)?;
             if seen.contains(&key) {
-                return Err(Error::new_spanned(&key, format!("`{key}` is given twice")));
+                return Err(Error::new_spanned(&key, format!("duplicate attribute `{key}`")));
             }
             attributes.read(&key, input)?;
             seen.push(key);
@@ -123,10 +131,10 @@ impl Parse for Attributes {
             Some(key) if !seen.iter().any(|seen| seen == needed) => Err(Error::new_spanned(key, why)),
             _ => Ok(()),
         };
-        missing("retries", "idempotent", "only an idempotent tool is tried again: add `idempotent`, or leave out `retries`")?;
-        missing("cache_per_caller", "cache", "nothing is kept without `cache`: add `cache = \"5m\"`, or leave out `cache_per_caller`")?;
-        missing("priority", "background", "only calls in the background wait in a queue: add `background`, or leave out `priority`")?;
-        missing("delay", "background", "only calls in the background wait in a queue: add `background`, or leave out `delay`")?;
+        missing("retries", "idempotent", "only idempotent tools are retried: add `idempotent`, or remove `retries`")?;
+        missing("cache_per_caller", "cache", "nothing is cached without `cache`: add `cache = \"5m\"`, or remove `cache_per_caller`")?;
+        missing("priority", "background", "only background calls wait in a queue: add `background`, or remove `priority`")?;
+        missing("delay", "background", "only background calls wait in a queue: add `background`, or remove `delay`")?;
         Ok(attributes)
     }
 }
@@ -139,13 +147,13 @@ impl Parse for Validate {
             return input.parse().map(Self::Method);
         }
         let wrong = |error: Error| {
-            Error::new(error.span(), "`validate` names a function: `validate = check`, or a method: `validate = self.check`")
+            Error::new(error.span(), "`validate` takes a function, as in `validate = check`, or a method, as in `validate = self.check`")
         };
         input.call(Path::parse_mod_style).map(Self::Function).map_err(wrong)
     }
 }
 
-/// The path of the crate that generated code stands on, where none is written.
+/// The default path of the runtime crate.
 pub(crate) fn usual_runtime() -> Path {
     parse_quote!(::helve)
 }
@@ -158,7 +166,7 @@ fn unknown(key: &Ident) -> Error {
         Some((likeness, name)) if likeness >= 0.5 => format!("; did you mean `{name}`?"),
         _ => String::new(),
     };
-    Error::new_spanned(key, format!("`#[tool]` has no attribute `{written}`{hint}\nknown are {}", known_names()))
+    Error::new_spanned(key, format!("`#[tool]` has no attribute `{written}`{hint}\nknown attributes: {}", known_names()))
 }
 
 fn known_names() -> String {

@@ -1,11 +1,11 @@
-//! Doc comments as text: what the model reads about a tool and its arguments.
+//! Doc comments as text, for the model.
 
 use syn::{Attribute, Expr, Lit, Meta};
 
-/// The text of an item's doc comments as it was written, or nothing where there is none.
+/// The text of an item's doc comments; `None` if there is none.
 ///
 /// # Errors
-/// Where the text cannot be seen from here.
+/// If a doc comment is not a string literal.
 pub(crate) fn text(attributes: &[Attribute]) -> syn::Result<Option<String>> {
     let mut lines = Vec::new();
     for attribute in attributes {
@@ -13,8 +13,8 @@ pub(crate) fn text(attributes: &[Attribute]) -> syn::Result<Option<String>> {
         if !meta.path.is_ident("doc") {
             continue;
         }
-        // Another macro, such as `include_str!`, is not expanded yet.
-        let hidden = || syn::Error::new_spanned(&meta.value, "`#[tool]` cannot see this text: write it out in a doc comment");
+        // Other macros, such as `include_str!`, are not expanded yet.
+        let hidden = || syn::Error::new_spanned(&meta.value, "`#[tool]` cannot read this text: write it as a doc comment");
         let text = literal(&meta.value).ok_or_else(hidden)?;
         lines.extend(text.split('\n').map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned()));
     }
@@ -22,7 +22,7 @@ pub(crate) fn text(attributes: &[Attribute]) -> syn::Result<Option<String>> {
     Ok((!text.is_empty()).then_some(text))
 }
 
-/// The text of an expression that is a literal in quotes.
+/// The text of a string literal.
 pub(crate) fn literal(value: &Expr) -> Option<String> {
     match value {
         Expr::Lit(literal) => match &literal.lit {

@@ -1,7 +1,7 @@
-//! The code that `#[tool]` writes beside a function.
+//! The code that `#[tool]` generates for a function.
 //!
-//! It names nothing but `std` and what the runtime crate re-exports in `__private`, so a user's crate needs no other
-//! dependency. Its own local names are hygienic: a function may be called `call` or `arguments`.
+//! It names only `std` and what the runtime crate re-exports in `__private`, so a user's crate needs no other dependency. Its local names
+//! are hygienic: a function can be called `call` or `arguments`.
 
 mod arguments;
 mod call;
@@ -22,10 +22,10 @@ use crate::signature::{Function, Returns};
 
 pub(crate) use self::methods::tools;
 
-/// The longest description that a spec takes, in bytes.
+/// Maximum length of a description in bytes, as in `ToolSpec`.
 const MAX_DESCRIPTION: usize = 64 << 10;
 
-/// What a function with `#[tool]` becomes.
+/// Expands `#[tool]`.
 pub(crate) fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
     let mut problems = Problems::default();
     let attributes = problems.keep(syn::parse2::<Attributes>(attributes));
@@ -38,21 +38,21 @@ pub(crate) fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
         }
         _ => None,
     };
-    // What was written stays, so that one mistake does not make every use of the function another.
+    // The function stays, so that one mistake does not cause errors at every use of it.
     let mut code = function.map_or(item, |function| written(&function.item));
     code.extend(problems.into_code().or(generated));
     code
 }
 
-/// A tool that is ready to be written.
+/// A tool to generate code for.
 struct Tool<'a> {
     attributes: &'a Attributes,
     function: &'a Function,
-    /// The block that the function is a method of.
+    /// The `impl` block of a method.
     owner: Option<&'a ItemImpl>,
     name: String,
     description: String,
-    /// The path of everything that generated code may name.
+    /// The path of `__private` in the runtime crate.
     private: TokenStream,
 }
 
@@ -67,14 +67,14 @@ impl<'a> Tool<'a> {
         let ident = &function.item.sig.ident;
         let name = attributes.name.as_ref().map_or_else(|| ident.unraw().to_string(), syn::LitStr::value);
         if !is_name(&name) {
-            problems.at(ident, format!("`{name}` cannot be a tool name: {NAME_RULE}; give it one with `name = \"...\"`"));
+            problems.at(ident, format!("`{name}` is not a valid tool name: {NAME_RULE}; give it one with `name = \"...\"`"));
         }
         let description = problems.keep(description(attributes, function));
         if let Some(flag) = attributes.output {
             check_output(flag, &function.returns, problems);
         }
         if let (Some(Validate::Method(method)), false) = (&attributes.validate, function.has_self) {
-            problems.at(method, "this function has no `self`: name a function that takes references to the arguments");
+            problems.at(method, "this function has no `self`: use a function that takes references to the arguments");
         }
         let private = quote_spanned!(Span::mixed_site()=> #runtime::__private);
         Some(Self { attributes, function, owner, name, description: description?, private })
@@ -120,17 +120,16 @@ impl<'a> Tool<'a> {
                 }
 
                 #private::inventory::submit! {
-                    #private::function::Linked { tool: #ident::tool, module: ::core::module_path!() }
+                    #private::function::LinkedTool { tool: #ident::tool, module: ::core::module_path!() }
                 }
             };
         }
     }
 }
 
-/// The function as it was written.
+/// The function as the author wrote it.
 ///
-/// The lints ask for what a tool cannot give: it must own its arguments, it is asynchronous to run in place even where
-/// it awaits nothing, and its doc comment speaks to a model.
+/// The lints do not fit tools: a tool must own its arguments, can be `async` without awaiting, and its doc comment is for a model.
 fn written(item: &ItemFn) -> TokenStream {
     quote_spanned! {Span::mixed_site()=>
         #[allow(clippy::missing_errors_doc, clippy::needless_pass_by_value, clippy::unused_async)]
@@ -149,19 +148,18 @@ fn description(attributes: &Attributes, function: &Function) -> syn::Result<Stri
     }
 }
 
-/// Tells where a promise cannot be kept.
+/// Reports a return type that `output` cannot describe.
 fn check_output(flag: Span, returns: &Returns, problems: &mut Problems) {
     match returns.value() {
-        None => problems.add(syn::Error::new(flag, "`output` describes what comes back, and this function returns nothing")),
-        Some(ty) if is(ty, "Output") => problems.add(syn::Error::new(
-            flag,
-            "an `Output` is made by hand and could hold anything: return the type that `output` should describe",
-        )),
+        None => problems.add(syn::Error::new(flag, "`output` describes the return value, but this function returns nothing")),
+        Some(ty) if is(ty, "Output") => {
+            problems.add(syn::Error::new(flag, "an `Output` has no schema: return the type that `output` should describe"));
+        }
         Some(_) => {}
     }
 }
 
-/// Where something was written, with names that only generated code sees.
+/// The span of some tokens, with the hygiene of generated code.
 fn here(tokens: &impl Spanned) -> Span {
     tokens.span().resolved_at(Span::mixed_site())
 }

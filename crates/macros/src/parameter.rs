@@ -1,4 +1,4 @@
-//! The parameters of a tool function: arguments that come from JSON, and the context that is handed in.
+//! The parameters of a tool function: arguments from JSON, and the context.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -11,37 +11,37 @@ use crate::problems::Problems;
 
 /// One parameter of a tool function.
 pub(crate) enum Parameter {
-    /// It comes from the call's JSON.
+    /// An argument from JSON.
     Argument(Box<Argument>),
-    /// It is the call's context.
-    Context(Passing),
+    /// The context of the call.
+    Context(ContextKind),
 }
 
 /// One argument of a tool.
 pub(crate) struct Argument {
-    /// What the function calls it.
+    /// Its name in the function.
     pub(crate) ident: Ident,
-    /// What the model calls it.
+    /// Its name for the model.
     pub(crate) name: String,
     pub(crate) ty: Type,
     pub(crate) description: Option<String>,
-    /// The code of the value it has where the model leaves it out.
+    /// The expression of its default.
     pub(crate) default: Option<TokenStream>,
     /// Whether its fields are the arguments.
     pub(crate) flatten: bool,
-    /// `#[schemars(...)]` as the author wrote it.
+    /// Its `#[schemars(...)]` attributes.
     pub(crate) schema: Vec<Attribute>,
 }
 
-/// How the context is handed in.
+/// How the function takes the context.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Passing {
+pub(crate) enum ContextKind {
     Reference,
     Value,
 }
 
 impl Parameter {
-    /// Reads a parameter, and takes off it what only `#[tool]` understands. Nothing where it cannot be one.
+    /// Reads a parameter, and removes the attributes of `#[tool]` from it. Returns `None` if it is not valid.
     pub(crate) fn take(parameter: &mut PatType, problems: &mut Problems) -> Option<Self> {
         let ours = |attribute: &Attribute| ["doc", "default", "flatten", "schemars"].iter().any(|name| attribute.path().is_ident(name));
         let (ours, theirs) = std::mem::take(&mut parameter.attrs).into_iter().partition::<Vec<_>, _>(ours);
@@ -49,7 +49,7 @@ impl Parameter {
         for attribute in
             parameter.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr"))
         {
-            problems.at(attribute, "a tool has the same parameters everywhere: put the condition on the function");
+            problems.at(attribute, "a parameter of a tool cannot be conditional: put the condition on the function");
         }
 
         let defaults: Vec<_> = ours.iter().filter(|attribute| attribute.path().is_ident("default")).collect();
@@ -63,20 +63,20 @@ impl Parameter {
             problems.at(flatten, "the fields of this parameter are the arguments: give them defaults, with `#[serde(default)]`");
         }
 
-        if let Some(passing) = context(&parameter.ty) {
+        if let Some(kind) = context(&parameter.ty) {
             if let Some(default) = default {
-                problems.at(default, "the context is handed in by the runtime and needs no default");
+                problems.at(default, "the runtime passes the context, so it needs no default");
             }
-            return Some(Self::Context(passing));
+            return Some(Self::Context(kind));
         }
         if let (Some(default), true) = (default, is(&parameter.ty, "Option")) {
-            problems.at(default, "an `Option` that is left out is `None`: take away either the `Option` or the `#[default]`");
+            problems.at(default, "an `Option` is `None` by default: remove either the `Option` or the `#[default]`");
         }
-        check_argument_type(&parameter.ty, problems);
+        ArgumentTypes(problems).visit_type(&parameter.ty);
         let ident = name_of(&parameter.pat, problems)?;
         let name = ident.unraw().to_string().trim_start_matches('_').to_owned();
         if name.is_empty() {
-            problems.at(&ident, "the model needs a name to call this argument by");
+            problems.at(&ident, "the model needs a name for this argument");
         }
         Some(Self::Argument(Box::new(Argument {
             ident,
@@ -90,7 +90,7 @@ impl Parameter {
     }
 }
 
-/// Whether a type is written as a path that ends in this name.
+/// Whether a type is a path that ends in this name.
 pub(crate) fn is(ty: &Type, name: &str) -> bool {
     match peel(ty) {
         Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == name),
@@ -98,7 +98,7 @@ pub(crate) fn is(ty: &Type, name: &str) -> bool {
     }
 }
 
-/// The type without parentheses and without the invisible ones that `macro_rules!` leaves.
+/// The type without parentheses and without the invisible groups of `macro_rules!`.
 pub(crate) fn peel(ty: &Type) -> &Type {
     match ty {
         Type::Paren(inner) => peel(&inner.elem),
@@ -107,7 +107,7 @@ pub(crate) fn peel(ty: &Type) -> &Type {
     }
 }
 
-/// What an author may write instead of a borrowed type: the end of a sentence.
+/// A suggestion for an owned type instead of a borrowed one: the end of a message.
 pub(crate) fn owned_instead(reference: &TypeReference) -> String {
     let known = [("str", "String"), ("Path", "PathBuf"), ("OsStr", "OsString"), ("CStr", "CString")];
     let inner = peel(&reference.elem);
@@ -121,10 +121,10 @@ pub(crate) fn owned_instead(reference: &TypeReference) -> String {
     }
 }
 
-fn context(ty: &Type) -> Option<Passing> {
+fn context(ty: &Type) -> Option<ContextKind> {
     match peel(ty) {
-        Type::Reference(reference) if reference.mutability.is_none() && is(&reference.elem, "CallContext") => Some(Passing::Reference),
-        ty if is(ty, "CallContext") => Some(Passing::Value),
+        Type::Reference(reference) if reference.mutability.is_none() && is(&reference.elem, "CallContext") => Some(ContextKind::Reference),
+        ty if is(ty, "CallContext") => Some(ContextKind::Value),
         _ => None,
     }
 }
@@ -132,8 +132,8 @@ fn context(ty: &Type) -> Option<Passing> {
 fn name_of(pattern: &Pat, problems: &mut Problems) -> Option<Ident> {
     match pattern {
         Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => return Some(name.ident.clone()),
-        Pat::Wild(_) => problems.at(pattern, "the model needs a name to call this argument by: write one, such as `_unused`"),
-        _ => problems.at(pattern, "the model needs one name to call this argument by: name it here, and take it apart in the body"),
+        Pat::Wild(_) => problems.at(pattern, "the model needs a name for this argument, such as `_unused`"),
+        _ => problems.at(pattern, "the model needs a name for this argument: name it here, and destructure it in the body"),
     }
     None
 }
@@ -150,13 +150,9 @@ fn default_value(attribute: &Attribute) -> syn::Result<TokenStream> {
         Meta::List(_) => attribute.parse_args::<Expr>()?,
         Meta::NameValue(pair) => pair.value.clone(),
     };
-    // A literal in quotes is a `&str`, while arguments own their text.
+    // A string literal is a `&str`, but arguments own their text.
     let is_text = documentation::literal(&value).is_some();
     Ok(if is_text { quote!(::core::convert::From::from(#value)) } else { value.into_token_stream() })
-}
-
-fn check_argument_type(ty: &Type, problems: &mut Problems) {
-    ArgumentTypes(problems).visit_type(ty);
 }
 
 struct ArgumentTypes<'a>(&'a mut Problems);
@@ -164,7 +160,7 @@ struct ArgumentTypes<'a>(&'a mut Problems);
 impl<'ast> Visit<'ast> for ArgumentTypes<'_> {
     fn visit_type_reference(&mut self, reference: &'ast TypeReference) {
         let message = if is(&reference.elem, "CallContext") {
-            "the context is shared and cannot be changed: use `&CallContext`".to_owned()
+            "the context is shared and immutable: use `&CallContext`".to_owned()
         } else {
             format!("arguments come from JSON and must be owned: {}", owned_instead(reference))
         };
@@ -172,12 +168,12 @@ impl<'ast> Visit<'ast> for ArgumentTypes<'_> {
     }
 
     fn visit_type_impl_trait(&mut self, ty: &'ast TypeImplTrait) {
-        self.0.at(ty, "`impl` says nothing about the JSON to expect: name a type");
+        self.0.at(ty, "`impl Trait` has no schema: name a type");
     }
 
     fn visit_lifetime(&mut self, lifetime: &'ast Lifetime) {
         if lifetime.ident != "static" {
-            self.0.at(lifetime, "arguments come from JSON and must be owned: nothing lives long enough to borrow from");
+            self.0.at(lifetime, "arguments come from JSON and must be owned: they cannot borrow");
         }
         visit::visit_lifetime(self, lifetime);
     }

@@ -1,14 +1,14 @@
-//! Everything that is wrong with one use of `#[tool]`, so that it is told at once and not one by one.
+//! Collects the errors of one use of `#[tool]`, so that they are reported together.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 
-/// What is wrong so far.
+/// The errors so far.
 #[derive(Default)]
 pub(crate) struct Problems(Option<syn::Error>);
 
 impl Problems {
-    /// Adds what is wrong with these tokens.
+    /// Adds an error at these tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
         self.add(syn::Error::new_spanned(tokens, message));
     }
@@ -21,12 +21,12 @@ impl Problems {
         }
     }
 
-    /// The value of a result; an error is kept.
+    /// The value of a result. An error is added.
     pub(crate) fn keep<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// The errors as code, where there are any.
+    /// The errors as code; `None` if there are none.
     pub(crate) fn into_code(self) -> Option<TokenStream> {
         self.0.map(syn::Error::into_compile_error)
     }

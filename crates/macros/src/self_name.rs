@@ -1,4 +1,4 @@
-//! A type's name in the place of `Self`: generated code that stands outside of an `impl` block cannot say `Self`.
+//! Replaces `Self` with the name of the type, for generated code outside the `impl` block.
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -8,7 +8,7 @@ use crate::parameter::Parameter;
 use crate::signature::{Function, Returns};
 
 impl Function {
-    /// Puts the name of its type in the place of `Self`, for code that stands outside of its `impl` block.
+    /// Replaces `Self` in its types and defaults.
     pub(crate) fn name_self(&mut self, name: &Type) {
         for parameter in &mut self.parameters {
             if let Parameter::Argument(argument) = parameter {
@@ -29,7 +29,7 @@ fn name_self_in(ty: &Type, name: &Type) -> Type {
     syn::parse2(self_named(ty.to_token_stream(), &name.to_token_stream())).unwrap_or_else(|_| ty.clone())
 }
 
-/// Tokens with a type's name in the place of `Self`.
+/// Replaces `Self` in tokens.
 pub(crate) fn self_named(tokens: TokenStream, name: &TokenStream) -> TokenStream {
     let named = |token| match token {
         TokenTree::Ident(ident) if ident == "Self" => name.clone(),

@@ -1,4 +1,4 @@
-//! The function under `#[tool]`: whether it can be a tool, and what the tool is made of.
+//! The function under `#[tool]`: whether it can be a tool, its parameters, and its return type.
 
 use proc_macro2::{Span, TokenStream};
 use syn::visit::Visit;
@@ -7,14 +7,14 @@ use syn::{
 };
 
 use crate::documentation;
-use crate::parameter::{Argument, Parameter, Passing, is, owned_instead, peel};
+use crate::parameter::{Argument, ContextKind, Parameter, is, owned_instead, peel};
 use crate::problems::Problems;
 
 /// A function that becomes a tool.
 pub(crate) struct Function {
-    /// The function without what only `#[tool]` understands.
+    /// The function without the attributes of `#[tool]`.
     pub(crate) item: ItemFn,
-    /// Its doc comment, or why that cannot be read.
+    /// Its doc comment, or why it cannot be read.
     pub(crate) documentation: syn::Result<Option<String>>,
     /// Whether it takes `&self`.
     pub(crate) has_self: bool,
@@ -22,12 +22,12 @@ pub(crate) struct Function {
     pub(crate) returns: Returns,
 }
 
-/// What a function gives back.
+/// The return type of a function.
 pub(crate) enum Returns {
     Nothing,
     Type {
         whole: Box<Type>,
-        /// What a `Result` holds, as far as it is written. It only says where to point: the compiler knows what is a `Result`.
+        /// The type arguments of a `Result`, for spans only: the compiler finds out what is a `Result`.
         held: Vec<Type>,
     },
 }
@@ -36,13 +36,13 @@ impl Function {
     /// Reads a function.
     ///
     /// # Errors
-    /// Where it is none; what is wrong with a function goes to `problems`.
+    /// If it is not a function. Mistakes in a function go to `problems`.
     pub(crate) fn read(tokens: TokenStream, problems: &mut Problems) -> syn::Result<Self> {
         let Item::Fn(item) = syn::parse2(tokens)? else {
-            return Err(syn::Error::new(Span::call_site(), "`#[tool]` makes a tool of a function with a body, and this is none"));
+            return Err(syn::Error::new(Span::call_site(), "`#[tool]` expects a function with a body"));
         };
         if let Some(receiver) = item.sig.receiver() {
-            let message = "a method becomes a tool with `#[tools]` on its `impl` block, beside `#[tool]` on the method";
+            let message = "for a method, put `#[tools]` on its `impl` block as well";
             problems.at(receiver, message);
         }
         Ok(Self::of(item, problems))
@@ -67,13 +67,15 @@ impl Function {
         let has_self = item.sig.receiver().is_some();
         let function = Self { item, documentation, has_self, parameters, returns };
         if let (Some(flattened), Some(_)) = (function.flattened(), function.arguments().nth(1)) {
-            problems
-                .at(&flattened.ident, "the fields of this parameter are all arguments: move the others into it, or leave out `#[flatten]`");
+            problems.at(
+                &flattened.ident,
+                "the fields of this parameter are the only arguments: move the others into it, or remove `#[flatten]`",
+            );
         }
         function
     }
 
-    /// The conditions under which it is there.
+    /// Its `#[cfg]` attributes.
     pub(crate) fn conditions(&self) -> Vec<&Attribute> {
         self.item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect()
     }
@@ -91,10 +93,10 @@ impl Function {
         })
     }
 
-    /// How the function takes the context, where it does.
-    pub(crate) fn context(&self) -> Option<Passing> {
+    /// How the function takes the context, if it does.
+    pub(crate) fn context(&self) -> Option<ContextKind> {
         self.parameters.iter().find_map(|parameter| match parameter {
-            Parameter::Context(passing) => Some(*passing),
+            Parameter::Context(kind) => Some(*kind),
             Parameter::Argument(_) => None,
         })
     }
@@ -106,12 +108,12 @@ impl Returns {
         ResultTypes(problems).visit_type(ty);
         match peel(ty) {
             Type::Tuple(tuple) if tuple.elems.is_empty() => Self::Nothing,
-            result if is(result, "Result") => Self::Type { whole: ty.clone(), held: type_arguments(result).collect() },
+            result if is(result, "Result") => Self::Type { whole: ty.clone(), held: type_arguments(result).cloned().collect() },
             _ => Self::Type { whole: ty.clone(), held: Vec::new() },
         }
     }
 
-    /// The type of what the function gives back when it does not fail, as far as that is written.
+    /// The type of the successful value, as far as it is written.
     pub(crate) fn value(&self) -> Option<&Type> {
         match self {
             Self::Nothing => None,
@@ -120,27 +122,27 @@ impl Returns {
     }
 }
 
-/// Tells what makes any function unfit, whatever its parameters.
+/// Reports functions that cannot be tools, whatever their parameters.
 fn check_kind(signature: &Signature, problems: &mut Problems) {
     if let Safety::Unsafe(token) = &signature.safety {
-        problems.at(token, "a model calls tools as it likes, so a tool cannot be `unsafe`");
+        problems.at(token, "a tool cannot be `unsafe`, because a model decides when to call it");
     }
     if let Some(abi) = &signature.abi {
-        problems.at(abi, "a tool is called by Rust: leave out `extern`");
+        problems.at(abi, "a tool cannot be `extern`");
     }
     for parameter in &signature.generics.params {
-        // The context may have a named lifetime; arguments cannot.
+        // The context can have a named lifetime; arguments cannot.
         if !matches!(parameter, GenericParam::Lifetime(_)) {
             problems.at(parameter, "a tool has one schema, so its function cannot be generic: name the type");
         }
     }
 }
 
-/// Tells where a parameter does not go with those before it.
+/// Reports a parameter that conflicts with those before it.
 fn check_beside(before: &[Parameter], new: Option<&Parameter>, written: &syn::PatType, problems: &mut Problems) {
     match new {
         Some(Parameter::Context(_)) if before.iter().any(|known| matches!(known, Parameter::Context(_))) => {
-            problems.at(written, "a call has one context, and this function already takes it");
+            problems.at(written, "this function already takes the context");
         }
         Some(Parameter::Argument(new)) => {
             let taken = |known: &Parameter| matches!(known, Parameter::Argument(known) if known.name == new.name);
@@ -153,14 +155,14 @@ fn check_beside(before: &[Parameter], new: Option<&Parameter>, written: &syn::Pa
 }
 
 /// The types in the angle brackets at the end of a path.
-fn type_arguments(ty: &Type) -> impl Iterator<Item = Type> {
+pub(crate) fn type_arguments(ty: &Type) -> impl Iterator<Item = &Type> {
     let last = if let Type::Path(path) = ty { path.path.segments.last() } else { None };
     let arguments = last.and_then(|segment| match &segment.arguments {
         PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
         _ => None,
     });
     arguments.into_iter().flatten().filter_map(|argument| match argument {
-        GenericArgument::Type(ty) => Some(ty.clone()),
+        GenericArgument::Type(ty) => Some(ty),
         _ => None,
     })
 }

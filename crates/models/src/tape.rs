@@ -56,7 +56,7 @@ impl Piece {
             ModelDelta::Call { index, id, name, arguments } => {
                 Self::Call { index, id: id.map(ToOwned::to_owned), name: name.map(ToOwned::to_owned), arguments: arguments.to_owned() }
             }
-            ModelDelta::Kept(value) => Self::Kept(value.clone()),
+            ModelDelta::ProviderPart(value) => Self::Kept(value.clone()),
             ModelDelta::Usage(usage) => Self::Usage(usage),
             ModelDelta::End(reason) => Self::End(reason),
             _ => return None,
@@ -70,7 +70,7 @@ impl Piece {
             Self::Call { index, id, name, arguments } => {
                 ModelDelta::Call { index: *index, id: id.as_deref(), name: name.as_deref(), arguments }
             }
-            Self::Kept(value) => ModelDelta::Kept(value),
+            Self::Kept(value) => ModelDelta::ProviderPart(value),
             Self::Usage(usage) => ModelDelta::Usage(*usage),
             Self::End(reason) => ModelDelta::End(*reason),
         }

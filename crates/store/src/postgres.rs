@@ -29,8 +29,8 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use helve_core::store::{
-    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
-    Recovered, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
+    AcceptResult, Approval, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult, NewTask,
+    Progress, RecoveryReport, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
 use tokio::sync::watch;
@@ -51,9 +51,9 @@ struct Inner {
     home: Home,
     pool: Pool,
     wake: Wake,
-    accept: Lane<NewTask, Accepted>,
+    accept: Lane<NewTask, AcceptResult>,
     claim: Lane<Wish, Vec<Task>>,
-    finish: Lane<Vec<Finish>, Vec<Finished>>,
+    finish: Lane<Vec<Finish>, Vec<FinishResult>>,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -108,7 +108,7 @@ impl PostgresStore {
     }
 }
 
-type Parts = (Pool, Wake, Lane<NewTask, Accepted>, Lane<Wish, Vec<Task>>, Lane<Vec<Finish>, Vec<Finished>>);
+type Parts = (Pool, Wake, Lane<NewTask, AcceptResult>, Lane<Wish, Vec<Task>>, Lane<Vec<Finish>, Vec<FinishResult>>);
 
 /// Connects, and starts what works beside the callers.
 async fn connect(address: Address) -> Result<Parts, StoreError> {
@@ -135,12 +135,12 @@ impl Store for PostgresStore {
         })
     }
 
-    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
+    fn recover(&self, holder: HolderId) -> Stored<'_, RecoveryReport> {
         let pool = self.0.pool.clone();
         let work = self.0.home.run(async move { upkeep::recover(&pool, holder).await });
         Box::pin(async move {
             let found = work.await?;
-            if found != Recovered::default() {
+            if found != RecoveryReport::default() {
                 self.0.wake.everywhere();
             }
             Ok(found)
@@ -152,7 +152,7 @@ impl Store for PostgresStore {
         self.told(async move { upkeep::leave(&pool, holder).await })
     }
 
-    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+    fn accept(&self, task: NewTask) -> Stored<'_, AcceptResult> {
         let accepted = self.0.accept.send(task);
         Box::pin(async move {
             let accepted = accepted.await?;
@@ -174,7 +174,7 @@ impl Store for PostgresStore {
         })
     }
 
-    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>> {
         let finished = self.0.finish.send(ended);
         Box::pin(async move {
             let finished = finished.await?;
@@ -183,7 +183,7 @@ impl Store for PostgresStore {
         })
     }
 
-    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
+    fn cancel_task(&self, task: CallId) -> Stored<'_, CancelResult> {
         self.change("cancel_task", of_task(task), task, |draft, task| transact::cancel_task(draft, task))
     }
 

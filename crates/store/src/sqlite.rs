@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{
-    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
-    Recovered, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
+    AcceptResult, Approval, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult, NewTask,
+    Progress, RecoveryReport, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
 use parking_lot::Mutex;
@@ -175,10 +175,10 @@ impl Store for SqliteStore {
         self.change_if("keep", keep, |_| false)
     }
 
-    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
+    fn recover(&self, holder: HolderId) -> Stored<'_, RecoveryReport> {
         let first = match self.may_claim(holder) {
             Ok(Some(first)) => first,
-            Ok(None) => return Box::pin(std::future::ready(Ok(Recovered::default()))),
+            Ok(None) => return Box::pin(std::future::ready(Ok(RecoveryReport::default()))),
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         let recover = move |rows: &mut SqliteRows<'_>| {
@@ -187,7 +187,7 @@ impl Store for SqliteStore {
             }
             transact::recover(rows, holder)
         };
-        self.change_if("recover", recover, |found| *found != Recovered::default())
+        self.change_if("recover", recover, |found| *found != RecoveryReport::default())
     }
 
     fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
@@ -197,7 +197,7 @@ impl Store for SqliteStore {
         self.change("leave", move |rows| rows.forget_holder(holder))
     }
 
-    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+    fn accept(&self, task: NewTask) -> Stored<'_, AcceptResult> {
         self.change("accept", move |rows| transact::accept(rows, task.clone()))
     }
 
@@ -219,11 +219,11 @@ impl Store for SqliteStore {
         }
     }
 
-    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>> {
         self.change("finish", move |rows| transact::finish(rows, ended.clone()))
     }
 
-    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
+    fn cancel_task(&self, task: CallId) -> Stored<'_, CancelResult> {
         self.change("cancel_task", move |rows| transact::cancel_task(rows, task))
     }
 

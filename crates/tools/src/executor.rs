@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use helve_core::store::Task;
 use helve_core::{
-    CallContext, DynLayer, DynTool, ErrorKind, EventData, Extensions, Grant, InputGiven, InputNeeded, Next, Outcome, Output, Permission,
+    CallContext, DynLayer, DynTool, ErrorKind, EventData, Extensions, Grant, InputNeeded, InputResponse, Next, Outcome, Output, Permission,
     Policy, Redactor, Status, ToolCall, ToolError, call_digest,
 };
 use parking_lot::RwLock;
@@ -33,7 +33,7 @@ use crate::toolkit::{Member, Toolkit};
 const MAX_REQUESTS: u32 = 10;
 
 /// How an executor is set up.
-#[derive(Clone)]
+#[derive(Clone, helve_core::Setters)]
 pub struct ExecutorOptions {
     /// The operator's permission rules.
     pub policy: Policy,
@@ -57,29 +57,6 @@ pub struct ExecutorOptions {
     /// Values for the tools of all calls, such as a database pool; [`CallContext::extension`] gives them.
     pub extensions: Extensions,
 }
-
-helve_core::setters!(ExecutorOptions {
-    /// Sets the operator's permission rules.
-    policy: Policy,
-    /// Sets the secrets that must never show.
-    redactor: Redactor,
-    /// Sets whether secrets are stored as they are.
-    store_secrets: bool,
-    /// Sets how many calls run at once.
-    concurrency: usize,
-    /// Sets how many more may wait for their turn.
-    waiting: usize,
-    /// Sets how much cached results may take.
-    cache_bytes: u64,
-    /// Sets how long a cancelled tool may tidy up.
-    grace: Duration,
-    /// Sets where background calls are accepted.
-    store: some StoreHandle,
-    /// Sets the layers, outermost first.
-    layers: Vec<Arc<dyn DynLayer>>,
-    /// Sets values for the tools of all calls.
-    extensions: Extensions,
-});
 
 impl ExecutorOptions {
     /// Adds a layer inside those that are there.
@@ -148,7 +125,7 @@ pub(crate) struct Prepared {
     entry: Arc<Entry>,
     begun: Instant,
     /// What a person answered to what the call asked before.
-    given: Option<InputGiven>,
+    given: Option<InputResponse>,
 }
 
 impl Executor {
@@ -246,7 +223,7 @@ impl Executor {
     }
 
     /// Whether a call is complete and fits its tool.
-    fn check(&self, entry: &Entry, call: &mut ToolCall, given: Option<&InputGiven>) -> Result<(), ToolError> {
+    fn check(&self, entry: &Entry, call: &mut ToolCall, given: Option<&InputResponse>) -> Result<(), ToolError> {
         secrets::check(call, given, self.redactor())?;
         validate::validate(entry, call, self.redactor())
     }
@@ -307,7 +284,7 @@ impl Executor {
         &self,
         call: &ToolCall,
         entry: &Arc<Entry>,
-        given: Option<InputGiven>,
+        given: Option<InputResponse>,
         cx: &CallContext,
         may_ask: bool,
     ) -> Result<Output, ToolError> {

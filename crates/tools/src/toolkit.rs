@@ -13,7 +13,7 @@ use crate::executor::Executor;
 use crate::set::ToolSet;
 
 /// What an agent may use, as its author writes it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, helve_core::Setters)]
 pub struct Selection {
     /// The agent's name, for errors and permission rules.
     pub agent: Option<Arc<str>>,
@@ -24,17 +24,6 @@ pub struct Selection {
     /// What the agent tightens: it can never loosen.
     pub restrictions: Vec<(Pattern, Permission)>,
 }
-
-helve_core::setters!(Selection {
-    /// Sets the agent's name, for errors and permission rules.
-    agent: some into Arc<str>,
-    /// Chooses tool sets by name.
-    sets: list Arc<str>,
-    /// Chooses tools by name or pattern.
-    tools: list Pattern,
-    /// Sets what the agent tightens.
-    restrictions: Vec<(Pattern, Permission)>,
-});
 
 /// Why a selection cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

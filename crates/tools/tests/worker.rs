@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use helve_core::store::{MemoryStore, Recovered, TaskFilter, TaskState};
+use helve_core::store::{MemoryStore, RecoveryReport, TaskFilter, TaskState};
 use helve_core::{CallContext, CancellationToken, HolderId, ListSource, Mode, Output, Rules, Store, ToolCall};
 use helve_testkit::{fake, spec};
 use helve_tools::{Catalogue, Executor, StoreHandle, Toolkit, View, Worker};
@@ -52,7 +52,7 @@ async fn a_call_that_takes_ten_times_its_lease_runs_once() {
         let (holder, mut found) = (HolderId::mint(), 0);
         while !done.load(Ordering::Relaxed) {
             let recovered = runtime.block_on(other.recover(holder)).expect("a look");
-            found += usize::from(recovered != Recovered::default());
+            found += usize::from(recovered != RecoveryReport::default());
             std::thread::sleep(Duration::from_millis(20));
         }
         found

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{
-    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
-    Recovered, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter,
+    AcceptResult, Approval, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult, NewTask,
+    Progress, RecoveryReport, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store};
 use tokio::sync::watch;
@@ -70,9 +70,9 @@ impl Store for Faulty {
         commit_run(commit: RunCommit) -> u64;
     }
 
-    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+    fn accept(&self, task: NewTask) -> Stored<'_, AcceptResult> {
         if self.lies(Fault::LosesTasks) {
-            return Box::pin(std::future::ready(Ok(Accepted::New)));
+            return Box::pin(std::future::ready(Ok(AcceptResult::New)));
         }
         self.inner.accept(task)
     }
@@ -87,9 +87,9 @@ impl Store for Faulty {
         })
     }
 
-    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>> {
         if self.lies(Fault::LosesResults) {
-            return Box::pin(std::future::ready(Ok(vec![Finished::Recorded; ended.len()])));
+            return Box::pin(std::future::ready(Ok(vec![FinishResult::Recorded; ended.len()])));
         }
         self.inner.finish(ended)
     }

@@ -13,9 +13,9 @@ macro_rules! forward {
 macro_rules! forward_most {
     () => {
         $crate::forward::forward! {
-            recover(holder: HolderId) -> Recovered;
+            recover(holder: HolderId) -> RecoveryReport;
             leave(holder: HolderId) -> ();
-            cancel_task(task: CallId) -> Cancelling;
+            cancel_task(task: CallId) -> CancelResult;
             retry_task(task: CallId) -> Task;
             tasks(filter: TaskFilter) -> Vec<Task>;
             inbox(conversation: ConversationId) -> Vec<Task>;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{
-    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
-    Recovered, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter,
+    AcceptResult, Approval, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult, NewTask,
+    Progress, RecoveryReport, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
 use jiff::Timestamp;
@@ -45,10 +45,10 @@ macro_rules! insist {
 
 impl Store for Patient {
     insist! {
-        recover(holder: HolderId) -> Recovered;
+        recover(holder: HolderId) -> RecoveryReport;
         leave(holder: HolderId) -> ();
-        finish(ended: Vec<Finish>) -> Vec<Finished>;
-        cancel_task(task: CallId) -> Cancelling;
+        finish(ended: Vec<Finish>) -> Vec<FinishResult>;
+        cancel_task(task: CallId) -> CancelResult;
         retry_task(task: CallId) -> Task;
         task(task: CallId) -> Option<Task>;
         tasks(filter: TaskFilter) -> Vec<Task>;
@@ -71,7 +71,7 @@ impl Store for Patient {
         prune(age: Duration) -> usize;
     }
 
-    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+    fn accept(&self, task: NewTask) -> Stored<'_, AcceptResult> {
         Box::pin(async move {
             let accepted = insist(|| self.inner.accept(task.clone())).await?;
             self.pulse.add(&Timestamp::now().as_microsecond());

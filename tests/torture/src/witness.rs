@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{
-    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
-    Recovered, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskEnd, TaskFilter,
+    AcceptResult, Approval, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult, NewTask,
+    Progress, RecoveryReport, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskEnd, TaskFilter,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, Outcome, RunId, Store, Verdict};
 use tokio::sync::watch;
@@ -56,7 +56,7 @@ impl Store for Witness {
         self.inner.keep(holder, lease.min(self.lease), progress)
     }
 
-    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+    fn accept(&self, task: NewTask) -> Stored<'_, AcceptResult> {
         Box::pin(async move {
             let (call, idempotent) = (task.call.id, task.idempotent);
             let accepted = self.inner.accept(task).await?;
@@ -74,7 +74,7 @@ impl Store for Witness {
         })
     }
 
-    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>> {
         Box::pin(async move {
             let over = |end: &Finish| match &end.end {
                 TaskEnd::Over(outcome) => Some(Told::Recorded { call: end.task, result: result(outcome) }),
@@ -84,8 +84,8 @@ impl Store for Witness {
             let finished = self.inner.finish(ended).await?;
             for ((task, claim), said) in claims.iter().zip(&finished) {
                 match (claim, said) {
-                    (Some(claim), Finished::Recorded) => self.told.add(claim),
-                    (_, Finished::Late) => self.late.add(task),
+                    (Some(claim), FinishResult::Recorded) => self.told.add(claim),
+                    (_, FinishResult::Late) => self.late.add(task),
                     _ => {}
                 }
             }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use helve::id::CallId;
 use helve::internal::printable;
-use helve::store::{Cancelling, Task, TaskFilter, TaskState};
+use helve::store::{CancelResult, Task, TaskFilter, TaskState};
 use helve::store::{Store, StoreError};
 use serde_json::{Value, json};
 
@@ -26,9 +26,9 @@ pub fn run(command: &Tasks, global: &Global, workspace: &Workspace) -> Result<Ex
         Some(TasksCommand::Show { id }) => show(&find(&**store, *id, workspace)?, global),
         Some(TasksCommand::Cancel { id }) => {
             let words = match workspace.block_on(store.cancel_task(*id))? {
-                Cancelling::Done => "cancelled".to_owned(),
-                Cancelling::Told => "its worker is told to stop".to_owned(),
-                Cancelling::TooLate(state) => {
+                CancelResult::Done => "cancelled".to_owned(),
+                CancelResult::Requested => "its worker is told to stop".to_owned(),
+                CancelResult::TooLate(state) => {
                     return Err(Failure::new("conflict", format_args!("task {id} is over: {}", state.name())));
                 }
             };

@@ -145,7 +145,7 @@ impl Driver<'_> {
                 }
                 ModelDelta::Reasoning(text) => Delta::Reasoning(text),
                 ModelDelta::Call { index, id, name, arguments } => Delta::Call(CallDelta { index, id, name, arguments }),
-                ModelDelta::Kept(part) => {
+                ModelDelta::ProviderPart(part) => {
                     let format = self.parts.model.info().wire.clone();
                     self.handle(Input::Kept(&format, part));
                     continue;

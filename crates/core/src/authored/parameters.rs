@@ -1,4 +1,4 @@
-//! Parameters in the short form, a list of names and types, or as a JSON Schema.
+//! Parameters of a tool file: a list in the short form, or a JSON Schema.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,14 +20,14 @@ pub struct Parameter {
     /// `string`, `integer`, `number`, `boolean`, `array` or `object`; `string` if left out.
     #[serde(default = "string", rename = "type")]
     pub kind: String,
-    /// What it means, for the model.
+    /// The description for the model.
     #[serde(default)]
     pub description: String,
-    /// Whether it must be given; yes, unless there is a default.
+    /// Whether it is required. By default it is, unless it has a default value.
     pub required: Option<bool>,
-    /// The value if it is left out.
+    /// The default value.
     pub default: Option<Value>,
-    /// The values it may have.
+    /// The allowed values.
     #[serde(rename = "enum")]
     pub options: Option<Vec<Value>>,
     /// For arrays: the type of the items.
@@ -41,7 +41,7 @@ fn string() -> String {
 /// Reads the field `parameters` of a tool file, found at `path`. A missing field means no parameters.
 ///
 /// # Errors
-/// Where the list or the schema has a mistake, with the place of it.
+/// If the list or the schema has a mistake. The error names its place.
 pub fn read_parameters(parameters: Option<&Value>, path: &str) -> Result<Schema, FieldError> {
     match parameters {
         None | Some(Value::Null) => Ok(closed(&Map::new(), &[])),
@@ -90,7 +90,7 @@ fn read_list(list: &[Value], path: &str) -> Result<Schema, FieldError> {
             required.push(json!(parameter.name));
         }
         if properties.insert(parameter.name.clone(), schema).is_some() {
-            return Err(FieldError::new(at("/name"), format!("the parameter `{}` is there twice", parameter.name)));
+            return Err(FieldError::new(at("/name"), format!("duplicate parameter `{}`", parameter.name)));
         }
     }
     Ok(closed(&properties, &required))
@@ -121,11 +121,11 @@ fn closed(properties: &Map<String, Value>, required: &[Value]) -> Schema {
     Schema::trusted(schema)
 }
 
-/// The JSON Schema of the field `parameters` itself, for editors. Give it to `#[schemars(schema_with = …)]`.
+/// The JSON Schema of the field `parameters` itself, for editors and `#[schemars(schema_with = …)]`.
 pub fn parameters_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let list = generator.subschema_for::<Vec<Parameter>>();
     schemars::json_schema!({
-        "description": "What arguments the tool takes: a list in the short form, or a JSON Schema of an object.",
+        "description": "The arguments of the tool: a list in the short form, or a JSON Schema of an object.",
         "anyOf": [list, {"type": "object", "description": "A JSON Schema."}, {"type": "null"}]
     })
 }
@@ -174,7 +174,7 @@ mod tests {
                 "there is no type `strin` (did you mean `string`?)",
             ),
             (json!([{"type": "string"}]), "/parameters/0", "missing field `name`"),
-            (json!([{"name": "a"}, {"name": "a"}]), "/parameters/1/name", "the parameter `a` is there twice"),
+            (json!([{"name": "a"}, {"name": "a"}]), "/parameters/1/name", "duplicate parameter `a`"),
             (
                 json!([{"name": "a", "type": "integer", "default": "x"}]),
                 "/parameters/0/default",

@@ -1,4 +1,4 @@
-//! The rules of a tool as words in a file.
+//! The rules of a tool in a file.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -10,35 +10,35 @@ use serde::{Deserialize, Deserializer};
 use crate::permission::Permission;
 use crate::rules::{CacheRule, Mode, Rules};
 
-/// The rules of a tool as words in a file. Flatten it into the file's own type.
+/// The rules of a tool in a file. Flatten it into the type of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RulesFields {
-    /// Whether a person is asked first: `auto`, `confirm` or `deny`.
+    /// Whether calls need approval: `auto`, `confirm` or `deny`.
     pub permission: Option<Permission>,
-    /// Whether the caller waits: `inline` or `background`.
+    /// Whether the caller waits for the result: `inline` or `background`.
     pub mode: Mode,
-    /// In the background: who goes first, from -10 to 10; 0 is usual.
+    /// Priority in the background, from -10 to 10: higher runs first; the default is 0.
     #[schemars(range(min = -10, max = 10))]
     pub priority: i8,
-    /// In the background: how long a call waits at least, such as `10m`.
+    /// Minimum delay in the background, such as `10m`.
     pub delay: Option<HumanDuration>,
-    /// How long one attempt may take, such as `30s`.
+    /// Timeout of one attempt, such as `30s`.
     pub timeout: Option<HumanDuration>,
-    /// How often a transient failure is tried again; only idempotent tools are.
+    /// Maximum number of retries after a transient error. Only idempotent tools are retried.
     pub retries: u32,
-    /// How long results are kept, such as `5m`.
+    /// How long results are cached, such as `5m`.
     pub cache: Option<CacheField>,
-    /// Whether running the same call twice does no more than running it once.
+    /// Whether making the same call twice has the same effect as making it once.
     pub idempotent: bool,
-    /// Whether no other call of the same turn may run beside it.
+    /// Whether no other call of the same turn may run at the same time.
     pub exclusive: bool,
-    /// How many calls may run at once.
+    /// Maximum number of concurrent calls.
     pub concurrency: Option<NonZeroU32>,
 }
 
 impl RulesFields {
-    /// The rules, with the permission that holds where the file gives none.
+    /// The rules, with the permission to use if the file has none.
     #[must_use]
     pub fn rules(&self, default_permission: Permission) -> Rules {
         Rules {
@@ -57,17 +57,17 @@ impl RulesFields {
     }
 }
 
-/// How long results are kept: `5m`, or with whom they may be shared.
+/// How long results are cached, and whether callers share them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CacheField {
-    /// Only a time; everyone shares the results.
+    /// A duration. Callers share the results.
     For(HumanDuration),
-    /// A time, and whether callers share.
+    /// A duration, and whether callers share the results.
     With {
-        /// How long a result is good.
+        /// How long a result is valid.
         ttl: HumanDuration,
-        /// Whether each caller has results of its own.
+        /// Whether each caller has its own results.
         #[serde(default)]
         per_caller: bool,
     },
@@ -82,7 +82,7 @@ impl CacheField {
     }
 }
 
-/// A duration as people write it: `30s`, `5m`, `1h 30m`, or a number of seconds.
+/// A duration: `30s`, `5m`, `1h 30m`, or a number of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HumanDuration(pub Duration);
 
@@ -113,7 +113,7 @@ impl JsonSchema for HumanDuration {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // The pattern makes a wrong duration a mistake with a place in the file.
+        // With the pattern, schema validation finds a wrong duration and its place in the file.
         json_schema!({"type": ["string", "number"], "minimum": 0, "pattern": "^\\s*(\\d+\\s*[a-zA-Z]+\\s*)+$", "examples": ["30s", "5m", "1h"]})
     }
 }

@@ -1,4 +1,4 @@
-//! A text in a file that is never printed.
+//! Secrets in files.
 
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
@@ -16,13 +16,13 @@ impl From<String> for Secret {
 }
 
 impl Secret {
-    /// The text, for the wire only.
+    /// The text. Use it only in requests.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// The secret, to be kept out of sight.
+    /// The secret, for the redactor.
     #[must_use]
     pub fn secret(&self) -> &SecretString {
         &self.0
@@ -39,6 +39,6 @@ impl JsonSchema for Secret {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "description": "Better from the environment than in the file: ${NAME}."})
+        schemars::json_schema!({"type": "string", "description": "A secret. Take it from the environment with ${NAME}."})
     }
 }

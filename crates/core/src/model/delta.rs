@@ -1,68 +1,68 @@
-//! The pieces of an answer. Many come at once, so they share one text and cost no allocation each.
+//! Deltas of a streamed response. Many come at once, so they share one buffer instead of an allocation each.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One piece of an answer. Calls may come in pieces, without ids, all at once, or interleaved by index.
+/// One delta of a response. Calls may come in parts, without ids, all at once, or interleaved by index.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum ModelDelta<'a> {
-    /// Words.
+    /// Text.
     Text(&'a str),
-    /// Thoughts that are shown.
+    /// Reasoning.
     Reasoning(&'a str),
-    /// A piece of a call.
+    /// A part of a call.
     Call {
-        /// Which call of the answer, where the provider says.
+        /// Index of the call in the response, if the provider sends it.
         index: Option<u32>,
         /// The provider's id.
         id: Option<&'a str>,
-        /// The tool's name, or a piece of it.
+        /// The tool's name, or a part of it.
         name: Option<&'a str>,
-        /// A piece of the arguments, as JSON text.
+        /// A part of the arguments, as JSON text.
         arguments: &'a str,
     },
-    /// Something that only the provider understands and wants back.
-    Kept(&'a Value),
-    /// What the answer cost so far; later ones replace earlier ones.
+    /// An opaque part that the provider wants back.
+    ProviderPart(&'a Value),
+    /// Usage so far. A later delta replaces an earlier one.
     Usage(Usage),
-    /// The answer is over.
+    /// The end of the response.
     End(EndReason),
 }
 
-/// Why an answer ended.
+/// Why a response ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EndReason {
-    /// It said what it had to say.
+    /// The model was finished.
     Stop,
-    /// It waits for its calls.
+    /// The model waits for the results of its calls.
     Calls,
-    /// It ran into its limit.
+    /// The token limit was reached.
     Length,
-    /// The provider cut it off.
+    /// The provider's content filter stopped it.
     Filter,
 }
 
-/// What an answer cost.
+/// Tokens and cost of responses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens read.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens read from the provider's cache; part of those read.
+    /// Input tokens from the provider's cache; part of `input_tokens`.
     pub cached_tokens: u64,
-    /// Tokens written, thoughts included.
+    /// Output tokens, reasoning included.
     pub output_tokens: u64,
-    /// Money in US dollars, where known.
+    /// Cost in US dollars, if known.
     pub cost: Option<f64>,
 }
 
 impl Usage {
-    /// The rest after another was taken away.
+    /// The difference to another usage.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Usage {
         }
     }
 
-    /// Tokens read and written.
+    /// Input and output tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
@@ -85,7 +85,7 @@ impl std::ops::AddAssign for Usage {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
-        // One cost that cannot be added up would make the sum one, and no limit would hold any more.
+        // A single NaN or infinite cost would spoil the sum, and no cost limit would apply.
         let other_cost = other.cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
         self.cost = match (self.cost, other_cost) {
             (Some(one), Some(two)) => Some((one + two).min(f64::MAX)),
@@ -94,7 +94,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Pieces in order. Clearing keeps the room, so that a reader needs one of these for a whole answer.
+/// A buffer of deltas. Clearing keeps its capacity, so one buffer serves a whole response.
 #[derive(Debug, Clone, Default)]
 pub struct Deltas {
     text: String,
@@ -107,19 +107,19 @@ enum Piece {
     Text(Range<usize>),
     Reasoning(Range<usize>),
     Call { index: Option<u32>, id: Option<Range<usize>>, name: Option<Range<usize>>, arguments: Range<usize> },
-    Kept(usize),
+    ProviderPart(usize),
     Usage(Usage),
     End(EndReason),
 }
 
 impl Deltas {
-    /// Room for an answer of so many bytes.
+    /// A buffer with capacity for this many bytes of text.
     #[must_use]
     pub fn with_room(bytes: usize) -> Self {
         Self { text: String::with_capacity(bytes), pieces: Vec::with_capacity(16), kept: Vec::new() }
     }
 
-    /// Adds a piece.
+    /// Adds a delta.
     pub fn push(&mut self, delta: ModelDelta<'_>) {
         let piece = match delta {
             ModelDelta::Text(text) => Piece::Text(self.hold(text)),
@@ -128,9 +128,9 @@ impl Deltas {
                 let (id, name) = (id.map(|id| self.hold(id)), name.map(|name| self.hold(name)));
                 Piece::Call { index, id, name, arguments: self.hold(arguments) }
             }
-            ModelDelta::Kept(value) => {
+            ModelDelta::ProviderPart(value) => {
                 self.kept.push(value.clone());
-                Piece::Kept(self.kept.len() - 1)
+                Piece::ProviderPart(self.kept.len() - 1)
             }
             ModelDelta::Usage(usage) => Piece::Usage(usage),
             ModelDelta::End(reason) => Piece::End(reason),
@@ -138,7 +138,7 @@ impl Deltas {
         self.pieces.push(piece);
     }
 
-    /// The pieces in order.
+    /// The deltas in order.
     pub fn iter(&self) -> impl Iterator<Item = ModelDelta<'_>> {
         self.pieces.iter().map(|piece| match piece {
             Piece::Text(range) => ModelDelta::Text(&self.text[range.clone()]),
@@ -149,25 +149,25 @@ impl Deltas {
                 name: name.clone().map(|range| &self.text[range]),
                 arguments: &self.text[arguments.clone()],
             },
-            Piece::Kept(place) => ModelDelta::Kept(&self.kept[*place]),
+            Piece::ProviderPart(place) => ModelDelta::ProviderPart(&self.kept[*place]),
             Piece::Usage(usage) => ModelDelta::Usage(*usage),
             Piece::End(reason) => ModelDelta::End(*reason),
         })
     }
 
-    /// Whether there is none.
+    /// Whether it has no deltas.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// How many there are.
+    /// Number of deltas.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Takes all pieces out; the room stays.
+    /// Removes all deltas and keeps the capacity.
     pub fn clear(&mut self) {
         self.text.clear();
         self.pieces.clear();
@@ -209,7 +209,7 @@ mod tests {
             ModelDelta::Text("héllo"),
             ModelDelta::Reasoning("hm"),
             ModelDelta::Call { index: Some(1), id: Some("c"), name: None, arguments: "{\"a\"" },
-            ModelDelta::Kept(&kept),
+            ModelDelta::ProviderPart(&kept),
             ModelDelta::Usage(usage),
             ModelDelta::End(EndReason::Calls),
         ];

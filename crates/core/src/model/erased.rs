@@ -6,12 +6,12 @@ use futures_util::future::BoxFuture;
 
 use super::{LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream};
 
-/// A [`LanguageModel`] behind a pointer; every model is one, and so is every shared model.
+/// A [`LanguageModel`] behind a pointer. Every model and every `Arc` of one implements it.
 pub trait DynModel: Send + Sync + 'static {
-    /// What it is and what it can do.
+    /// Name and capabilities.
     fn info(&self) -> &ModelInfo;
 
-    /// Asks once. Dropping the stream stops the model.
+    /// Sends one request. Dropping the stream cancels it.
     fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>>;
 }
 

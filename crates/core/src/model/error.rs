@@ -1,71 +1,70 @@
-//! Why a model did not answer, and what can be done.
+//! Errors of models, with a hint for each.
 
 use std::time::Duration;
 
-/// Why a model did not answer, and so what can be done.
+/// Why a request to a model failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
     /// The key is missing or wrong.
-    #[error("the model's provider refused the key: {0}")]
+    #[error("the provider rejected the API key: {0}")]
     Auth(String),
-    /// The account is used up.
+    /// The account has no credit or quota left.
     #[error("the account has no credit or quota left: {0}")]
     Quota(String),
-    /// The conversation does not fit.
+    /// The conversation exceeds the context window.
     #[error("the conversation is longer than the model can read: {0}")]
     ContextLength(String),
-    /// The provider refuses the content.
+    /// The provider's content filter rejected the conversation.
     #[error("the provider refused the content: {0}")]
     Filter(String),
-    /// The provider is busy.
+    /// The provider is overloaded or limits the rate.
     #[error("the model is overloaded: {message}{}", again(*retry_after))]
     Overloaded {
-        /// What it said.
+        /// The provider's message.
         message: String,
-        /// When to try again, where it said so.
+        /// Delay before a retry, if the provider sent it.
         retry_after: Option<Duration>,
     },
     /// There is no such model.
     #[error("the provider has no such model: {0}")]
     NotFound(String),
-    /// The model or its server cannot do what was asked of it.
+    /// The model or its server lacks a feature.
     #[error("the model does not support {feature}: {message}")]
     Unsupported {
-        /// What it cannot do.
+        /// The feature.
         feature: Feature,
-        /// What it said.
+        /// The provider's message.
         message: String,
     },
-    /// The provider does not accept the request.
+    /// The provider rejected the request.
     #[error("the provider refused the request: {0}")]
     Refused(String),
-    /// A recording cannot be read or written, or has no answer.
+    /// A recording cannot be read or written, or has no response for the request.
     #[error("{0}")]
     Recording(String),
-    /// No connection, or one that broke.
+    /// The connection failed.
     #[error("the model cannot be reached: {0}")]
     Network(String),
-    /// Nothing came for too long.
-    #[error("the model took too long: {0}")]
+    /// The request timed out.
+    #[error("the request to the model timed out: {0}")]
     Timeout(String),
-    /// An answer that is none.
-    #[error("the model's answer makes no sense: {0}")]
+    /// The response is invalid.
+    #[error("the model's response is invalid: {0}")]
     Protocol(String),
 }
 
-/// When it says that it will answer again.
 fn again(after: Option<Duration>) -> String {
-    after.map(|after| format!(" (it asks to be asked again in {} s)", after.as_secs().max(1))).unwrap_or_default()
+    after.map(|after| format!(" (retry after {} s)", after.as_secs().max(1))).unwrap_or_default()
 }
 
-/// What not every model can do.
+/// A feature that not every model has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Feature {
     /// Native function calling.
     Tools,
-    /// Output held to a JSON Schema.
+    /// Output constrained to a JSON Schema.
     Schema,
 }
 
@@ -73,51 +72,44 @@ impl std::fmt::Display for Feature {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Tools => "function calling",
-            Self::Schema => "output held to a schema",
+            Self::Schema => "structured output",
         })
     }
 }
 
 impl ModelError {
-    /// The kind as programs see it.
+    /// The name of the kind in JSON.
     #[must_use]
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Auth(_) => "auth",
-            Self::Quota(_) => "quota",
-            Self::ContextLength(_) => "context_length",
-            Self::Filter(_) => "filter",
-            Self::Overloaded { .. } => "overloaded",
-            Self::NotFound(_) => "model_not_found",
-            Self::Unsupported { .. } => "unsupported",
-            Self::Refused(_) => "refused",
-            Self::Recording(_) => "recording",
-            Self::Network(_) => "network",
-            Self::Timeout(_) => "model_timeout",
-            Self::Protocol(_) => "protocol",
-        }
+        self.facts().0
     }
 
-    /// What a person can do about it.
+    /// What a person can do about the error.
     #[must_use]
     pub fn hint(&self) -> &'static str {
+        self.facts().1
+    }
+
+    fn facts(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Auth(_) => "check the provider's key in the environment or in `helve.yaml`",
-            Self::Quota(_) => "add credit at the provider, wait for the next period, or choose another model with `--model`",
-            Self::ContextLength(_) => "start a new conversation, or choose a model that reads more",
-            Self::Filter(_) => "say it in other words, or choose another model",
-            Self::Overloaded { .. } => "try again later, or choose another model with `--model`",
-            Self::NotFound(_) => "`helve models` lists the models that can be reached",
-            Self::Unsupported { .. } => "let the agent fall back: `output_strategy: {fallback_to_structured_output: true}`",
-            Self::Refused(_) => "look at what the provider says; an option in `extra` may be unknown to it",
-            Self::Recording(_) => "make another recording with `--record FILE`, or name a model that answers with `--model`",
-            Self::Network(_) => "check that the server runs and that its address is right",
-            Self::Timeout(_) => "try again, or give it longer: `timeouts` of the model in `helve.yaml`",
-            Self::Protocol(_) => "check that the address is that of a model's API and the provider is the right one",
+            Self::Auth(_) => ("auth", "check the provider's key in the environment or in `helve.yaml`"),
+            Self::Quota(_) => ("quota", "add credit at the provider, wait for the next period, or choose another model with `--model`"),
+            Self::ContextLength(_) => ("context_length", "start a new conversation, or choose a model with a larger context window"),
+            Self::Filter(_) => ("filter", "rephrase the input, or choose another model"),
+            Self::Overloaded { .. } => ("overloaded", "try again later, or choose another model with `--model`"),
+            Self::NotFound(_) => ("model_not_found", "`helve models` lists the models that can be reached"),
+            Self::Unsupported { .. } => {
+                ("unsupported", "let the agent fall back: `output_strategy: {fallback_to_structured_output: true}`")
+            }
+            Self::Refused(_) => ("refused", "see the provider's message; it may not know an option in `extra`"),
+            Self::Recording(_) => ("recording", "make another recording with `--record FILE`, or choose a model with `--model`"),
+            Self::Network(_) => ("network", "check that the server runs and that its address is right"),
+            Self::Timeout(_) => ("model_timeout", "try again, or raise `timeouts` of the model in `helve.yaml`"),
+            Self::Protocol(_) => ("protocol", "check that the address is that of a model API and that the provider is right"),
         }
     }
 
-    /// Whether asking again may help.
+    /// Whether a retry may help.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Overloaded { .. } | Self::Network(_) | Self::Timeout(_))

@@ -1,10 +1,10 @@
-//! A model that is a function: for tests, and for providers that one request is enough for.
+//! Models from closures, for tests and simple providers.
 
 use std::sync::Arc;
 
 use super::{LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream};
 
-/// A model that a function answers for: with a text, with [`Deltas`](super::Deltas), or with a [`ModelStream`].
+/// Makes a model of a closure that returns a text, [`Deltas`](super::Deltas), or a [`ModelStream`].
 ///
 /// ```
 /// use helve_core::{ModelError, model_fn};
@@ -12,24 +12,24 @@ use super::{LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream};
 /// let echo = model_fn("echo", |request| async move { Ok::<_, ModelError>(request.last_user_text().unwrap_or_default()) });
 /// # let _ = echo;
 /// ```
-pub fn model_fn<F, A, S>(name: impl Into<Arc<str>>, answer: F) -> ModelFn<F>
+pub fn model_fn<F, A, S>(name: impl Into<Arc<str>>, respond: F) -> ModelFn<F>
 where
     F: Fn(ModelRequest) -> A + Send + Sync + 'static,
     A: Future<Output = Result<S, ModelError>> + Send,
     S: Into<ModelStream>,
 {
-    ModelFn { info: ModelInfo::new(name), answer }
+    ModelFn { info: ModelInfo::new(name), respond }
 }
 
-/// What [`model_fn`] gives.
+/// A model from [`model_fn`].
 #[derive(Clone)]
 pub struct ModelFn<F> {
     info: ModelInfo,
-    answer: F,
+    respond: F,
 }
 
 impl<F> ModelFn<F> {
-    /// The same model, of which other things are known.
+    /// Changes the name and capabilities.
     #[must_use]
     pub fn with_info(mut self, change: impl FnOnce(&mut ModelInfo)) -> Self {
         change(&mut self.info);
@@ -48,7 +48,7 @@ where
     }
 
     async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        (self.answer)(request).await.map(Into::into)
+        (self.respond)(request).await.map(Into::into)
     }
 }
 

@@ -1,4 +1,4 @@
-//! An answer under way.
+//! A streamed response.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -9,16 +9,16 @@ use futures_util::Stream;
 
 use super::{Deltas, EndReason, ModelDelta, ModelError};
 
-/// Where the pieces of an answer come from.
+/// A source of deltas.
 pub trait PollDeltas: Send {
-    /// Adds what has come to `into`. `false` says that the answer is over and nothing was added.
+    /// Adds the deltas that have arrived to `into`. Returns false at the end of the response.
     ///
     /// # Errors
-    /// Why the answer breaks off. Nothing follows.
+    /// If the response breaks off. Nothing follows.
     fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>>;
 }
 
-/// An answer under way. Dropping it stops the model.
+/// A streamed response. Dropping it cancels the request.
 pub struct ModelStream(Box<dyn PollDeltas>);
 
 impl fmt::Debug for ModelStream {
@@ -28,41 +28,41 @@ impl fmt::Debug for ModelStream {
 }
 
 impl ModelStream {
-    /// An answer that comes from there.
+    /// A response from a source of deltas.
     pub fn new(source: impl PollDeltas + 'static) -> Self {
         Self(Box::new(source))
     }
 
-    /// An answer that is all there.
+    /// A complete response.
     #[must_use]
     pub fn whole(deltas: Deltas) -> Self {
-        Self::new(Whole(Some(deltas)))
+        Self::new(CompleteResponse(Some(deltas)))
     }
 
-    /// An answer from a stream of groups of pieces.
+    /// A response from a stream of buffers.
     pub fn of(stream: impl Stream<Item = Result<Deltas, ModelError>> + Send + 'static) -> Self {
-        Self::new(Streamed(Box::pin(stream)))
+        Self::new(StreamSource(Box::pin(stream)))
     }
 
-    /// Adds what has come to `deltas`; for streams that stand around this one.
+    /// Adds the deltas that have arrived to `deltas`, for sources that wrap this stream.
     ///
     /// # Errors
-    /// Why the answer breaks off. Nothing follows.
+    /// If the response breaks off. Nothing follows.
     pub fn poll_deltas(&mut self, cx: &mut Context<'_>, deltas: &mut Deltas) -> Poll<Result<bool, ModelError>> {
         self.0.poll_deltas(cx, deltas)
     }
 
-    /// Waits for more and puts it in the place of what `deltas` holds. `false` says that the answer is over.
+    /// Waits for more deltas and replaces the content of `deltas` with them. Returns false at the end of the response.
     ///
     /// # Errors
-    /// Why the answer breaks off. Nothing follows.
+    /// If the response breaks off. Nothing follows.
     pub async fn read(&mut self, deltas: &mut Deltas) -> Result<bool, ModelError> {
         deltas.clear();
         poll_fn(|cx| self.0.poll_deltas(cx, deltas)).await
     }
 }
 
-/// Groups of pieces, each in a list of its own; [`ModelStream::read`] needs one list for all.
+/// A buffer for each group of deltas; [`ModelStream::read`] reuses one for all.
 impl Stream for ModelStream {
     type Item = Result<Deltas, ModelError>;
 
@@ -78,40 +78,36 @@ impl From<Deltas> for ModelStream {
     }
 }
 
-/// A whole answer in words.
+/// A complete text response.
 impl From<&str> for ModelStream {
     fn from(text: &str) -> Self {
         [ModelDelta::Text(text), ModelDelta::End(EndReason::Stop)].into_iter().collect::<Deltas>().into()
     }
 }
 
-/// A whole answer in words.
+/// A complete text response.
 impl From<String> for ModelStream {
     fn from(text: String) -> Self {
         text.as_str().into()
     }
 }
 
-struct Whole(Option<Deltas>);
+struct CompleteResponse(Option<Deltas>);
 
-impl PollDeltas for Whole {
+impl PollDeltas for CompleteResponse {
     fn poll_deltas(&mut self, _: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
         let all = self.0.take();
-        let more = all.is_some();
-        if let Some(all) = all {
-            *into = all;
-        }
-        Poll::Ready(Ok(more))
+        Poll::Ready(Ok(all.map(|all| *into = all).is_some()))
     }
 }
 
-struct Streamed<S>(S);
+struct StreamSource<S>(S);
 
-impl<S: Stream<Item = Result<Deltas, ModelError>> + Send + Unpin> PollDeltas for Streamed<S> {
+impl<S: Stream<Item = Result<Deltas, ModelError>> + Send + Unpin> PollDeltas for StreamSource<S> {
     fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
         pin!(&mut self.0).poll_next(cx).map(|next| match next {
             Some(Ok(deltas)) => {
-                deltas.iter().for_each(|delta: ModelDelta<'_>| into.push(delta));
+                into.extend(deltas.iter());
                 Ok(true)
             }
             Some(Err(error)) => Err(error),

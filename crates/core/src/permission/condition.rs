@@ -1,15 +1,15 @@
-//! How a rule's pattern meets the value of an argument: by what the value is, not by how the caller spelled it.
+//! Matches a rule's pattern against an argument by its value, not by how the caller spelled it.
 
 use serde_json::{Number, Value};
 
 use crate::json::{self, JsonLimits};
 use crate::pattern::Pattern;
 
-/// Whether a condition holds. Ordered, so that the least certain of several conditions is that of all.
+/// Whether a condition holds. Ordered, so that the minimum of several conditions is that of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
     No,
-    /// It depends on a spelling that the value does not keep, or on how the tool reads the value.
+    /// It depends on a spelling that was lost, or on how the tool reads the value.
     Unclear,
     Yes,
 }
@@ -20,8 +20,8 @@ impl From<bool> for Match {
     }
 }
 
-/// Whether a value meets a pattern. A string is its text; everything else is canonical JSON, and a pattern that is JSON itself, without
-/// `*` and `?`, is compared as a value.
+/// Whether a value matches a pattern. A string is matched as text and everything else as canonical JSON; a pattern that is JSON without
+/// `*` and `?` is compared as a value.
 pub(super) fn meets(pattern: &Pattern, value: &Value) -> Match {
     let written = pattern.is_literal().then(|| pattern.as_str());
     match value {
@@ -40,17 +40,17 @@ pub(super) fn meets(pattern: &Pattern, value: &Value) -> Match {
     }
 }
 
-/// Whether a value meets a pattern as text: certainly in its canonical form, perhaps in another one.
+/// Whether the JSON text of a value matches a pattern: certainly in its canonical form, perhaps in another.
 fn spelled(pattern: &Pattern, value: &Value) -> Match {
     if pattern.matches(&json::canonical(value)) {
         return Match::Yes;
     }
-    // 100000000000000000000 and 1e20 are one number, and the order of keys means nothing.
+    // 100000000000000000000 and 1e20 are the same number, and the order of keys has no meaning.
     let digits = value.as_f64().filter(|_| !value.is_i64() && !value.is_u64()).map(|float| float.to_string());
     if pattern.matches(&value.to_string()) || digits.is_some_and(|digits| pattern.matches(&digits)) { Match::Unclear } else { Match::No }
 }
 
-/// Whether two values are the same.
+/// Whether two values are equal.
 fn compare(wanted: &Value, given: &Value) -> Match {
     match (wanted, given) {
         (Value::Number(wanted), Value::Number(given)) => equals(&wanted.to_string(), given),
@@ -65,7 +65,7 @@ fn compare(wanted: &Value, given: &Value) -> Match {
     }
 }
 
-/// Whether a number that a rule has written is the one that is given.
+/// Whether the number in a rule equals an argument.
 fn equals(written: &str, given: &Number) -> Match {
     let Some(wanted) = number(written) else { return Match::No };
     let (exactly, given_exactly) = (written.parse().ok().or_else(|| whole(&wanted)), whole(given));
@@ -75,11 +75,11 @@ fn equals(written: &str, given: &Number) -> Match {
     if wanted.as_f64() != given.as_f64() || (!wanted.is_f64() && !given.is_f64()) {
         return Match::No;
     }
-    // Two fractions are compared as tools compute with them. With so many digits that some were lost, nobody can say.
+    // Fractions are compared as floats, as tools compute with them. If digits were lost, equality is unclear.
     if exactly.is_none() && given_exactly.is_none() { Match::Yes } else { Match::Unclear }
 }
 
-/// The whole number that a number is, exactly.
+/// The integer that a number equals exactly.
 fn whole(number: &Number) -> Option<i128> {
     if let Some(whole) = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from)) {
         return Some(whole);

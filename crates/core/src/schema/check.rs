@@ -1,4 +1,4 @@
-//! What a schema must be before it is compiled: small, self-contained, and cheap to check values against.
+//! Checks before a schema is compiled: it must be small, self-contained, and cheap to validate against.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::SchemaError;
 use crate::json::{JsonLimits, measure};
 
-/// Subschemas that may apply to one place of a value.
+/// Maximum number of subschemas that apply to one location of a value.
 const MAX_IN_PLACE: u64 = 10_000;
-/// Subschemas altogether, each reference counted as often as it is followed.
+/// Maximum number of subschemas, with each reference expanded.
 const MAX_EXPANDED: u64 = 1_000_000;
-/// Patterns of a schema, and bytes of them all: each takes time to compile and to run, and memory.
+/// Maximum number and total bytes of patterns: each takes time to compile and to run, and memory.
 const MAX_PATTERNS: usize = 64;
 const MAX_PATTERN_BYTES: usize = 16 << 10;
-/// Names that references may use instead of a path; they are looked for one by one.
+/// Maximum number of anchors. Each lookup of an anchor walks the whole schema.
 const MAX_ANCHORS: usize = 64;
 
-/// Keywords that hold one subschema, or a list of them, for the same place of the value.
+/// Keywords with a subschema, or a list of them, for the same location of the value.
 const IN_PLACE: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
-/// Keywords that hold one subschema, or a list of them, for a place further down.
+/// Keywords with a subschema, or a list of them, for a location below.
 const BELOW: [&str; 9] = [
     "items",
     "prefixItems",
@@ -31,16 +31,16 @@ const BELOW: [&str; 9] = [
     "unevaluatedProperties",
     "contentSchema",
 ];
-/// Keywords that hold a map of subschemas for places further down.
+/// Keywords with a map of subschemas for locations below.
 const BELOW_BY_NAME: [&str; 2] = ["properties", "patternProperties"];
-/// Keywords that hold a map of subschemas that apply only where referred to.
+/// Keywords with a map of subschemas that apply only where they are referenced.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
-/// Keywords that refer.
+/// Keywords with a reference.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// The drafts that are built in; any other dialect would have to be fetched.
+/// The built-in drafts. Any other dialect would have to be fetched.
 const DIALECTS: [&str; 2] = ["http://json-schema.org/", "https://json-schema.org/"];
 
-/// Checks everything that compiling does not.
+/// Checks what the compiler does not check.
 pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
     measure(schema, JsonLimits::SCHEMA)?;
     if let Some(dialect) = schema.get("$schema").and_then(Value::as_str)
@@ -93,7 +93,7 @@ fn few_patterns_and_anchors(schema: &Value) -> Result<(), SchemaError> {
     Err(SchemaError::Invalid { at: "/".into(), message })
 }
 
-/// Visits every object of a document: patterns count wherever a validator might look for them.
+/// Visits every object of a document, because a validator may find patterns anywhere.
 fn count(value: &Value, visit: &mut dyn FnMut(&Value)) {
     match value {
         Value::Object(fields) => {
@@ -105,7 +105,7 @@ fn count(value: &Value, visit: &mut dyn FnMut(&Value)) {
     }
 }
 
-/// Visits the direct subschemas of a schema, with the pointer to each.
+/// Visits the direct subschemas of a schema, with the JSON pointer of each.
 fn each_child<'s>(
     schema: &'s Value,
     at: &mut String,
@@ -113,17 +113,13 @@ fn each_child<'s>(
 ) -> Result<(), SchemaError> {
     let Some(fields) = schema.as_object() else { return Ok(()) };
     for (keyword, value) in fields {
-        let length = at.len();
-        at.push('/');
-        at.push_str(keyword);
+        let length = enter(at, keyword);
         let keyword = keyword.as_str();
         let by_name = BELOW_BY_NAME.contains(&keyword) || DEFINITIONS.contains(&keyword) || keyword == "dependentSchemas";
         match value {
             Value::Object(named) if by_name => {
                 for (name, child) in named {
-                    let length = at.len();
-                    at.push('/');
-                    at.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                    let length = enter(at, &name.replace('~', "~0").replace('/', "~1"));
                     visit(child, at)?;
                     at.truncate(length);
                 }
@@ -131,9 +127,7 @@ fn each_child<'s>(
             _ if IN_PLACE.contains(&keyword) || BELOW.contains(&keyword) => match value {
                 Value::Array(list) => {
                     for (index, child) in list.iter().enumerate() {
-                        let length = at.len();
-                        at.push('/');
-                        at.push_str(&index.to_string());
+                        let length = enter(at, &index.to_string());
                         visit(child, at)?;
                         at.truncate(length);
                     }
@@ -147,7 +141,15 @@ fn each_child<'s>(
     Ok(())
 }
 
-/// The subschemas that apply to the same place as a schema does.
+/// Appends a step to a JSON pointer. Returns the length to truncate it to afterwards.
+pub(super) fn enter(pointer: &mut String, step: &str) -> usize {
+    let length = pointer.len();
+    pointer.push('/');
+    pointer.push_str(step);
+    length
+}
+
+/// The subschemas that apply to the same location as a schema.
 fn in_place_children<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Value> {
     let mut children = Vec::new();
     let Some(fields) = schema.as_object() else { return children };
@@ -163,7 +165,7 @@ fn in_place_children<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Value> {
     children
 }
 
-/// What a reference inside the document points to.
+/// The target of a reference inside the document.
 pub(super) fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     let fragment = reference.strip_prefix('#')?;
     if fragment.is_empty() || fragment.starts_with('/') {
@@ -203,10 +205,10 @@ fn anchored<'s>(schema: &'s Value, anchor: &str) -> Option<&'s Value> {
     }
 }
 
-/// How much work a schema can cause, computed once per subschema. A subschema is known by its address.
+/// The validation cost of a schema, computed once for each subschema, which is identified by its address.
 struct Weights<'s> {
     root: &'s Value,
-    /// `None` while it is being computed: meeting it again means an endless reference.
+    /// `None` while it is being computed: a second visit means a reference cycle.
     in_place: HashMap<*const Value, Option<u64>>,
     expanded: HashMap<*const Value, u64>,
 }
@@ -234,7 +236,7 @@ impl<'s> Weights<'s> {
         Some(weight)
     }
 
-    /// A recursive schema counts its recursion once: how deep it goes is bounded by the value.
+    /// A recursive schema counts its recursion once, because the value limits its depth.
     fn expanded(&mut self, schema: &'s Value) -> u64 {
         if let Some(known) = self.expanded.get(&std::ptr::from_ref(schema)) {
             return *known;

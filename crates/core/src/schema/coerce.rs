@@ -1,26 +1,24 @@
-//! Arguments that a model sent in the wrong type, read the only way the schema allows, and defaults.
+//! Coerces arguments of the wrong type, and fills in defaults.
 //!
-//! `"30"` becomes 30 where only an integer fits. Where a schema leaves two readings, or none, the value stays as
-//! it is and validation says what is wrong.
+//! `"30"` becomes 30 if only an integer is allowed. If a schema allows two readings, or none, the value stays as it is, and validation
+//! reports the problem.
 
 use serde_json::{Map, Value};
 
 use super::check::resolve;
-use super::form::{Form, forms, is_of_type};
+use super::form::{Form, MAX_HOPS, forms, is_of_type};
 use crate::json::{JsonLimits, integral, parse};
 
-/// References followed in a row before giving up; longer chains are not written by people.
-const MAX_HOPS: usize = 16;
-/// Schemas may be recursive; arguments are not deeper than this.
+/// Schemas can be recursive, but arguments are not deeper than this.
 const MAX_DEPTH: usize = JsonLimits::ARGUMENTS.depth;
 
-/// What [`super::Schema::fit`] asks on every call, answered once.
+/// Facts about a schema that [`super::Schema::fit`] needs on every call, computed once.
 pub(super) struct Shape {
-    /// The arguments it knows, where it is closed.
+    /// The known arguments, if no others are allowed.
     known: Option<Vec<Box<str>>>,
     /// The arguments with a default.
     defaults: Vec<Box<str>>,
-    /// Whether the top level is described elsewhere, so that its defaults must be looked for on each call.
+    /// Whether the top level refers to other schemas, so that defaults must be searched on each call.
     indirect: bool,
 }
 
@@ -35,24 +33,24 @@ impl Shape {
         Self { known: closed.then_some(known), defaults, indirect }
     }
 
-    /// Whether there are arguments that the schema does not know. Cheap, for the common case that there are none.
+    /// Whether there are unknown arguments. Cheap, because usually there are none.
     pub(super) fn has_unknown(&self, arguments: &Value) -> bool {
         let (Some(known), Value::Object(fields)) = (&self.known, arguments) else { return false };
         fields.keys().any(|name| !known.iter().any(|known| **known == **name))
     }
 
-    /// Whether [`complete`] may have something to add.
+    /// Whether [`complete`] may change the arguments.
     pub(super) fn wants_more(&self, arguments: &Value) -> bool {
         self.indirect || self.defaults.iter().any(|name| arguments.get(&**name).is_none()) || has_whole_float(arguments)
     }
 
-    /// The arguments it knows, where it is closed.
+    /// The known arguments, if no others are allowed.
     pub(super) fn known(&self) -> Option<&[Box<str>]> {
         self.known.as_deref()
     }
 }
 
-/// Collects the names a schema knows at its top level; false where it is open to any.
+/// Collects the arguments of the top level. Returns false if it allows any others.
 fn collect_known(root: &Value, schema: &Value, known: &mut Vec<Box<str>>, hops: usize) -> bool {
     let Some(fields) = schema.as_object() else { return false };
     if hops > MAX_HOPS || fields.contains_key("patternProperties") {
@@ -85,9 +83,9 @@ fn has_whole_float(value: &Value) -> bool {
     }
 }
 
-/// Reads values of the wrong type the one way the schema allows.
+/// Converts values of the wrong type, if the schema allows exactly one conversion.
 pub(super) fn coerce(root: &Value, arguments: &mut Value) {
-    // No arguments are often sent as null or as an empty text.
+    // Models often send null or an empty text for no arguments.
     if arguments.is_null() || arguments.as_str().is_some_and(|text| text.trim().is_empty()) {
         *arguments = Value::Object(Map::new());
     }
@@ -112,7 +110,7 @@ fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
             *value = reading;
         }
     }
-    // Go on only where it is clear which form describes the inside.
+    // Continue only if exactly one form describes the inside.
     let mut admitting = forms.iter().filter(|form| form.admits(value));
     let (Some(form), None) = (admitting.next(), admitting.next()) else { return };
     match value {
@@ -121,7 +119,7 @@ fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
             for (name, child) in form.properties() {
                 let Some(field) = fields.get_mut(name) else { continue };
                 walk(root, child, field, depth + 1);
-                // An optional argument sent as null where null does not fit can only mean that it is absent.
+                // Null for an optional argument that does not allow null can only mean that it is absent.
                 if field.is_null() && !required(name) && !self::forms(root, child).iter().any(|form| form.admits(&Value::Null)) {
                     fields.shift_remove(name);
                 }
@@ -138,10 +136,9 @@ fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
     }
 }
 
-/// Adds missing arguments that have a default, and writes whole numbers as integers where integers are asked for.
+/// Adds defaults of missing arguments, and writes whole floats as integers where the schema requires integers.
 ///
-/// Only the arguments themselves get defaults: filling in defaults of defaults would make a call that was approved
-/// into another one when it is read again.
+/// Only the arguments themselves get defaults: defaults of defaults would change an approved call when it is validated again.
 pub(super) fn complete(root: &Value, arguments: &mut Value) {
     for form in forms(root, root).iter().filter(|form| form.is_only) {
         let Value::Object(fields) = &mut *arguments else { break };
@@ -187,7 +184,7 @@ fn write_integers(root: &Value, schema: &Value, value: &mut Value, depth: usize)
     }
 }
 
-/// The only value of this form that another value can mean.
+/// The only value of this form that a value can mean.
 fn read(form: &Form<'_>, value: &Value) -> Option<Value> {
     let mut readings: Vec<Value> = match (form.schema.get("enum"), form.schema.get("const")) {
         (Some(Value::Array(options)), _) => options.iter().filter(|option| spells(option, value)).cloned().collect(),
@@ -198,31 +195,31 @@ fn read(form: &Form<'_>, value: &Value) -> Option<Value> {
     if readings.len() == 1 { readings.pop() } else { None }
 }
 
-/// Whether a scalar is written as another: `"3"` for 3, 3 for `"3"`.
+/// Whether one scalar is the text of the other: `"3"` and 3.
 fn spells(option: &Value, value: &Value) -> bool {
     let ((Value::String(text), scalar @ (Value::Number(_) | Value::Bool(_)))
     | (scalar @ (Value::Number(_) | Value::Bool(_) | Value::Null), Value::String(text))) = (option, value)
     else {
         return false;
     };
-    let written = scalar.to_string();
-    *text == written
+    *text == scalar.to_string()
 }
 
-/// Reads a value as a type, where there is exactly one way to.
+/// Converts a value to a type, if there is exactly one way.
 fn read_as(name: &str, value: &Value) -> Option<Value> {
     match (name, value) {
         ("string", Value::Bool(_)) => Some(value.to_string().into()),
-        // `1.50` is already 1.5 here, so only integers are sure to be written as they were meant.
+        // `1.50` is already 1.5 here, so only integers keep their spelling.
         ("string", Value::Number(number)) if !number.is_f64() => Some(value.to_string().into()),
         (_, Value::String(text)) => {
             let text = text.trim();
-            let read = match name {
-                "integer" | "number" | "boolean" | "null" => parse(text.as_bytes(), JsonLimits::ARGUMENTS).ok()?,
-                "array" if text.starts_with('[') => parse(text.as_bytes(), JsonLimits::ARGUMENTS).ok()?,
-                "object" if text.starts_with('{') => parse(text.as_bytes(), JsonLimits::ARGUMENTS).ok()?,
-                _ => return None,
+            let may_be = match name {
+                "integer" | "number" | "boolean" | "null" => true,
+                "array" => text.starts_with('['),
+                "object" => text.starts_with('{'),
+                _ => false,
             };
+            let read = may_be.then(|| parse(text.as_bytes(), JsonLimits::ARGUMENTS).ok())??;
             is_of_type(name, &read).then_some(read)
         }
         _ => None,

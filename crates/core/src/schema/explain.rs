@@ -1,36 +1,35 @@
-//! What is wrong with a value, in words that a model can act on: where, what was expected, what came.
+//! The problems of a value, in words that a model can act on: where, what was expected, what it got.
 //!
-//! Whether a value fits is decided by the compiled schema. Why it does not is found by a walk of our own, because
-//! schemas of strangers may combine alternatives so that a full account would never end: the walk takes a bounded
-//! number of steps and says less, rather than more, when they run out.
+//! The compiled schema decides whether a value is valid. This module finds out why not, with a walk of its own: untrusted schemas can
+//! combine alternatives so that a full report would never end. The walk has a limited number of steps, and reports less if they run out.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::check::resolve;
+use super::check::{enter, resolve};
 use super::form::{Form, forms, is_of_type};
 use crate::printable::{escape_line, shorten};
 use crate::suggest;
 
-/// More problems than this help nobody.
+/// Maximum number of problems to report.
 const MOST: usize = 8;
-/// How much of a value is shown.
+/// Maximum length of a value in a report.
 const SHOWN: usize = 60;
-/// Pairs of a value and a subschema that are looked at.
+/// Maximum number of pairs of a value and a subschema to visit.
 const STEPS: usize = 20_000;
-/// Names that are listed, and compared with a name that was meant.
+/// Maximum number of names to compare for a suggestion.
 const NAMES: usize = 200;
 
-/// One thing that is wrong with a value.
+/// One problem of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// Where, as a JSON pointer; `/` is the whole value.
     pub path: String,
-    /// What would have been right.
+    /// What is allowed.
     pub expected: String,
-    /// What came.
+    /// What the value is.
     pub got: String,
     /// What was probably meant.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,16 +37,16 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A schema that was sound when it was made no longer compiles; nothing fits it.
+    /// The problem if a schema that was checked no longer compiles.
     pub(super) fn unusable() -> Self {
-        Self { path: "/".into(), expected: "a value for a schema that can be used".into(), got: "a schema that cannot".into(), hint: None }
+        Self { path: "/".into(), expected: "a usable schema".into(), got: "a schema that does not compile".into(), hint: None }
     }
 
     fn unclear(value: &Value) -> Self {
-        Self { path: "/".into(), expected: "what the schema asks for".into(), got: got(value), hint: None }
+        Self { path: "/".into(), expected: "a value that matches the schema".into(), got: got(value), hint: None }
     }
 
-    /// A field that the schema does not know.
+    /// An unknown field.
     fn unknown<'a>(path: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Self {
         let names: Vec<_> = known.clone().take(20).map(|name| format!("`{}`", shown_name(name))).collect();
         let expected = if names.is_empty() { "no arguments".to_owned() } else { format!("only {}", names.join(", ")) };
@@ -63,7 +62,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What is wrong with a value that does not fit, or that has arguments which nobody `known` knows.
+/// The problems of a value: those of an invalid value, and fields that are not `known`.
 pub(super) fn problems(schema: &Value, known: Option<&[Box<str>]>, value: &Value, fits: bool) -> Vec<Problem> {
     let mut walk = Walk { root: schema, problems: Vec::new(), steps: STEPS };
     if let (Some(known), Value::Object(fields)) = (known, value) {
@@ -81,7 +80,7 @@ pub(super) fn problems(schema: &Value, known: Option<&[Box<str>]>, value: &Value
     walk.problems
 }
 
-/// A JSON pointer for people: the whole document is `/`.
+/// A JSON pointer to show: the whole document is `/`.
 pub(super) fn pointer(path: &str) -> String {
     if path.is_empty() { "/".to_owned() } else { shorten(&escape_line(path), 200) }
 }
@@ -103,7 +102,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Looks at one value. `names_checked` says that unknown fields were reported already.
+    /// Visits one value. `names_checked` means that unknown fields were reported already.
     fn visit(&mut self, schema: &'s Value, value: &Value, path: &mut String, names_checked: bool) {
         if self.is_over() {
             return;
@@ -115,7 +114,7 @@ impl<'s> Walk<'s> {
             ([], []) => {}
             ([], all) => self.report_forms(all, value, path),
             ([form], _) => self.inside(form.schema, value, path, names_checked),
-            // Several forms could be meant. If one of them has a problem and another has none, nothing is wrong here.
+            // Several forms could be meant; constants may tell which.
             (several, _)
                 if several.len() == forms.len() && several.iter().all(|form| form.schema.get("const").is_none()) && value.is_object() =>
             {
@@ -125,7 +124,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Of several object forms, explains the one whose constants fit; those tell which one was meant.
+    /// Explains the one of several object forms whose constants match.
     fn best_of(&mut self, several: &[&Form<'s>], value: &Value, path: &mut String) {
         let meant: Vec<_> = several.iter().filter(|form| form.constants_fit(value)).collect();
         match meant.as_slice() {
@@ -134,7 +133,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// No form admits the value: says which types or values would do.
+    /// No form admits the value: reports the allowed types or values.
     fn report_forms(&mut self, forms: &[Form<'s>], value: &Value, path: &str) {
         let options: Vec<&Value> = forms.iter().flat_map(|form| form.list("enum").iter().chain(form.schema.get("const"))).collect();
         let of_listed_type = options.iter().any(|option| std::mem::discriminant(*option) == std::mem::discriminant(value));
@@ -149,7 +148,7 @@ impl<'s> Walk<'s> {
         }
         let mut types: Vec<&str> = Vec::new();
         for name in forms.iter().flat_map(Form::types) {
-            // That null would do as well helps nobody who sent a value.
+            // A model that sent a value does not mean null.
             if name != "null" && !types.contains(&name) {
                 types.push(name);
             }
@@ -190,9 +189,7 @@ impl<'s> Walk<'s> {
             if self.is_over() {
                 return;
             }
-            let length = path.len();
-            path.push('/');
-            path.push_str(&shown_name(name));
+            let length = enter(path, &shown_name(name));
             match properties
                 .and_then(|properties| properties.get(name))
                 .or_else(|| schema.get("additionalProperties").filter(|more| more.is_object()))
@@ -209,40 +206,35 @@ impl<'s> Walk<'s> {
     }
 
     fn items(&mut self, schema: &'s Value, items: &[Value], value: &Value, path: &mut String) {
-        let count = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
-        if let Some(least) = count("minItems").filter(|least| (items.len() as u64) < *least) {
-            self.report(path, format!("at least {least} items"), value);
-        }
-        if let Some(most) = count("maxItems").filter(|most| items.len() as u64 > *most) {
-            self.report(path, format!("at most {most} items"), value);
-        }
+        self.length(schema, ["minItems", "maxItems"], items.len(), "items", value, path);
         let first = schema.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for (index, item) in items.iter().enumerate() {
             if self.is_over() {
                 return;
             }
             let Some(child) = first.get(index).or_else(|| schema.get("items").filter(|items| items.is_object())) else { return };
-            let length = path.len();
-            path.push('/');
-            path.push_str(&index.to_string());
+            let length = enter(path, &index.to_string());
             self.visit(child, item, path, false);
             path.truncate(length);
         }
     }
 
-    fn text(&mut self, schema: &'s Value, text: &str, value: &Value, path: &str) {
+    fn length(&mut self, schema: &Value, [least, most]: [&str; 2], length: usize, unit: &str, value: &Value, path: &str) {
         let count = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
-        let length = text.chars().count() as u64;
-        if let Some(least) = count("minLength").filter(|least| length < *least) {
-            self.report(path, format!("at least {least} characters"), value);
+        if let Some(least) = count(least).filter(|least| (length as u64) < *least) {
+            self.report(path, format!("at least {least} {unit}"), value);
         }
-        if let Some(most) = count("maxLength").filter(|most| length > *most) {
-            self.report(path, format!("at most {most} characters"), value);
+        if let Some(most) = count(most).filter(|most| length as u64 > *most) {
+            self.report(path, format!("at most {most} {unit}"), value);
         }
+    }
+
+    fn text(&mut self, schema: &'s Value, text: &str, value: &Value, path: &str) {
+        self.length(schema, ["minLength", "maxLength"], text.chars().count(), "characters", value, path);
         if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
             let alone = super::compile(&serde_json::json!({"pattern": pattern}));
             if alone.is_ok_and(|alone| !alone.is_valid(value)) {
-                // Examples say more than a pattern does.
+                // Examples are clearer than a pattern.
                 let examples: Vec<_> =
                     schema.get("examples").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).take(5).collect();
                 let expected = if examples.is_empty() {
@@ -258,20 +250,15 @@ impl<'s> Walk<'s> {
     fn number(&mut self, schema: &'s Value, value: &Value, path: &str) {
         let Some(number) = value.as_f64() else { return };
         let bound = |keyword: &str| schema.get(keyword).and_then(Value::as_f64).zip(schema.get(keyword));
-        for (keyword, broken, words) in [
-            ("minimum", (|number, bound| number < bound) as fn(f64, f64) -> bool, "or more"),
-            ("maximum", |number, bound| number > bound, "or less"),
-        ] {
-            if let Some((_, limit)) = bound(keyword).filter(|(bound, _)| broken(number, *bound)) {
-                self.report(path, format!("{limit} {words}"), value);
-            }
-        }
-        for (keyword, broken, words) in [
-            ("exclusiveMinimum", (|number, bound| number <= bound) as fn(f64, f64) -> bool, "more than"),
-            ("exclusiveMaximum", |number, bound| number >= bound, "less than"),
-        ] {
-            if let Some((_, limit)) = bound(keyword).filter(|(bound, _)| broken(number, *bound)) {
-                self.report(path, format!("{words} {limit}"), value);
+        let bounds: [(&str, fn(f64, f64) -> bool, &str, &str); 4] = [
+            ("minimum", |number, bound| number < bound, "", " or more"),
+            ("maximum", |number, bound| number > bound, "", " or less"),
+            ("exclusiveMinimum", |number, bound| number <= bound, "more than ", ""),
+            ("exclusiveMaximum", |number, bound| number >= bound, "less than ", ""),
+        ];
+        for (keyword, is_broken, before, after) in bounds {
+            if let Some((_, limit)) = bound(keyword).filter(|(bound, _)| is_broken(number, *bound)) {
+                self.report(path, format!("{before}{limit}{after}"), value);
             }
         }
         if let Some((step, shown)) = bound("multipleOf")
@@ -289,7 +276,7 @@ fn shown_name(name: &str) -> String {
     shorten(&escape_line(&name.replace('~', "~0").replace('/', "~1")), SHOWN)
 }
 
-/// A value in a few words: its type, and the value where it is short.
+/// A short description of a value: its type, and scalars themselves.
 fn got(value: &Value) -> String {
     let shown = || shorten(&escape_line(&value.to_string()), SHOWN);
     match value {

@@ -1,22 +1,22 @@
-//! The forms that a value may take under a schema: what it refers to, and its alternatives.
+//! The alternatives of a schema, with references resolved.
 
 use serde_json::Value;
 
 use super::check::resolve;
 
-/// References followed in a row before giving up; longer chains are not written by people.
-const MAX_HOPS: usize = 16;
-/// Alternatives that are told apart; more of them are one big request.
+/// Maximum length of a chain of references.
+pub(super) const MAX_HOPS: usize = 16;
+/// Maximum number of alternatives.
 const MAX_FORMS: usize = 64;
 
-/// One form that a value may take: a subschema without alternatives.
+/// One alternative of a schema.
 pub(super) struct Form<'s> {
     pub(super) schema: &'s Value,
-    /// Whether the schema has no other form, so that it describes every value.
+    /// Whether it is the only one, so that it describes every value.
     pub(super) is_only: bool,
 }
 
-/// The forms of a schema: itself, what it refers to, or its alternatives.
+/// The alternatives of a schema; without any, the schema itself or the target of its reference.
 pub(super) fn forms<'s>(root: &'s Value, schema: &'s Value) -> Vec<Form<'s>> {
     let mut found = Vec::new();
     gather(root, schema, &mut found, 0);
@@ -32,7 +32,7 @@ fn gather<'s>(root: &'s Value, schema: &'s Value, found: &mut Vec<&'s Value>, ho
         return gather(root, target, found, hops + 1);
     }
     let own = schema.get("type").is_some() || schema.get("enum").is_some() || schema.get("properties").is_some();
-    // `allOf` with one part is how generators attach a description to a reference; with more, the parts are no alternatives.
+    // Generators attach a description to a reference with an `allOf` of one part. The parts of a longer `allOf` are not alternatives.
     let alternatives = ["anyOf", "oneOf", "allOf"]
         .into_iter()
         .find_map(|keyword| schema.get(keyword).and_then(Value::as_array).filter(|list| keyword != "allOf" || list.len() == 1));
@@ -60,7 +60,7 @@ impl<'s> Form<'s> {
         self.schema.get("properties").and_then(Value::as_object).into_iter().flatten()
     }
 
-    /// Whether a value is of an allowed type, or one of the listed values.
+    /// Whether a value has an allowed type and is one of the listed values.
     pub(super) fn admits(&self, value: &Value) -> bool {
         let listed = self.schema.get("enum").is_none() || self.list("enum").contains(value);
         let constant = self.schema.get("const").is_none_or(|constant| constant == value);
@@ -69,7 +69,7 @@ impl<'s> Form<'s> {
         listed && constant && type_fits
     }
 
-    /// Whether the fields with a constant have it; those tell which of several forms was meant.
+    /// Whether all properties with a constant have it. They discriminate between alternatives.
     pub(super) fn constants_fit(&self, value: &Value) -> bool {
         self.properties().all(|(name, child)| match (child.get("const"), value.get(name)) {
             (Some(constant), Some(field)) => constant == field,
@@ -79,7 +79,7 @@ impl<'s> Form<'s> {
     }
 }
 
-/// Whether a value is of a type of JSON Schema.
+/// Whether a value has a type of JSON Schema.
 pub(super) fn is_of_type(name: &str, value: &Value) -> bool {
     match (name, value) {
         ("null", Value::Null)

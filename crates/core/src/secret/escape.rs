@@ -1,17 +1,17 @@
-//! Escapes that hide a secret in text: percent-encoding, backslashes of JSON and shells, HTML entities. Each is read leniently and
-//! in either case, because it is only looked whether a known value stands behind it.
+//! Decoders for escapes that can hide a secret in text: percent-encoding, backslashes of JSON and shells, HTML entities. They are lenient,
+//! because the result is only compared with known secrets.
 
-/// How one kind of escape is read. It is given text that begins where an escape may begin.
+/// Decodes one kind of escape at the start of a text.
 pub(super) type Reader = fn(&[u8]) -> Escape;
 
-/// What stands at the beginning of a text.
+/// What a text starts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escape {
     /// No escape.
     None,
-    /// An escape whose end has not come yet.
+    /// An incomplete escape.
     Open,
-    /// An escape of this length, and what it stands for.
+    /// An escape of this length, and its meaning.
     Read(usize, Unit),
 }
 
@@ -38,10 +38,10 @@ impl Unit {
     }
 }
 
-/// All kinds. The last matters only for values with a space.
+/// All decoders. The last is needed only for secrets with a space.
 pub(super) const READERS: [Reader; 4] = [percent, backslash, entity, form];
 
-/// With which bytes an escape can begin.
+/// Whether an escape can start with a byte.
 pub(super) fn may_begin(byte: u8) -> bool {
     matches!(byte, b'%' | b'+' | b'\\' | b'\'' | b'&')
 }
@@ -56,7 +56,7 @@ fn form(text: &[u8]) -> Escape {
     if text.first() == Some(&b'+') { Escape::Read(1, Unit::byte(b' ')) } else { percent(text) }
 }
 
-/// `\"`, `\/`, `\n`, `\u002f` and `\x2f`, and how shells write a quote inside of single quotes.
+/// `\"`, `\/`, `\n`, `\u002f` and `\x2f`, and quotes inside single quotes of shells.
 fn backslash(text: &[u8]) -> Escape {
     match text {
         [b'\'', ..] => quote(text),
@@ -90,7 +90,7 @@ fn quote(text: &[u8]) -> Escape {
     Escape::None
 }
 
-/// `\u002f`, or two of them for what needs two.
+/// `\u002f`, or a surrogate pair.
 fn code_unit(text: &[u8]) -> Escape {
     let first = match digits(text, 2, 4) {
         Ok(code) => code,
@@ -141,7 +141,7 @@ fn entity(text: &[u8]) -> Escape {
     character.map_or(Escape::None, |character| Escape::Read(end + 1, Unit::char(character)))
 }
 
-/// An escape that ends in so many hexadecimal digits.
+/// An escape that ends in `count` hexadecimal digits.
 fn number(text: &[u8], from: usize, count: usize, unit: impl Fn(u32) -> Option<Unit>) -> Escape {
     match digits(text, from, count) {
         Ok(code) => unit(code).map_or(Escape::None, |unit| Escape::Read(from + count, unit)),

@@ -1,4 +1,4 @@
-//! The secrets of a process, and where they stand in a text.
+//! The secrets of a process, and the search for them in text.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -10,20 +10,20 @@ use secrecy::{ExposeSecret, SecretString};
 use super::spelling::sought;
 use super::view::Views;
 
-/// What a process knows.
+/// The secrets of a process, with finders for them.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownSecrets {
     pub(super) secrets: Vec<Secret>,
     finders: Vec<Finder>,
-    /// Whether a secret has a space, which has spellings of its own.
+    /// Whether a secret contains a space, which has encodings of its own.
     spaces: bool,
-    /// Whether there are secrets that the finders do not know.
+    /// Whether the finders lack secrets that were added later.
     pub(super) is_stale: bool,
-    /// Placeholders that were read and could not be filled in.
+    /// Placeholders that were read and whose secret is not known.
     pub(super) unfilled: BTreeSet<String>,
 }
 
-/// A secret, and the names of where it comes from.
+/// A secret, and the names of its sources.
 pub(super) struct Secret {
     pub(super) value: SecretString,
     pub(super) sources: Vec<Arc<str>>,
@@ -35,14 +35,14 @@ struct Finder {
     owners: Vec<usize>,
 }
 
-/// A part of a text that is a secret, however it is written.
-pub(super) struct Found {
+/// The location of a secret in a text, however it is encoded.
+pub(super) struct SecretMatch {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) secret: usize,
 }
 
-impl Known {
+impl KnownSecrets {
     pub(super) fn add(&mut self, source: &Arc<str>, value: SecretString) {
         let old = self.secrets.iter().position(|known| known.value.expose_secret() == value.expose_secret());
         let place = old.unwrap_or(self.secrets.len());
@@ -59,7 +59,7 @@ impl Known {
         }
     }
 
-    /// What is looked for, and of which secret it is.
+    /// The patterns to search for, each with the index of its secret.
     pub(super) fn sought(&self) -> impl Iterator<Item = (String, usize)> {
         let of = |(place, secret): (usize, &Secret)| sought(secret.value.expose_secret()).into_iter().map(move |text| (text, place));
         self.secrets.iter().enumerate().flat_map(of)
@@ -74,8 +74,8 @@ impl Known {
         Views::of(text, self.spaces)
     }
 
-    /// Where secrets stand in a text, in order. Those that overlap count as one.
-    pub(super) fn find(&self, text: &str) -> Vec<Found> {
+    /// The secrets in a text, in order. Overlapping ones are merged.
+    pub(super) fn find(&self, text: &str) -> Vec<SecretMatch> {
         if self.finders.is_empty() {
             return Vec::new();
         }
@@ -84,7 +84,7 @@ impl Known {
             for finder in &self.finders {
                 found.extend(finder.automaton.find_iter(bytes).filter_map(|hit| {
                     let (start, end) = views.place(view, hit.start(), hit.end());
-                    Some(Found { start, end, secret: *finder.owners.get(hit.pattern().as_usize())? })
+                    Some(SecretMatch { start, end, secret: *finder.owners.get(hit.pattern().as_usize())? })
                 }));
             }
         }
@@ -100,7 +100,7 @@ impl Known {
     }
 }
 
-/// One finder for everything, or several where that is too much for one.
+/// One finder for all patterns, or several if they are too many for one.
 fn finders(mut patterns: Vec<(String, usize)>) -> Vec<Finder> {
     if patterns.is_empty() {
         return Vec::new();

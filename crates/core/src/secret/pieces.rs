@@ -1,21 +1,21 @@
-//! Text that comes in pieces: a secret may begin in one and end in another.
+//! Redaction of streamed text: a secret may start in one chunk and end in another.
 
 use super::{MASK, Redactor};
 use secrecy::{ExposeSecret, SecretString};
 
-/// Cuts secrets out of a text that comes in pieces. What may be the beginning of a secret waits for the next piece.
+/// Removes secrets from a text that comes in chunks. It holds back what may be the start of a secret until the next chunk.
 #[derive(Debug)]
 pub struct RedactedPieces {
     redactor: Redactor,
     sought: Vec<SecretString>,
     longest: usize,
-    /// With which bytes a secret can begin.
+    /// The bytes with which a secret can start.
     first: [bool; 256],
     held: String,
 }
 
 impl Redactor {
-    /// For a text that comes in pieces. It knows the secrets of this moment; later ones are found only inside a piece.
+    /// A redactor for a streamed text. Secrets that are added later are found only within a chunk.
     #[must_use]
     pub fn pieces(&self) -> RedactedPieces {
         let sought: Vec<SecretString> = self.known().sought().map(|(text, _)| text.into()).collect();
@@ -31,7 +31,7 @@ impl Redactor {
 }
 
 impl RedactedPieces {
-    /// Takes a piece and puts in its place what can be shown.
+    /// Adds a chunk and replaces it with the text that can be shown.
     pub fn push_into(&mut self, text: &mut String) {
         if self.sought.is_empty() && self.held.is_empty() {
             if let Some(clean) = self.redactor.clean(text) {
@@ -42,14 +42,14 @@ impl RedactedPieces {
         }
     }
 
-    /// Takes a piece and gives what can be shown.
+    /// Adds a chunk. Returns the text that can be shown.
     pub fn push(&mut self, text: &str) -> String {
         if self.sought.is_empty() && self.held.is_empty() {
             return self.redactor.clean(text).unwrap_or_else(|| text.to_owned());
         }
         self.held.push_str(text);
         let open = self.open_end();
-        // A whole secret may end in what looks like the beginning of another.
+        // A complete secret may end in what looks like the start of another.
         let straddles = self.redactor.known().find(&self.held).into_iter().find(|found| found.end > open);
         let show = straddles.map_or(open, |found| found.start.min(open));
         let rest = self.held.split_off(show);
@@ -57,10 +57,10 @@ impl RedactedPieces {
         self.redactor.clean(&shown).unwrap_or(shown)
     }
 
-    /// The text is over: gives what was held.
+    /// Ends the text. Returns the text that was held back.
     pub fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.held);
-        // Half a secret is a secret: most of one is not shown only because the rest did not come.
+        // More than half of a secret is masked even if the rest never came.
         let is_most = |bytes: &[u8]| {
             let most = |text: &SecretString| {
                 let text = text.expose_secret().as_bytes();
@@ -72,13 +72,13 @@ impl RedactedPieces {
         if halved { MASK.to_owned() } else { self.redactor.clean(&rest).unwrap_or(rest) }
     }
 
-    /// Where an end begins that may be the beginning of a secret, in one of the ways in which the text can be read.
+    /// The offset from which the text may be the start of a secret, in any of its decodings.
     fn open_end(&self) -> usize {
         let known = self.redactor.known();
         let views = known.views(&self.held);
         let open = views.each().filter_map(|(bytes, is_open, view)| {
             let begin = self.open_end_of(bytes);
-            // An escape that has only begun may be the first letter of a secret.
+            // An incomplete escape may be the first character of a secret.
             let waits = begin < bytes.len() || is_open;
             waits.then(|| views.place(view, begin, begin).0)
         });

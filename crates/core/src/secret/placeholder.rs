@@ -1,36 +1,36 @@
-//! What stands in the store where a secret stood, so that whoever has the secret can put it back.
+//! Placeholders for secrets in the store. A process that has the secret puts it back.
 //!
-//! A placeholder names where the secret came from, has a few digits of a hash, so that another value is noticed, and says how the
-//! secret was written: `[REDACTED:env:OPENAI_API_KEY:3f2a1b:plain]`. The digits are few on purpose: they tell values apart, and do not
-//! prove a guess. Text that only looks like one is escaped, so that nobody can have a secret put where they like.
+//! A placeholder has the source of the secret, a few digits of a hash to notice another value, and the encoding:
+//! `[REDACTED:env:OPENAI_API_KEY:3f2a1b:plain]`. The digits are few on purpose: they tell values apart, but do not confirm a guess. Text
+//! that only looks like a placeholder is escaped, so that an attacker cannot have a secret inserted.
 
 use secrecy::ExposeSecret;
 use serde_json::{Number, Value};
 
-use super::known::{Found, Known, Secret};
+use super::known::{KnownSecrets, Secret, SecretMatch};
 use super::spelling::SPELLINGS;
 use super::{Redactor, Rewrite};
 use crate::digest::Digest;
 
-/// How a placeholder begins.
+/// Start of a placeholder.
 const BEGIN: &str = "[REDACTED:";
 const END: char = ']';
-/// Behind the beginning: the text had the beginning of a placeholder.
+/// Escapes a literal start of a placeholder.
 const LITERAL: &str = "[REDACTED:=]";
-/// Before a number of which a part was a secret: JSON has no place for a text in a number.
+/// Prefix of a string that was a number with a secret in it: a JSON number cannot contain a placeholder.
 const NUMBER: &str = "[REDACTED:#]";
-/// A spelling that cannot be put back.
+/// An encoding that cannot be put back.
 const OTHER: &str = "other";
 /// A source without a name.
 const UNNAMED: &str = "unnamed";
 const DIGITS: usize = 6;
-/// So many placeholders that could not be filled in are remembered.
+/// Maximum number of placeholders with an unknown secret to remember.
 const REMEMBERED: usize = 4096;
 
-/// Puts placeholders where secrets stand.
+/// Replaces secrets with placeholders.
 pub(crate) struct Seal<'a> {
     pub(crate) redactor: &'a Redactor,
-    /// Whether secrets stay as they are. What looks like a placeholder is escaped in any case.
+    /// Whether secrets stay in plain text. Text that looks like a placeholder is escaped in any case.
     pub(crate) keeps_secrets: bool,
 }
 
@@ -43,7 +43,7 @@ impl Rewrite for Seal<'_> {
         }
         let (mut sealed, mut done) = (String::with_capacity(text.len()), 0);
         let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
-        for Found { start, end, secret } in found {
+        for SecretMatch { start, end, secret } in found {
             sealed.push_str(&part(done, start).replace(BEGIN, LITERAL));
             if let Some(secret) = known.secrets.get(secret) {
                 sealed.push_str(&secret.placeholder(part(start, end)));
@@ -59,7 +59,7 @@ impl Rewrite for Seal<'_> {
     }
 }
 
-/// Puts secrets back where placeholders stand. Those whose secret is not known stay, and are remembered.
+/// Replaces placeholders with secrets. Placeholders with an unknown secret stay, and are remembered.
 pub(crate) struct Unseal<'a>(pub(crate) &'a Redactor);
 
 impl Rewrite for Unseal<'_> {
@@ -91,14 +91,14 @@ impl Rewrite for Unseal<'_> {
     fn string(&self, text: &str) -> Option<Value> {
         let Some(number) = text.strip_prefix(NUMBER) else { return self.text(text).map(Value::String) };
         let number = self.text(number)?;
-        // A part of it may be missing still.
+        // Another part of the number may be an unknown secret.
         let read = serde_json::from_str::<Number>(&number).ok().map(Value::Number);
         Some(read.unwrap_or_else(|| format!("{NUMBER}{number}").into()))
     }
 }
 
-/// Reads what begins like a placeholder: how much of the text that is, and what it stands for.
-fn read<'t>(text: &'t str, known: &Known, unfilled: &mut Vec<String>) -> (&'t str, Option<String>) {
+/// Reads what starts like a placeholder. Returns its text and the secret.
+fn read<'t>(text: &'t str, known: &KnownSecrets, unfilled: &mut Vec<String>) -> (&'t str, Option<String>) {
     if text.starts_with(LITERAL) {
         return (text.get(..LITERAL.len()).unwrap_or(text), Some(BEGIN.to_owned()));
     }
@@ -115,7 +115,7 @@ fn read<'t>(text: &'t str, known: &Known, unfilled: &mut Vec<String>) -> (&'t st
     }
 }
 
-/// A placeholder in its parts.
+/// The parts of a placeholder.
 struct Placeholder<'t> {
     source: &'t str,
     check: &'t str,
@@ -137,7 +137,7 @@ impl<'t> Placeholder<'t> {
     }
 }
 
-/// What the name of a source may have in a placeholder.
+/// Whether the name of a source may contain a character.
 fn is_plain(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "_-./#:".contains(letter)
 }
@@ -149,7 +149,7 @@ fn plain(source: &str) -> String {
 impl Secret {
     fn placeholder(&self, written: &str) -> String {
         let value = self.value.expose_secret();
-        // A variable is there in other processes too; not everything that a process learns is.
+        // Other processes have the same environment variables, but not every other source.
         let source = self.sources.iter().find(|source| source.starts_with("env:")).or(self.sources.first());
         let source = source.map_or_else(|| UNNAMED.to_owned(), |source| plain(source));
         let spelling = SPELLINGS.iter().find(|spelling| (spelling.write)(value) == written).map_or(OTHER, |spelling| spelling.name);
@@ -157,7 +157,7 @@ impl Secret {
     }
 }
 
-impl Known {
+impl KnownSecrets {
     fn fill(&self, placeholder: &Placeholder<'_>) -> Option<String> {
         let Placeholder { source, check: wanted, spelling } = placeholder;
         let spelling = SPELLINGS.iter().find(|known| known.name == *spelling)?;
@@ -186,8 +186,8 @@ impl Redactor {
         }
     }
 
-    /// The source of a secret that should stand in a value and does not: a placeholder was read from the store, and its secret is not
-    /// known here. Such as `environment variable OPENAI_API_KEY`.
+    /// The source of a secret that a value from the store needs and this process does not have, such as `environment variable
+    /// OPENAI_API_KEY`.
     #[must_use]
     pub fn missing_secret(&self, value: &Value) -> Option<String> {
         let known = self.0.read();

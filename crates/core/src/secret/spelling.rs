@@ -1,4 +1,4 @@
-//! How a value is written elsewhere, letter by letter: as it is found in text, and as it is put back.
+//! Encodings of a secret: to find it in text, and to put it back as it was.
 
 use serde_json::Value;
 
@@ -7,9 +7,9 @@ const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
-/// A way to write a value.
+/// An encoding.
 pub(super) struct Spelling {
-    /// Names it in the store, and so never changes.
+    /// Its name in the store, which must never change.
     pub(super) name: &'static str,
     pub(super) write: fn(&str) -> String,
 }
@@ -18,7 +18,7 @@ const fn spelling(name: &'static str, write: fn(&str) -> String) -> Spelling {
     Spelling { name, write }
 }
 
-/// The ways that can be put back. What is written in another way is still found, and stays masked.
+/// The encodings that can be put back. A secret in another encoding is still found, and stays masked.
 pub(super) const SPELLINGS: [Spelling; 34] = [
     spelling("plain", str::to_owned),
     spelling("json", json),
@@ -58,7 +58,7 @@ pub(super) const SPELLINGS: [Spelling; 34] = [
     spelling("base64url-2", |text| base64(text, 2, URL_SAFE)),
 ];
 
-/// What is looked for: the value, and what of it stands in Base64 at each of three places. All else is found by reading escapes.
+/// The patterns to search for: the value, and its Base64 at each of three alignments. Other encodings are found by decoding escapes.
 pub(super) fn sought(value: &str) -> Vec<String> {
     let encoded = [STANDARD, URL_SAFE].into_iter().flat_map(|alphabet| (0..3).map(move |offset| base64(value, offset, alphabet)));
     let mut sought: Vec<String> = std::iter::once(value.to_owned()).chain(encoded).collect();
@@ -72,7 +72,7 @@ fn json(text: &str) -> String {
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
 }
 
-/// JSON in which letters outside of ASCII, and some others, are written as their numbers.
+/// JSON with non-ASCII characters, and some others, as `\u` escapes.
 fn code_units(json: &str, others: &str, digits: &[u8; 16]) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -131,7 +131,7 @@ fn html(text: &str, quote: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', quote)
 }
 
-/// What of a value stands in Base64 for sure, where so many bytes come before it: letters that hold bits of its neighbours are left out.
+/// The Base64 of a value after `offset` other bytes, without the digits that contain bits of its neighbours.
 fn base64(value: &str, offset: usize, alphabet: &[u8; 64]) -> String {
     let bytes: Vec<u8> = std::iter::repeat_n(0, offset).chain(value.bytes()).collect();
     let sextet = |place: usize| {

@@ -1,33 +1,33 @@
-//! A text as it reads once its escapes are read, with the way back to where each byte of that stood.
+//! Decodings of a text, with a map from each decoded byte back to its source.
 
 use super::escape::{Escape, READERS, Reader, may_begin};
 
-/// Escapes inside of escapes are read so deep where they are of several kinds: JSON in a URL.
+/// Maximum depth of nested escapes of different kinds: JSON in a URL.
 const DEEPEST_MIXED: usize = 2;
-/// And so deep where they are all of one kind: JSON in JSON.
+/// Maximum depth of nested escapes of one kind: JSON in JSON.
 const DEEPEST: usize = 4;
 
-/// A text, and the ways in which it can be read.
+/// A text and its decodings.
 pub(super) struct Views<'a> {
     text: &'a [u8],
     readers: &'static [Reader],
     read: Vec<View>,
 }
 
-/// A text with one kind of escape read.
+/// A text with one kind of escape decoded.
 struct View {
     bytes: Vec<u8>,
-    /// The view whose escapes were read; none for the text itself.
+    /// The view that was decoded; `None` for the text itself.
     of: Option<usize>,
-    /// Which escapes were read, from the outermost on, as places in the list of readers.
+    /// The kinds of escapes that were decoded, outermost first, as indices of readers.
     read: Vec<usize>,
-    escapes: Vec<Place>,
-    /// The text ends within an escape, which is left out.
+    escapes: Vec<EscapeSpan>,
+    /// Whether the text ends within an escape, which is left out.
     is_open: bool,
 }
 
-/// Where what an escape stands for begins and ends, and where the escape itself does.
-struct Place {
+/// Offsets of a decoded escape (`begin` to `end`), and of its source (`from` to `to`).
+struct EscapeSpan {
     begin: usize,
     end: usize,
     from: usize,
@@ -35,7 +35,7 @@ struct Place {
 }
 
 impl<'a> Views<'a> {
-    /// The ways to read a text in which values with or without spaces are looked for.
+    /// The decodings of a text. `spaces` says whether a secret contains a space.
     pub(super) fn of(text: &'a str, spaces: bool) -> Self {
         let readers = if spaces { &READERS[..] } else { &READERS[..READERS.len() - 1] };
         let mut views = Self { text: text.as_bytes(), readers, read: Vec::new() };
@@ -50,7 +50,7 @@ impl<'a> Views<'a> {
         views
     }
 
-    /// Reads each kind of escape in one of the ways to read the text.
+    /// Decodes each kind of escape in a view.
     fn read_from(&mut self, of: Option<usize>) {
         let so_far = of.and_then(|place| self.read.get(place)).map(|view| view.read.clone()).unwrap_or_default();
         for (place, reader) in self.readers.iter().enumerate() {
@@ -68,13 +68,13 @@ impl<'a> Views<'a> {
         of.and_then(|place| self.read.get(place)).map_or(self.text, |view| &view.bytes)
     }
 
-    /// Each way to read the text, the text itself first; whether it ends within an escape; and its number.
+    /// Each view, the text itself first: its bytes, whether it ends within an escape, and its index.
     pub(super) fn each(&self) -> impl Iterator<Item = (&[u8], bool, Option<usize>)> {
         let own = std::iter::once((self.text, false, None));
         own.chain(self.read.iter().enumerate().map(|(place, view)| (&*view.bytes, view.is_open, Some(place))))
     }
 
-    /// Where a part of one of them stands in the text.
+    /// The source of a part of a view.
     pub(super) fn place(&self, mut view: Option<usize>, mut begin: usize, mut end: usize) -> (usize, usize) {
         while let Some(one) = view.and_then(|place| self.read.get(place)) {
             (begin, end) = (one.source(begin).0, if end > begin { one.source(end - 1).1 } else { one.source(end).0 });
@@ -85,7 +85,7 @@ impl<'a> Views<'a> {
 }
 
 impl View {
-    /// Reads one kind of escape; nothing where there are none.
+    /// Decodes one kind of escape. Returns `None` if there are none.
     fn read(text: &[u8], reader: Reader) -> Option<Self> {
         let mut view = Self { bytes: Vec::new(), of: None, read: Vec::new(), escapes: Vec::new(), is_open: false };
         let (mut copied, mut at) = (0, 0);
@@ -105,7 +105,7 @@ impl View {
                     view.bytes.extend_from_slice(text.get(copied..at).unwrap_or_default());
                     let begin = view.bytes.len();
                     view.bytes.extend_from_slice(unit.as_bytes());
-                    view.escapes.push(Place { begin, end: view.bytes.len(), from: at, to: at + length });
+                    view.escapes.push(EscapeSpan { begin, end: view.bytes.len(), from: at, to: at + length });
                     at += length;
                     copied = at;
                 }
@@ -118,7 +118,7 @@ impl View {
         Some(view)
     }
 
-    /// Where a byte stood in the text whose escapes were read: a whole escape, if it was in one.
+    /// The source of a byte: the whole escape if it was in one.
     fn source(&self, byte: usize) -> (usize, usize) {
         let before = self.escapes.partition_point(|place| place.begin <= byte);
         match before.checked_sub(1).and_then(|last| self.escapes.get(last)) {

@@ -1,4 +1,4 @@
-//! A stored request, and its one answer.
+//! A stored approval request, and the one decision on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,67 +14,53 @@ use crate::error::{Denial, ErrorKind, ToolError};
 use crate::ids::{HolderId, RunId};
 use crate::rules::{Mode, Rules};
 
-/// How far a request is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// State of an approval request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
-    /// Nobody answered yet.
+    /// Waits for a decision.
     Pending,
-    /// Someone said yes.
+    /// A person approved the call.
     Approved,
-    /// Someone said no.
+    /// A person denied the call.
     Denied,
-    /// Nobody answered in time.
+    /// Expired without a decision.
     Expired,
-    /// The run ended without an answer.
+    /// The run or process that asked ended first.
     Cancelled,
 }
 
-impl ApprovalState {
-    /// As it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Denied => "denied",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// A request that is kept until it is answered.
+/// A stored approval request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Approval {
     /// The call that waits, as it was shown.
     #[serde(rename = "question")]
     pub request: ApprovalRequest,
-    /// The run that started the run which asks, for sub-agents.
+    /// For sub-agents: the run that started the run which asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run: Option<RunId>,
-    /// The process in which whoever made the call waits for it: it makes the call once it is approved, unless that runs in the background,
-    /// and nobody does where it is gone. Nothing where nobody waits, or a run does.
+    /// The process that waits for the decision. Once approved, it makes the call itself, unless the call runs in the background. If the
+    /// process is gone, the request is cancelled. `None` if no process waits, or a run does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker: Option<HolderId>,
-    /// How the tool is defined, so that a worker can run the call.
+    /// Digest of the tool's definition, so that a worker can run the call.
     pub definition: Digest,
-    /// The sets through which the caller has the tool, for the rules that hold when the call runs.
+    /// The tool sets through which the caller has the tool, for the rules that apply when the call runs.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub sets: Arc<[Arc<str>]>,
-    /// Whether the call goes into the queue in any case.
+    /// Whether the call runs in the background.
     #[serde(default)]
     pub background: bool,
     /// Whether the call may run more than once.
     #[serde(default)]
     pub idempotent: bool,
-    /// Where the call goes into the queue: who goes first.
+    /// Priority in the queue.
     #[serde(default)]
     pub priority: i8,
-    /// Where the call goes into the queue: how long it waits at least, from the answer on.
+    /// Minimum time in the queue, counted from the decision.
     #[serde(default)]
     pub delay: Duration,
-    /// How far it is.
+    /// Its state.
     pub state: ApprovalState,
     /// The decision, once there is one.
     #[serde(rename = "reply", default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +70,7 @@ pub struct Approval {
     pub decided_at: Option<Timestamp>,
 }
 
-/// A decision as the store keeps it.
+/// A stored decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DecisionRecord {
     /// Yes or no.
@@ -92,19 +78,19 @@ pub struct DecisionRecord {
     pub verdict: Verdict,
     /// Who decided.
     pub by: Arc<str>,
-    /// A word to the model.
+    /// A message for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether the tool may be called for the rest of the conversation without asking.
+    /// Whether the tool needs no approval for the rest of the conversation.
     #[serde(default)]
     pub always: bool,
-    /// Arguments instead of those that were asked about.
+    /// Arguments that replace those of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
 }
 
 impl DecisionRecord {
-    /// What an approver said, for the store; `None` if there is no answer yet.
+    /// An approver's decision; `None` if there is none yet or the request expired.
     #[must_use]
     pub fn of(decision: &Decision, by: &str) -> Option<Self> {
         let record = |verdict| Self { verdict, by: by.into(), reason: None, always: false, arguments: None };
@@ -116,10 +102,8 @@ impl DecisionRecord {
             Decision::Edit(arguments) => Self { arguments: Some(arguments.clone()), ..record(Verdict::Approve) },
         })
     }
-}
 
-impl DecisionRecord {
-    /// What a grant says to its request, for the store; `None` if it came too late to say anything.
+    /// The decision of a grant; `None` if the request had expired.
     #[must_use]
     pub fn of_grant(grant: &Grant, request: &ApprovalRequest) -> Option<Self> {
         let written = grant.given.as_ref().and_then(|given| given.answers.clone()).map(|mut answers| {
@@ -139,19 +123,19 @@ impl DecisionRecord {
     }
 }
 
-/// What became of an answer.
+/// Result of [`Store::decide`](super::Store::decide).
 #[derive(Debug, Clone)]
 pub enum DecisionResult {
-    /// It is the answer.
+    /// The decision counts.
     Accepted(Box<Approval>),
-    /// The request was answered before, or nobody waits for the answer any more.
+    /// The request was decided before, has expired, or was cancelled.
     TooLate(Box<Approval>),
-    /// There is no such request.
+    /// The store has no such request.
     Unknown,
 }
 
 impl Approval {
-    /// A request that was just asked, about a tool that is defined so and runs by these rules.
+    /// A pending request for a call of a tool with this definition and these rules.
     #[must_use]
     pub fn new(request: ApprovalRequest, definition: Digest, rules: &Rules) -> Self {
         Self {
@@ -170,7 +154,7 @@ impl Approval {
         }
     }
 
-    /// The request as programs see it: on the command line, and at a webhook.
+    /// The request as JSON, for the command line and webhooks.
     #[must_use]
     pub fn for_programs(&self) -> Value {
         let request = &self.request;
@@ -194,7 +178,7 @@ impl Approval {
         })
     }
 
-    /// Takes an answer. Says whether it is the one that counts.
+    /// Applies a decision. Returns false if the request has expired or was decided before.
     pub fn decide(&mut self, decision: DecisionRecord, now: Timestamp) -> bool {
         if self.expire(now) || self.state != ApprovalState::Pending {
             return false;
@@ -205,19 +189,19 @@ impl Approval {
         true
     }
 
-    /// The same, where whoever made the call waits for it in this process.
+    /// Sets the process that waits for the decision.
     #[must_use]
     pub fn asked_by(mut self, process: HolderId) -> Self {
         self.asker = Some(process);
         self
     }
 
-    /// Nobody waits for the answer any more.
+    /// Cancels the request, because the run or process that asked is gone.
     pub fn give_up(&mut self, now: Timestamp) {
         (self.state, self.decided_at) = (ApprovalState::Cancelled, Some(now));
     }
 
-    /// Ends its time, where that is over. Says whether it did.
+    /// Expires the request if its time is over. Returns whether it did.
     pub fn expire(&mut self, now: Timestamp) -> bool {
         let over = self.state == ApprovalState::Pending && self.request.expires_at.is_some_and(|end| end <= now);
         if over {
@@ -227,29 +211,29 @@ impl Approval {
         over
     }
 
-    /// Why the call will not be made; nothing where it may be, or nobody knows yet.
+    /// The error of a call that will not be made; `None` if it was approved or is pending.
     #[must_use]
     pub fn refusal(&self) -> Option<ToolError> {
-        let said =
-            self.decision.as_ref().and_then(|decision| decision.reason.as_ref()).map(|reason| format!(": {reason}")).unwrap_or_default();
+        let reason = self.decision.as_ref().and_then(|decision| decision.reason.as_ref());
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         match self.state {
             ApprovalState::Approved | ApprovalState::Pending => None,
-            ApprovalState::Denied => Some(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
-            ApprovalState::Expired => Some(ToolError::denied(Denial::Expired, "nobody approved the call in time")),
+            ApprovalState::Denied => Some(ToolError::denied(Denial::Denied, format!("the user said no{reason}"))),
+            ApprovalState::Expired => Some(ToolError::denied(Denial::Expired, "the approval request expired before a decision")),
             ApprovalState::Cancelled => {
-                Some(ToolError::new(ErrorKind::Interrupted, "the request was given up, because whoever asked it was thought to be gone"))
+                Some(ToolError::new(ErrorKind::Interrupted, "the approval request was cancelled because the process that made it is gone"))
             }
         }
     }
 
-    /// Whether the person also allowed other calls of the tool in the conversation.
+    /// Whether the person approved every call of the tool in the conversation.
     #[must_use]
     pub fn is_always(&self) -> bool {
         self.request.input.is_none()
             && self.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Approve && decision.always)
     }
 
-    /// The answer as it re-enters the executor; `None` while there is none. It was given in time, however late it is read.
+    /// The decision as a grant for the executor; `None` if there is no decision. A decision that was made in time never expires later.
     #[must_use]
     pub fn grant(&self) -> Option<Grant> {
         let (verdict, decision) = match (self.state, &self.decision) {

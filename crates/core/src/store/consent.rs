@@ -1,4 +1,4 @@
-//! A person's consent to one exact call, as a queued call carries it.
+//! A person's consent to one exact call, stored with the queued call.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use crate::digest::Digest;
 use crate::ids::ApprovalId;
 use crate::json::canonical;
 
-/// A person's consent to one exact call. Without it a queued call runs only where no approval is needed when it begins.
+/// A person's consent to one exact call. Without it, a queued call runs only if it needs no approval when it starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consent {
-    /// The approval that was granted; `None` where a person made the call directly.
+    /// The approval that was granted; `None` if a person made the call directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalId>,
-    /// The call, its arguments and the definition of its tool.
+    /// Digest of the call, its arguments and the definition of its tool.
     pub digest: Digest,
 }
 
@@ -30,13 +30,13 @@ impl Consent {
         Self { approval: Some(approval), digest: digest(call, definition) }
     }
 
-    /// Whether it is for this call of a tool that is defined so.
+    /// Whether it is for this call of a tool with this definition.
     #[must_use]
     pub fn covers(&self, call: &ToolCall, definition: Digest) -> bool {
         self.digest == digest(call, definition)
     }
 
-    /// The same consent for the same call in another spelling: with its secrets, or with placeholders for them.
+    /// The consent for the same call with its secrets replaced by placeholders, or the reverse.
     pub(super) fn respelled(self, before: &ToolCall, after: &ToolCall, definition: Digest) -> Self {
         if self.covers(before, definition) { Self { digest: digest(after, definition), ..self } } else { self }
     }

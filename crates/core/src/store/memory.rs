@@ -1,4 +1,4 @@
-//! The record of a process that keeps nothing when it ends.
+//! A store in memory, which ends with its process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -11,16 +11,16 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Accepted, Approval, ApprovalState, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask,
-    Progress, Recovered, Rows, RunCommit, RunRecord, RunState, Stop, Store, StoreError, Stored, TakenRun, Task, TaskFilter, TaskState,
-    transact,
+    AcceptResult, Approval, ApprovalState, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult,
+    NewTask, Progress, RecoveryReport, Rows, RunCommit, RunRecord, RunState, Stop, Store, StoreError, Stored, TakenRun, Task, TaskFilter,
+    TaskState, transact,
 };
 use crate::digest::Digest;
 use crate::event::Event;
 use crate::ids::{ApprovalId, CallId, ConversationId, HolderId, RunId};
 use crate::message::Message;
 
-/// A store in memory. Clones share.
+/// A store in memory. Clones share their data.
 #[derive(Clone)]
 pub struct MemoryStore(Arc<Inner>);
 
@@ -32,7 +32,7 @@ struct Inner {
 #[derive(Default)]
 struct Tables {
     tasks: BTreeMap<CallId, Task>,
-    /// Queued tasks by rank.
+    /// Queued tasks, ordered by rank.
     queue: BTreeMap<(i64, CallId), (Timestamp, Digest)>,
     approvals: BTreeMap<ApprovalId, Approval>,
     runs: BTreeMap<RunId, RunRecord>,
@@ -49,7 +49,7 @@ impl Default for MemoryStore {
     }
 }
 
-/// Shows how much is in it.
+/// Shows the number of rows.
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tables = self.tables();
@@ -73,7 +73,7 @@ impl MemoryStore {
         self.change_if(change, |_| true)
     }
 
-    /// A change that may turn out to be none: nobody is woken then. A worker that finds nothing would wake itself for ever.
+    /// Like [`Self::change`], but only announces results for which `changed` is true: a worker that claims no task must not wake itself.
     fn change_if<T: Send + 'static>(
         &self,
         change: impl FnOnce(&mut Tables) -> Result<T, StoreError>,
@@ -91,7 +91,28 @@ fn newest<'a, T: Clone + 'a>(rows: impl DoubleEndedIterator<Item = &'a T>, wante
     rows.rev().filter(|row| wanted(row)).take(limit).cloned().collect()
 }
 
+/// Methods that are one transaction over the tables.
+macro_rules! transactions {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        fn $name(&self, $($argument: $type),*) -> Stored<'_, $result> {
+            self.change(|tables| transact::$name(tables, $($argument),*))
+        }
+    )*};
+}
+
 impl Store for MemoryStore {
+    transactions! {
+        accept(task: NewTask) -> AcceptResult;
+        finish(ended: Vec<Finish>) -> Vec<FinishResult>;
+        cancel_task(task: CallId) -> CancelResult;
+        hear(task: CallId) -> ();
+        decide(approval: ApprovalId, decision: DecisionRecord) -> DecisionResult;
+        take_run(run: RunId, holder: HolderId) -> TakenRun;
+        release_run(run: RunId, holder: HolderId, epoch: u64) -> ();
+        commit_run(commit: RunCommit) -> u64;
+        cancel_run(run: RunId) -> RunRecord;
+    }
+
     fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
         let keep = |tables: &mut Tables| {
             tables.holders.insert(holder, Instant::now() + lease);
@@ -100,8 +121,8 @@ impl Store for MemoryStore {
         self.change_if(keep, |_| false)
     }
 
-    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
-        self.change_if(|tables| transact::recover(tables, holder), |found| *found != Recovered::default())
+    fn recover(&self, holder: HolderId) -> Stored<'_, RecoveryReport> {
+        self.change_if(|tables| transact::recover(tables, holder), |found| *found != RecoveryReport::default())
     }
 
     fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
@@ -111,20 +132,8 @@ impl Store for MemoryStore {
         })
     }
 
-    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
-        self.change(|tables| transact::accept(tables, task))
-    }
-
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
         self.change_if(|tables| transact::claim(tables, &claim), |tasks| !tasks.is_empty())
-    }
-
-    fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
-        self.change(|tables| transact::finish(tables, ended))
-    }
-
-    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
-        self.change(|tables| transact::cancel_task(tables, task))
     }
 
     fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
@@ -155,16 +164,8 @@ impl Store for MemoryStore {
         })
     }
 
-    fn hear(&self, task: CallId) -> Stored<'_, ()> {
-        self.change(|tables| transact::hear(tables, task))
-    }
-
     fn add_approval(&self, approval: Approval) -> Stored<'_, ()> {
         self.change(|tables| transact::add_approval(tables, &approval))
-    }
-
-    fn decide(&self, approval: ApprovalId, decision: DecisionRecord) -> Stored<'_, DecisionResult> {
-        self.change(|tables| transact::decide(tables, approval, decision))
     }
 
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
@@ -178,22 +179,6 @@ impl Store for MemoryStore {
             };
             newest(tables.approvals.values(), wanted, limit)
         })
-    }
-
-    fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
-        self.change(|tables| transact::take_run(tables, run, holder))
-    }
-
-    fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()> {
-        self.change(|tables| transact::release_run(tables, run, holder, epoch))
-    }
-
-    fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
-        self.change(|tables| transact::commit_run(tables, commit))
-    }
-
-    fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord> {
-        self.change(|tables| transact::cancel_run(tables, run))
     }
 
     fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>> {

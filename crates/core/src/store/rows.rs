@@ -1,4 +1,4 @@
-//! What an engine must be able to load and keep. The transactions themselves are in [`transact`](super::transact).
+//! The rows that an engine loads and stores. The transactions themselves are in [`transact`](super::transact).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,50 +11,50 @@ use crate::message::Message;
 
 type Row<T> = Result<T, StoreError>;
 
-/// Rows inside one transaction. Every method fails where the engine does.
-#[expect(clippy::missing_errors_doc, reason = "said once for all")]
+/// Rows inside one transaction. Every method returns the error of the engine if that fails.
+#[expect(clippy::missing_errors_doc, reason = "said once for all methods")]
 pub trait Rows {
-    /// The time, for the record.
+    /// The current time.
     fn now(&self) -> Timestamp;
 
     /// One task.
     fn task(&mut self, task: CallId) -> Row<Option<Task>>;
-    /// Keeps a new task; says no, and changes nothing, where there is one with its id.
+    /// Stores a new task. Returns false and changes nothing if there is a task with its id.
     fn add_task(&mut self, task: &Task) -> Row<bool>;
-    /// Keeps what became of a task. What it was when it was accepted never changes.
+    /// Stores the state of a task. Its call, caller and definition never change.
     fn put_task(&mut self, task: &Task) -> Row<()>;
-    /// Queued tasks that are due, by rank.
+    /// Queued tasks that are due, ordered by rank.
     fn due_tasks(&mut self, limit: usize, tools: Option<&[Digest]>) -> Row<Vec<Task>>;
-    /// Tasks that someone has.
+    /// Running tasks.
     fn running_tasks(&mut self) -> Row<Vec<Task>>;
 
-    /// One request.
+    /// One approval request.
     fn approval(&mut self, approval: ApprovalId) -> Row<Option<Approval>>;
-    /// Keeps a request, new or not.
+    /// Inserts or updates an approval request.
     fn put_approval(&mut self, approval: &Approval) -> Row<()>;
-    /// Open requests: those of a run, or all that may be over by themselves, and perhaps others that do not.
+    /// Pending requests of a run; without a run, at least all that can expire or whose process can be lost.
     fn open_approvals(&mut self, run: Option<RunId>) -> Row<Vec<Approval>>;
 
     /// One run.
     fn run(&mut self, run: RunId) -> Row<Option<RunRecord>>;
-    /// Keeps a run, new or not.
+    /// Inserts or updates a run.
     fn put_run(&mut self, run: &RunRecord) -> Row<()>;
-    /// Runs that someone drives.
+    /// Runs that a process drives.
     fn running_runs(&mut self) -> Row<Vec<RunRecord>>;
-    /// How a run goes on.
+    /// The snapshot from which a run resumes.
     fn snapshot(&mut self, run: RunId) -> Row<Option<Value>>;
-    /// Keeps how a run goes on.
+    /// Stores the snapshot of a run, or removes it.
     fn put_snapshot(&mut self, run: RunId, snapshot: Option<&Value>) -> Row<()>;
-    /// Adds what happened.
+    /// Appends an event to its run.
     fn add_event(&mut self, event: &Event) -> Row<()>;
 
-    /// A conversation without what was said.
+    /// A conversation without its messages.
     fn conversation(&mut self, conversation: ConversationId) -> Row<Option<ConversationRecord>>;
-    /// Keeps a conversation, new or not, without what was said.
+    /// Inserts or updates a conversation without its messages.
     fn put_conversation(&mut self, conversation: &ConversationRecord) -> Row<()>;
-    /// Adds what was said.
-    fn add_message(&mut self, conversation: ConversationId, place: usize, message: &Message) -> Row<()>;
+    /// Appends a message at this index.
+    fn add_message(&mut self, conversation: ConversationId, index: usize, message: &Message) -> Row<()>;
 
-    /// Whether a process is gone: it left, or its lease is over.
+    /// Whether a process is gone: it left, or its lease expired.
     fn is_gone(&mut self, holder: HolderId) -> Row<bool>;
 }

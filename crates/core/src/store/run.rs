@@ -1,4 +1,4 @@
-//! Runs and conversations as they are recorded.
+//! Stored runs and conversations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::ids::{CallId, ConversationId, HolderId, RunId};
 use crate::message::Message;
 use crate::model::Usage;
 
-/// How far a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// State of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// A process drives it.
     Running,
-    /// It waits for people.
+    /// Waits for a decision on an approval request.
     Waiting,
-    /// It can go on, and nobody drives it.
+    /// Can be resumed; no process drives it.
     Ready,
-    /// It ended well.
+    /// Succeeded.
     Done,
-    /// It broke off, or ran into a limit.
+    /// Failed or reached a limit.
     Failed,
-    /// Someone cancelled it.
+    /// Was cancelled.
     Cancelled,
 }
 
@@ -36,32 +36,19 @@ impl RunState {
     /// Every state, once.
     pub const ALL: [Self; 6] = [Self::Running, Self::Waiting, Self::Ready, Self::Done, Self::Failed, Self::Cancelled];
 
-    /// Whether nothing more will happen in it.
+    /// Whether the run has ended.
     #[must_use]
     pub fn is_over(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }
-
-    /// As it is written everywhere.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Ready => "ready",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
 }
 
-/// A run that begins.
+/// A run that starts.
 #[derive(Debug, Clone)]
 pub struct NewRun {
-    /// Names it.
+    /// Its id.
     pub id: RunId,
-    /// Its conversation, which is begun where it is new.
+    /// Its conversation, which is created if it is new.
     pub conversation: ConversationId,
     /// The run that started it.
     pub parent: Option<RunId>,
@@ -69,16 +56,16 @@ pub struct NewRun {
     pub agent: Option<Arc<str>>,
     /// The model's name.
     pub model: Arc<str>,
-    /// What it was asked, shortened.
+    /// The input of the run, shortened.
     pub input: Arc<str>,
     /// The process that drives it.
     pub holder: HolderId,
 }
 
-/// A run as it is recorded.
+/// A stored run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Names it.
+    /// Its id.
     pub id: RunId,
     /// Its conversation.
     pub conversation_id: ConversationId,
@@ -88,30 +75,30 @@ pub struct RunRecord {
     pub agent: Option<Arc<str>>,
     /// The model's name.
     pub model: Arc<str>,
-    /// What it was asked, shortened.
+    /// The input of the run, shortened.
     pub input: Arc<str>,
-    /// How far it is.
+    /// Its state.
     pub state: RunState,
     /// The number of its last event.
     pub seq: u64,
-    /// Counts who drove it.
+    /// Fencing token: grows each time a process claims the run.
     pub epoch: u64,
-    /// Who drives it.
+    /// The process that drives it.
     pub holder: Option<HolderId>,
-    /// Whether its process shall stop.
+    /// Whether its process must stop it.
     pub cancelling: bool,
-    /// When it began.
+    /// When it started.
     pub created: Timestamp,
-    /// When it was recorded last.
+    /// When it was last stored.
     pub updated: Timestamp,
 }
 
-/// A run that a process may drive.
+/// A run that a process has claimed.
 #[derive(Debug, Clone)]
 pub struct TakenRun {
-    /// What is known of it.
+    /// The run.
     pub record: RunRecord,
-    /// How it goes on; nothing where it has only begun.
+    /// The snapshot from which it resumes; `None` if it has only started.
     pub snapshot: Option<Value>,
 }
 
@@ -120,34 +107,34 @@ pub struct TakenRun {
 pub struct RunCommit {
     /// The run.
     pub run: RunId,
-    /// The epoch under which it is driven; 1 for a run that begins.
+    /// The epoch under which it is driven; 1 for a run that starts.
     pub epoch: u64,
-    /// What it is, where it begins with this step.
+    /// The new run, if it starts with this step.
     pub begin: Option<NewRun>,
-    /// How far it is now.
+    /// Its state after the step.
     pub state: RunState,
-    /// How it goes on, without what was said; nothing where it is over.
+    /// The snapshot from which it resumes, without messages; `None` if it has ended.
     pub snapshot: Option<Value>,
-    /// What happened.
+    /// New events.
     pub events: Vec<(Timestamp, EventData)>,
-    /// What was said since, and how much was said before.
+    /// New messages of the conversation.
     pub messages: Vec<Arc<Message>>,
-    /// How many messages the conversation had before these.
+    /// Number of messages that the conversation had before.
     pub said: usize,
-    /// What people are asked.
+    /// New approval requests.
     pub asked: Vec<Approval>,
-    /// The tasks whose results the agent was told.
+    /// Tasks whose results the agent has read.
     pub heard: Vec<CallId>,
-    /// What the conversation may do without asking, in all.
+    /// Definitions of all tools that the conversation may call without approval.
     pub allowed: BTreeSet<Digest>,
-    /// What the conversation cost so far.
+    /// Usage of the conversation so far.
     pub usage: Usage,
-    /// What its contexts remember.
+    /// State of its contexts, by name.
     pub contexts: BTreeMap<String, Value>,
 }
 
 impl RunCommit {
-    /// A step that says how far a run is, and nothing else.
+    /// A step that only changes the state.
     #[must_use]
     pub fn new(run: RunId, epoch: u64, state: RunState) -> Self {
         Self {
@@ -168,31 +155,31 @@ impl RunCommit {
     }
 }
 
-/// A conversation as it is recorded.
+/// A stored conversation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConversationRecord {
-    /// Names it.
+    /// Its id.
     pub id: ConversationId,
-    /// The agent that spoke last in it.
+    /// The agent of its latest run.
     pub agent: Option<Arc<str>>,
-    /// What was said. Left out in lists.
+    /// Its messages. Empty in lists.
     pub messages: Vec<Arc<Message>>,
-    /// How much was said.
+    /// Number of its messages.
     pub said: usize,
-    /// What was allowed for all of it.
+    /// Definitions of the tools that it may call without approval.
     pub allowed: BTreeSet<Digest>,
-    /// What it cost.
+    /// Its usage.
     pub usage: Usage,
-    /// What its contexts remember.
+    /// State of its contexts, by name.
     pub contexts: BTreeMap<String, Value>,
-    /// When it began.
+    /// When it started.
     pub created: Timestamp,
-    /// When someone spoke last.
+    /// When it last changed.
     pub updated: Timestamp,
 }
 
 impl ConversationRecord {
-    /// A conversation in which nothing was said yet.
+    /// A conversation without messages.
     #[must_use]
     pub fn new(id: ConversationId, now: Timestamp) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! A store that never sees a secret: what is written has placeholders in their place, and what is read has them back.
+//! A store that never sees a secret: it replaces secrets with placeholders on writing, and puts them back on reading.
 //!
-//! What someone goes on from is put back: calls, requests, runs, conversations. Events, results and progress are only looked at, so
-//! there a secret is masked for good. Engines and their users know nothing of this.
+//! It does so in everything from which work resumes: calls, approval requests, runs, conversations. Events, results and progress are
+//! only read by people, so there a secret is masked for good.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -11,26 +11,26 @@ use tokio::sync::watch;
 
 use super::texts::{Texts, mask_event};
 use super::{
-    Accepted, Approval, Cancelling, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, Finished, NewTask, Progress,
-    Recovered, RunCommit, RunRecord, RunState, Stop, Store, Stored, TakenRun, Task, TaskEnd, TaskFilter,
+    AcceptResult, Approval, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult, NewTask,
+    Progress, RecoveryReport, RunCommit, RunRecord, RunState, Stop, Store, Stored, TakenRun, Task, TaskEnd, TaskFilter,
 };
 use crate::digest::Digest;
 use crate::event::Event;
 use crate::ids::{ApprovalId, CallId, ConversationId, HolderId, RunId};
 use crate::secret::{Redactor, Rewrite, Seal, Unseal};
 
-/// A store around another, which never sees a secret.
+/// A wrapper around a store that keeps secrets out of it.
 pub struct SealedStore {
     inner: Arc<dyn Store>,
     secrets: OnceLock<Secrets>,
-    /// What is known until someone says more.
+    /// The secrets before [`Self::use_secrets`] is called.
     none: Secrets,
 }
 
 #[derive(Default)]
 struct Secrets {
     redactor: Redactor,
-    /// Whether secrets are written as they are.
+    /// Whether secrets are stored in plain text.
     are_kept: bool,
 }
 
@@ -47,7 +47,7 @@ impl SealedStore {
         Self { inner, secrets: OnceLock::new(), none: Secrets::default() }
     }
 
-    /// Tells it which secrets there are, and whether they are written as they are nevertheless. The first one who does so counts.
+    /// Sets the secrets, and whether to store them in plain text nevertheless. Only the first call has an effect.
     pub fn use_secrets(&self, redactor: &Redactor, are_kept: bool) {
         self.secrets.get_or_init(|| Secrets { redactor: redactor.clone(), are_kept });
     }
@@ -67,7 +67,7 @@ impl SealedStore {
         value
     }
 
-    /// Masks for good what nobody goes on from.
+    /// Masks secrets for good, unless they are stored in plain text.
     fn mask(&self, mask: impl FnOnce(&Redactor)) {
         let Secrets { redactor, are_kept } = self.secrets();
         if !are_kept {
@@ -75,10 +75,14 @@ impl SealedStore {
         }
     }
 
-    /// Inside, consent is for the call as it is stored: some is given there, for calls that are tried again or were approved.
+    /// In the inner store, consent is for the call with placeholders: retries and approvals create it there.
     fn unsealed_task(&self, task: Task) -> Task {
         let call = self.unsealed(task.call.clone());
         Task { consent: task.consent.map(|consent| consent.respelled(&task.call, &call, task.definition)), call, ..task }
+    }
+
+    fn unsealed_tasks(&self, tasks: Vec<Task>) -> Vec<Task> {
+        tasks.into_iter().map(|task| self.unsealed_task(task)).collect()
     }
 
     fn unsealed_conversation(&self, record: ConversationRecord) -> ConversationRecord {
@@ -100,7 +104,7 @@ impl SealedStore {
     }
 }
 
-/// Reads something and puts back what was sealed.
+/// Reads a value and puts its secrets back.
 macro_rules! read {
     ($future:expr, $unseal:expr) => {{
         let future = $future;
@@ -108,32 +112,46 @@ macro_rules! read {
     }};
 }
 
+/// Methods that pass no secret.
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        fn $name(&self, $($argument: $type),*) -> Stored<'_, $result> {
+            self.inner.$name($($argument),*)
+        }
+    )*};
+}
+
 impl Store for SealedStore {
+    forward! {
+        recover(holder: HolderId) -> RecoveryReport;
+        leave(holder: HolderId) -> ();
+        cancel_task(task: CallId) -> CancelResult;
+        hear(task: CallId) -> ();
+        release_run(run: RunId, holder: HolderId, epoch: u64) -> ();
+        cancel_run(run: RunId) -> RunRecord;
+        run(run: RunId) -> Option<RunRecord>;
+        runs(state: Option<RunState>, limit: usize) -> Vec<RunRecord>;
+        events(run: RunId, after: u64, limit: usize) -> Vec<Event>;
+        prune(age: Duration) -> usize;
+    }
+
     fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
         let mut progress = progress.to_vec();
         self.mask(|redactor| progress.iter_mut().for_each(|(_, progress)| progress.message.rewrite(redactor)));
         Box::pin(async move { self.inner.keep(holder, lease, &progress).await })
     }
 
-    fn recover(&self, holder: HolderId) -> Stored<'_, Recovered> {
-        self.inner.recover(holder)
-    }
-
-    fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
-        self.inner.leave(holder)
-    }
-
-    fn accept(&self, task: NewTask) -> Stored<'_, Accepted> {
+    fn accept(&self, task: NewTask) -> Stored<'_, AcceptResult> {
         let call = self.sealed(task.call.clone());
         let consent = task.consent.map(|consent| consent.respelled(&task.call, &call, task.definition));
         self.inner.accept(NewTask { call, consent, ..task })
     }
 
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
-        read!(self.inner.claim(claim), |tasks| tasks.into_iter().map(|task| self.unsealed_task(task)).collect())
+        read!(self.inner.claim(claim), |tasks| self.unsealed_tasks(tasks))
     }
 
-    fn finish(&self, mut ended: Vec<Finish>) -> Stored<'_, Vec<Finished>> {
+    fn finish(&self, mut ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>> {
         self.mask(|redactor| {
             for Finish { end, .. } in &mut ended {
                 if let TaskEnd::Over(outcome) | TaskEnd::Again(outcome) = end {
@@ -142,10 +160,6 @@ impl Store for SealedStore {
             }
         });
         self.inner.finish(ended)
-    }
-
-    fn cancel_task(&self, task: CallId) -> Stored<'_, Cancelling> {
-        self.inner.cancel_task(task)
     }
 
     fn retry_task(&self, task: CallId) -> Stored<'_, Task> {
@@ -157,15 +171,11 @@ impl Store for SealedStore {
     }
 
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>> {
-        read!(self.inner.tasks(filter), |tasks| tasks.into_iter().map(|task| self.unsealed_task(task)).collect())
+        read!(self.inner.tasks(filter), |tasks| self.unsealed_tasks(tasks))
     }
 
     fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>> {
-        read!(self.inner.inbox(conversation), |tasks| tasks.into_iter().map(|task| self.unsealed_task(task)).collect())
-    }
-
-    fn hear(&self, task: CallId) -> Stored<'_, ()> {
-        self.inner.hear(task)
+        read!(self.inner.inbox(conversation), |tasks| self.unsealed_tasks(tasks))
     }
 
     fn add_approval(&self, approval: Approval) -> Stored<'_, ()> {
@@ -192,28 +202,8 @@ impl Store for SealedStore {
         read!(self.inner.take_run(run, holder), |taken| TakenRun { snapshot: self.unsealed(taken.snapshot), ..taken })
     }
 
-    fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()> {
-        self.inner.release_run(run, holder, epoch)
-    }
-
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
         self.inner.commit_run(self.sealed_commit(commit))
-    }
-
-    fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord> {
-        self.inner.cancel_run(run)
-    }
-
-    fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>> {
-        self.inner.run(run)
-    }
-
-    fn runs(&self, state: Option<RunState>, limit: usize) -> Stored<'_, Vec<RunRecord>> {
-        self.inner.runs(state, limit)
-    }
-
-    fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>> {
-        self.inner.events(run, after, limit)
     }
 
     fn conversation(&self, conversation: ConversationId) -> Stored<'_, Option<ConversationRecord>> {
@@ -238,10 +228,6 @@ impl Store for SealedStore {
             Ok(text) => self.unsealed(text).into_bytes(),
             Err(error) => error.into_bytes(),
         }))
-    }
-
-    fn prune(&self, age: Duration) -> Stored<'_, usize> {
-        self.inner.prune(age)
     }
 
     fn backup<'a>(&'a self, file: &'a Path) -> Stored<'a, ()> {

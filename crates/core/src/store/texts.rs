@@ -1,4 +1,4 @@
-//! The words of people, models and tools in what is recorded, as opposed to names and numbers of Helve's own.
+//! The text of people, models and tools in stored data, as opposed to Helve's own names and numbers. Secrets can only be there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::input::{InputNeeded, InputRequest};
 use crate::message::{Message, MessageBody, Part, ProviderParts, SaidCall};
 use crate::secret::{Redactor, Rewrite, rewrite_value};
 
-/// Something with words in it.
+/// Data that contains text.
 pub(super) trait Texts {
-    /// Puts other words in their place.
+    /// Rewrites every text in it.
     fn rewrite(&mut self, how: &dyn Rewrite);
 }
 
@@ -71,57 +71,34 @@ impl Texts for BTreeMap<String, Value> {
     }
 }
 
-impl Texts for ToolCall {
-    fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.arguments.rewrite(how);
-        self.model_id.rewrite(how);
-    }
+/// Rewrites these fields of a struct.
+macro_rules! texts {
+    ($($owner:ty { $($field:ident),* })*) => {$(
+        impl Texts for $owner {
+            fn rewrite(&mut self, how: &dyn Rewrite) {
+                $(self.$field.rewrite(how);)*
+            }
+        }
+    )*};
 }
 
-impl Texts for Approval {
-    fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.request.rewrite(how);
-        self.decision.rewrite(how);
-    }
-}
-
-impl Texts for ApprovalRequest {
-    fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.call.rewrite(how);
-        self.reason.rewrite(how);
-        self.input.rewrite(how);
-    }
-}
-
-impl Texts for DecisionRecord {
-    fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.by.rewrite(how);
-        self.reason.rewrite(how);
-        self.arguments.rewrite(how);
-    }
-}
-
-impl Texts for InputNeeded {
-    fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.requests.rewrite(how);
-        self.state.rewrite(how);
-    }
-}
-
-impl Texts for InputRequest {
-    fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.key.rewrite(how);
-        self.message.rewrite(how);
-        self.schema.rewrite(how);
-        self.url.rewrite(how);
-    }
+texts! {
+    ToolCall { arguments, model_id }
+    Approval { request, decision }
+    ApprovalRequest { call, reason, input }
+    DecisionRecord { by, reason, arguments }
+    InputNeeded { requests, state }
+    InputRequest { key, message, schema, url }
+    SaidCall { model_id, tool, arguments }
+    ProviderParts { parts }
+    RunError { message, hint }
 }
 
 impl Texts for Arc<Message> {
     fn rewrite(&mut self, how: &dyn Rewrite) {
         let mut body = self.body().clone();
         body.rewrite(how);
-        // What is as it was keeps the form that a wire gave it.
+        // An unchanged message keeps its cached wire form.
         if body != *self.body() {
             *self = Self::new(Message::new(body));
         }
@@ -157,28 +134,7 @@ impl Texts for Part {
     }
 }
 
-impl Texts for SaidCall {
-    fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.model_id.rewrite(how);
-        self.tool.rewrite(how);
-        self.arguments.rewrite(how);
-    }
-}
-
-impl Texts for ProviderParts {
-    fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.parts.rewrite(how);
-    }
-}
-
-impl Texts for RunError {
-    fn rewrite(&mut self, how: &dyn Rewrite) {
-        self.message.rewrite(how);
-        self.hint.rewrite(how);
-    }
-}
-
-/// Masks secrets in what happened. Nobody goes on from an event, so nothing of it is put back.
+/// Masks secrets in an event. No run resumes from an event, so they are never put back.
 pub(super) fn mask_event(event: &mut EventData, redactor: &Redactor) {
     match event {
         EventData::RunStarted { input: text, .. } | EventData::RunFinished { text, .. } => text.rewrite(redactor),

@@ -1,4 +1,4 @@
-//! Closures as tools, for programs that know their tools only when they run, and for tests.
+//! Closures as tools, for tools that are only known at run time, and for tests.
 
 use std::fmt;
 use std::future::Future;
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::into_tool::kind;
+use super::into_tool::{input_schema, kind};
 use super::{DynTool, IntoTool};
 use crate::any_error;
 use crate::call::{CallContext, ToolCall};
@@ -23,7 +23,7 @@ use crate::rules::{Mode, Rules};
 use crate::schema::Schema;
 use crate::spec::{SpecError, ToolSpec};
 
-/// Makes a tool of a closure. The schema comes from the type of its arguments, or from [`ToolFn::schema`].
+/// Makes a tool of a closure. The schema comes from the type of the arguments, or from [`ToolFn::schema`].
 ///
 /// ```
 /// use helve_core::{IntoTool, tool_fn};
@@ -37,15 +37,15 @@ use crate::spec::{SpecError, ToolSpec};
 ///
 /// let add = tool_fn("add", "Adds two numbers.", |args: Add, _| async move { Ok(args.a + args.b) }).idempotent();
 ///
-/// // A schema that is only known when the program runs.
+/// // A schema that is only known at run time.
 /// let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
 /// let greet = tool_fn("greet", "Greets.", |args: Value, _| async move { Ok(format!("Hello, {}!", args["name"])) }).schema(schema);
 /// # (add.into_tool()?, greet.into_tool()?);
 /// # Ok::<(), helve_core::SpecError>(())
 /// ```
 ///
-/// The closure takes a [`CallContext`] of its own and returns a future of a [`helve::Result`](crate::Result), in which `?` takes any
-/// error. What calls share is cloned into the future, such as an `Arc` with a pool in it. Where nothing is shared, an `async` closure does too.
+/// The closure takes an owned [`CallContext`] and returns a future of a [`helve::Result`](crate::Result), in which `?` converts any error.
+/// Clone shared values into the future, such as an `Arc` of a pool. Without shared values an `async` closure works, too.
 pub fn tool_fn<A, F, R, T>(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, work: F) -> ToolFn<A, F>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -68,7 +68,7 @@ where
 
 type Check<A> = dyn Fn(&A) -> any_error::Result<()> + Send + Sync;
 
-/// A closure that can be registered as a tool. Its methods are called as the attributes of `#[tool]` are.
+/// A closure that can be registered as a tool. Its methods have the names of the attributes of `#[tool]`.
 #[must_use = "a tool does nothing until it is registered"]
 pub struct ToolFn<A, F> {
     name: Arc<str>,
@@ -83,13 +83,13 @@ pub struct ToolFn<A, F> {
 }
 
 impl<A, F> ToolFn<A, F> {
-    /// Sets the JSON Schema of the arguments, where their type does not say it. It is checked when the tool is registered.
+    /// Sets the JSON Schema of the arguments, if their type has none. It is checked when the tool is registered.
     pub fn schema(mut self, schema: Value) -> Self {
         self.input = Some(schema);
         self
     }
 
-    /// Promises the schema of the result to callers; results are checked against it.
+    /// Declares the schema of the result. Results are validated against it.
     pub fn output<R, T>(mut self) -> Self
     where
         F: Fn(A, CallContext) -> R,
@@ -100,7 +100,7 @@ impl<A, F> ToolFn<A, F> {
         self
     }
 
-    /// Refuses arguments that fit the schema and make no sense all the same, before a person is asked for permission. The call ends with
+    /// Rejects arguments that match the schema but make no sense, before a person is asked for approval. The call fails with
     /// `invalid_parameters`, or with the kind of a [`ToolError`] that is not `failed`.
     pub fn validate(mut self, check: impl Fn(&A) -> any_error::Result<()> + Send + Sync + 'static) -> Self {
         self.check = Some(Box::new(check));
@@ -113,31 +113,31 @@ impl<A, F> ToolFn<A, F> {
         self
     }
 
-    /// Sets all rules at once: those that have a method here, and the others.
+    /// Sets all rules at once.
     pub fn rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// Sets whether a person is asked before each call.
+    /// Sets whether calls need approval.
     pub fn permission(mut self, permission: Permission) -> Self {
         self.rules.permission = permission;
         self
     }
 
-    /// Sets how long one attempt may take.
+    /// Sets the timeout of one attempt.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.rules.timeout = Some(timeout);
         self
     }
 
-    /// Says that running the same call twice does no more than running it once.
+    /// Declares that making the same call twice has the same effect as making it once.
     pub fn idempotent(mut self) -> Self {
         self.rules.idempotent = true;
         self
     }
 
-    /// Lets calls run in the background, without their caller waiting.
+    /// Runs calls in the background.
     pub fn background(mut self) -> Self {
         self.rules.mode = Mode::Background;
         self
@@ -160,7 +160,7 @@ where
     fn into_tool(self) -> Result<Arc<dyn DynTool>, SpecError> {
         let name = self.name;
         let input = match self.input {
-            Some(schema) => Schema::new(schema).map_err(|error| SpecError::Schema { name: name.to_string(), part: "input", error })?,
+            Some(schema) => input_schema(&name, schema)?,
             None => function::input::<A>(),
         };
         let mut spec = ToolSpec::new(name, self.description, input)?.with_rules(self.rules);
@@ -170,17 +170,17 @@ where
         if let Some(output) = self.output {
             spec = spec.with_output(output);
         }
-        Ok(Arc::new(Closure { spec: spec.share(), work: self.work, check: self.check }))
+        Ok(Arc::new(ClosureAdapter { spec: spec.share(), work: self.work, check: self.check }))
     }
 }
 
-struct Closure<A, F> {
+struct ClosureAdapter<A, F> {
     spec: Arc<ToolSpec>,
     work: F,
     check: Option<Box<Check<A>>>,
 }
 
-impl<A, F, R, T> DynTool for Closure<A, F>
+impl<A, F, R, T> DynTool for ClosureAdapter<A, F>
 where
     A: DeserializeOwned + Send + 'static,
     F: Fn(A, CallContext) -> R + Send + Sync + 'static,

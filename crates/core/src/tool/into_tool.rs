@@ -1,8 +1,9 @@
-//! What can be registered: everything that becomes one tool, or several.
+//! Conversions into tools: everything that can be registered.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 
 use super::{DynTool, Tool};
 use crate::call::{CallContext, ToolCall};
@@ -11,36 +12,36 @@ use crate::outcome::Output;
 use crate::schema::Schema;
 use crate::spec::{SpecError, ToolSpec};
 
-/// How something becomes a tool. A type cannot be two of these, and the compiler finds out which it is.
+/// Marker types for the ways to become a tool. They keep the implementations of [`IntoTool`] apart; the compiler infers them.
 pub(super) mod kind {
-    /// It implements [`Tool`](super::Tool).
+    /// Implements [`Tool`](super::Tool).
     #[derive(Debug)]
     pub enum Untyped {}
-    /// It implements [`TypedTool`](crate::TypedTool).
+    /// Implements [`TypedTool`](crate::TypedTool).
     #[derive(Debug)]
     pub enum Typed {}
-    /// It implements [`DynTool`](super::DynTool).
+    /// Implements [`DynTool`](super::DynTool).
     #[derive(Debug)]
     pub enum Erased {}
-    /// It is a [`DynTool`](super::DynTool) that is shared.
+    /// An `Arc` of a [`DynTool`](super::DynTool).
     #[derive(Debug)]
     pub enum Shared {}
-    /// It is a closure.
+    /// A closure.
     #[derive(Debug)]
     pub enum Closure {}
-    /// It has `#[tools]`.
+    /// Has `#[tools]`.
     #[derive(Debug)]
     pub enum Methods {}
-    /// It is a list of something.
+    /// A list of tools.
     #[derive(Debug)]
     pub enum List<Kind> {
-        /// Never made.
+        /// Cannot be constructed.
         Never(std::marker::PhantomData<Kind>, std::convert::Infallible),
     }
 }
 
-/// Anything that can be registered as one tool: what `#[tool]` and [`tool_fn`](crate::tool_fn) make, and every type that implements
-/// [`TypedTool`](crate::TypedTool), [`Tool`] or [`DynTool`]. The parameter is found by the compiler.
+/// Anything that can be registered as one tool: the results of `#[tool]` and [`tool_fn`](crate::tool_fn), and every type that implements
+/// [`TypedTool`](crate::TypedTool), [`Tool`] or [`DynTool`]. The compiler infers the parameter.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be registered as a tool",
     label = "not a tool",
@@ -48,10 +49,10 @@ pub(super) mod kind {
     note = "a type implements `TypedTool`, or has methods with `#[tools]` and is registered with `register_tools`"
 )]
 pub trait IntoTool<Kind> {
-    /// Gives the machine's side of the tool.
+    /// Converts it into a tool for the runtime.
     ///
     /// # Errors
-    /// Where the tool's name, description or schema cannot be used.
+    /// If the name, description or schema is not valid.
     fn into_tool(self) -> Result<Arc<dyn DynTool>, SpecError>;
 }
 
@@ -75,20 +76,23 @@ impl<T: DynTool> IntoTool<kind::Erased> for T {
 
 impl<T: Tool> IntoTool<kind::Untyped> for T {
     fn into_tool(self) -> Result<Arc<dyn DynTool>, SpecError> {
-        let name = self.name().to_owned();
-        let refused = |error| SpecError::Schema { name: name.clone(), part: "input", error };
-        let input = Schema::new(self.parameters_schema()).map_err(refused)?;
-        let spec = ToolSpec::new(name.as_str(), self.description().to_owned(), input)?.with_rules(self.rules()).share();
-        Ok(Arc::new(Erased { spec, tool: self }))
+        let name = self.name();
+        let spec = ToolSpec::new(name, self.description(), input_schema(name, self.parameters_schema())?)?.with_rules(self.rules()).share();
+        Ok(Arc::new(ToolAdapter { spec, tool: self }))
     }
 }
 
-struct Erased<T> {
+/// Checks a schema that the program wrote for the arguments of a tool.
+pub(super) fn input_schema(tool: &str, schema: Value) -> Result<Schema, SpecError> {
+    Schema::new(schema).map_err(|error| SpecError::Schema { name: tool.to_owned(), part: "input", error })
+}
+
+struct ToolAdapter<T> {
     spec: Arc<ToolSpec>,
     tool: T,
 }
 
-impl<T: Tool> DynTool for Erased<T> {
+impl<T: Tool> DynTool for ToolAdapter<T> {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
@@ -98,8 +102,8 @@ impl<T: Tool> DynTool for Erased<T> {
     }
 }
 
-/// Anything that can be registered as several tools: a list of tools, or a value whose type has `#[tools]`. The parameter is found by
-/// the compiler.
+/// Anything that can be registered as several tools: a list of tools, or a value whose type has `#[tools]`. The compiler infers the
+/// parameter.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be registered as tools",
     label = "neither a list of tools nor a type with `#[tools]`",
@@ -107,10 +111,10 @@ impl<T: Tool> DynTool for Erased<T> {
     note = "a single tool is registered with `register_tool`"
 )]
 pub trait IntoTools<Kind> {
-    /// Gives the machine's side of the tools.
+    /// Converts it into tools for the runtime.
     ///
     /// # Errors
-    /// Where the name, description or schema of a tool cannot be used.
+    /// If the name, description or schema of a tool is not valid.
     fn into_tools(self) -> Result<Vec<Arc<dyn DynTool>>, SpecError>;
 }
 
@@ -132,7 +136,7 @@ impl<T: ToolMethods> IntoTools<kind::Methods> for T {
     }
 }
 
-/// For a program that keeps the value to look at it.
+/// For programs that go on using the value.
 impl<T: ToolMethods> IntoTools<kind::Methods> for Arc<T> {
     fn into_tools(self) -> Result<Vec<Arc<dyn DynTool>>, SpecError> {
         Ok(self.tools())

@@ -1,4 +1,4 @@
-//! Tools as types: arguments and result are Rust types, and the value holds what calls share.
+//! Tools as types: arguments and result are Rust types, and calls share the value.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -48,32 +48,32 @@ use crate::spec::{SpecError, ToolSpec};
 /// }
 /// ```
 pub trait TypedTool: Send + Sync + 'static {
-    /// The name the model calls it by.
+    /// The name for the model.
     const NAME: &'static str;
 
-    /// What it does, for the model.
+    /// The description for the model.
     const DESCRIPTION: &'static str;
 
-    /// The arguments: a struct whose fields and doc comments are what the model is told.
+    /// The arguments: a struct. The model reads its fields and their doc comments.
     type Args: DeserializeOwned + JsonSchema + Send;
 
     /// The result: anything that can be serialised, or an [`Output`].
     type Output: IntoOutput;
 
-    /// Does the work of one call. Written as `async fn`; `?` takes any error.
+    /// Runs the tool. Write it as `async fn`; `?` converts any error.
     fn call(&self, args: Self::Args, cx: &CallContext) -> impl Future<Output = any_error::Result<Self::Output>> + Send;
 
-    /// Refuses arguments that fit the schema and make no sense all the same. It runs before a person is asked for permission, and again
-    /// whenever the call is checked.
+    /// Rejects arguments that match the schema but make no sense. It runs before a person is asked for approval, and again whenever the
+    /// call is validated.
     ///
     /// # Errors
-    /// Why, for the model. The call ends with `invalid_parameters`, or with the kind of an error that is not `failed`.
+    /// The call fails with this error. Its kind `failed` becomes `invalid_parameters`.
     fn validate(&self, args: &Self::Args) -> Result<(), ToolError> {
         let _ = args;
         Ok(())
     }
 
-    /// Completes what the tool says about itself: title, output schema, rules such as permission and timeout.
+    /// Completes the spec: title, output schema, and rules such as permission and timeout.
     fn configure(&self, spec: ToolSpec) -> ToolSpec {
         spec
     }
@@ -83,25 +83,22 @@ impl<T: TypedTool> IntoTool<kind::Typed> for T {
     fn into_tool(self) -> Result<Arc<dyn DynTool>, SpecError> {
         let spec = ToolSpec::new(T::NAME, T::DESCRIPTION, function::input::<T::Args>())?;
         let spec = self.configure(spec).share();
-        Ok(Arc::new(Typed { spec, tool: self }))
+        Ok(Arc::new(TypedAdapter { spec, tool: self }))
     }
 }
 
-struct Typed<T> {
+struct TypedAdapter<T> {
     spec: Arc<ToolSpec>,
     tool: T,
 }
 
-impl<T: TypedTool> DynTool for Typed<T> {
+impl<T: TypedTool> DynTool for TypedAdapter<T> {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
-        Box::pin(async move {
-            let args = function::arguments(call)?;
-            self.tool.call(args, cx).await?.into_output()
-        })
+        Box::pin(async move { self.tool.call(function::arguments(call)?, cx).await?.into_output() })
     }
 
     fn validate(&self, call: &ToolCall) -> Result<(), ToolError> {

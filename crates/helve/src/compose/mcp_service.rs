@@ -34,15 +34,17 @@ const CHANGES: usize = 64;
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// What is served to MCP clients.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, helve_core::Setters)]
 pub struct McpServing {
     /// Only the tools of these sets; all tools where there are none.
     pub sets: Vec<Arc<str>>,
     /// Whether what servers have besides tools is passed on, and their requests to clients.
     pub gateway: bool,
     /// The name of the server; `helve` if left out.
+    #[setter(skip)]
     pub name: Option<String>,
     /// Its version; Helve's own if left out.
+    #[setter(skip)]
     pub version: Option<String>,
     /// What models are told of it.
     pub instructions: Option<String>,
@@ -62,15 +64,6 @@ impl McpServing {
         self
     }
 }
-
-helve_core::setters!(McpServing {
-    /// Tells models what the server is for.
-    instructions: some into String,
-    /// Serves only the tools of these sets.
-    sets: list Arc<str>,
-    /// Passes on what servers have besides tools, and their requests.
-    gateway: bool,
-});
 
 impl Helve {
     /// The catalogue as an MCP server. Give it to [`helve_mcp::serve::Server`].

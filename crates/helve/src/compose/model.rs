@@ -22,7 +22,7 @@ Ollama or llama.cpp; or write `model:` into helve.yaml; or name one with --model
 `helve demo` shows what it looks like without any";
 
 /// What a person wants of a model.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, helve_core::Setters)]
 pub struct ModelChoice {
     /// Its name, as it is written after `--model`.
     pub spec: Option<String>,
@@ -31,15 +31,6 @@ pub struct ModelChoice {
     /// Where its answers are recorded.
     pub record: Option<PathBuf>,
 }
-
-helve_core::setters!(ModelChoice {
-    /// Names the model, as after `--model`.
-    spec: some into String,
-    /// Reaches models on this machine only.
-    local_only: bool,
-    /// Records what the model says in this file.
-    record: some into PathBuf,
-});
 
 /// The model that answers.
 pub struct ChosenModel {

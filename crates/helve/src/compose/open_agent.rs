@@ -5,20 +5,13 @@ use helve_agent::{Agent, AgentError};
 use super::{Helve, ModelChoice, NoAgent, NoModel, NoStore, ProjectAgent};
 
 /// What a person or a program chooses instead of what the project says.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, helve_core::Setters)]
 pub struct AgentChoice {
     /// The model.
     pub model: ModelChoice,
     /// The address of the store, such as `sqlite:helve.db`.
     pub store: Option<String>,
 }
-
-helve_core::setters!(AgentChoice {
-    /// Chooses the model.
-    model: ModelChoice,
-    /// Chooses the store, such as `sqlite:helve.db`.
-    store: some into String,
-});
 
 /// An agent of a project, ready to run.
 #[derive(Debug)]

@@ -1,41 +1,45 @@
-//! The values of attributes: texts, numbers, durations, and what each may be.
+//! The values of attributes: strings, numbers, durations.
 
-use std::time::Duration;
+use std::ops::RangeInclusive;
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
+use quote::quote_spanned;
 use syn::parse::ParseStream;
 use syn::{Error, Ident, LitInt, LitStr, Result, Token};
 
-/// Refuses a name that some model's API would refuse.
+/// Whether every provider accepts a name.
 pub(crate) fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// What a name may be, for people.
+/// The rule for names, for people.
 pub(crate) const NAME_RULE: &str = "a name has 1 to 64 letters, digits, `_` or `-`";
 
 pub(super) fn name(text: LitStr) -> Result<LitStr> {
     if is_name(&text.value()) {
         return Ok(text);
     }
-    Err(Error::new_spanned(&text, format!("`{}` cannot be a tool name: {NAME_RULE}", text.value())))
+    Err(Error::new_spanned(&text, format!("`{}` is not a valid tool name: {NAME_RULE}", text.value())))
 }
 
 pub(super) fn filled(text: LitStr) -> Result<LitStr> {
-    if text.value().trim().is_empty() { Err(Error::new_spanned(text, "this text is empty")) } else { Ok(text) }
+    if text.value().trim().is_empty() { Err(Error::new_spanned(text, "this string is empty")) } else { Ok(text) }
 }
 
-pub(super) fn duration(text: &LitStr) -> Result<Duration> {
+pub(super) fn duration(text: &LitStr) -> Result<TokenStream> {
     let written = text.value();
     match humantime::parse_duration(&written) {
-        Ok(duration) if duration.is_zero() => Err(Error::new_spanned(text, "this must be longer than zero")),
-        Ok(duration) => Ok(duration),
-        // The list of units that the library tells is longer than the examples, and helps less.
+        Ok(duration) if duration.is_zero() => Err(Error::new_spanned(text, "this duration must be longer than zero")),
+        Ok(duration) => {
+            let (seconds, nanoseconds) = (duration.as_secs(), duration.subsec_nanos());
+            Ok(quote_spanned!(Span::mixed_site()=> ::core::time::Duration::new(#seconds, #nanoseconds)))
+        }
+        // Examples help more than the library's list of units.
         Err(_) => Err(Error::new_spanned(text, format!("`{written}` is not a duration: write it like \"500ms\", \"30s\" or \"1h 30m\""))),
     }
 }
 
-pub(super) fn permission(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<Ident> {
+pub(super) fn permission(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<TokenStream> {
     equals(key, example, input)?;
     let (written, span) = if input.peek(LitStr) {
         let text: LitStr = input.parse()?;
@@ -44,40 +48,33 @@ pub(super) fn permission(key: &Ident, example: &str, input: ParseStream<'_>) -> 
         let word: Ident = input.parse()?;
         (word.to_string(), word.span())
     };
-    let variant = match written.as_str() {
-        "auto" => "Auto",
-        "confirm" => "Confirm",
-        "deny" => "Deny",
-        _ => return Err(Error::new(span, format!("`{written}` is not a permission: use `auto`, `confirm` or `deny`"))),
-    };
-    Ok(Ident::new(variant, Span::call_site()))
+    match written.as_str() {
+        "auto" => Ok(quote_spanned!(Span::mixed_site()=> Permission::Auto)),
+        "confirm" => Ok(quote_spanned!(Span::mixed_site()=> Permission::Confirm)),
+        "deny" => Ok(quote_spanned!(Span::mixed_site()=> Permission::Deny)),
+        _ => Err(Error::new(span, format!("`{written}` is not a permission: use `auto`, `confirm` or `deny`"))),
+    }
 }
 
-pub(super) fn number(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<u32> {
+pub(super) fn number<T: TryFrom<i64>>(key: &Ident, example: &str, input: ParseStream<'_>, range: &RangeInclusive<i64>) -> Result<T> {
     equals(key, example, input)?;
-    let wrong = |span| Error::new(span, format!("`{key}` is a number from 1 to {}: `{example}`", u32::MAX));
+    let wrong = |span| Error::new(span, format!("`{key}` takes a number from {} to {}: `{example}`", range.start(), range.end()));
+    let sign = if input.peek(Token![-]) && *range.start() < 0 { input.parse::<Token![-]>().map(|_| -1)? } else { 1 };
     let literal: LitInt = input.parse().map_err(|error: Error| wrong(error.span()))?;
-    literal.base10_parse().ok().filter(|number| *number > 0).ok_or_else(|| wrong(literal.span()))
-}
-
-pub(super) fn priority(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<i8> {
-    equals(key, example, input)?;
-    let wrong = |span| Error::new(span, format!("`{key}` is a number from -10 to 10: `{example}`"));
-    let sign = if input.parse::<Option<Token![-]>>()?.is_some() { -1 } else { 1 };
-    let literal: LitInt = input.parse().map_err(|error: Error| wrong(error.span()))?;
-    literal.base10_parse::<i8>().ok().filter(|number| *number <= 10).map(|number| sign * number).ok_or_else(|| wrong(literal.span()))
+    let number = literal.base10_parse::<i64>().ok().map(|number| sign * number).filter(|number| range.contains(number));
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| wrong(literal.span()))
 }
 
 pub(super) fn text(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<LitStr> {
     equals(key, example, input)?;
-    input.parse().map_err(|error: Error| Error::new(error.span(), format!("`{key}` is a text in quotes: `{example}`")))
+    input.parse().map_err(|error: Error| Error::new(error.span(), format!("`{key}` takes a string: `{example}`")))
 }
 
 pub(super) fn flag(key: &Ident, input: ParseStream<'_>) -> Result<Span> {
     if input.is_empty() || input.peek(Token![,]) {
         return Ok(key.span());
     }
-    Err(input.error(format!("`{key}` takes no value: write it alone, or leave it out")))
+    Err(input.error(format!("`{key}` takes no value: write it alone, or remove it")))
 }
 
 pub(super) fn equals(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<()> {

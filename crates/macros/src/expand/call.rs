@@ -1,11 +1,11 @@
-//! The method that runs the function: in place where it is `async`, else on a thread where it may block.
+//! The method that runs the function: an `async fn` in place, a plain `fn` on a thread pool.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
 use syn::Ident;
 
 use super::{Tool, here};
-use crate::parameter::{Parameter, Passing};
+use crate::parameter::{ContextKind, Parameter};
 use crate::signature::Returns;
 
 impl Tool<'_> {
@@ -21,8 +21,8 @@ impl Tool<'_> {
                 let ident = &argument.ident;
                 quote_spanned!(span=> arguments.#ident)
             }
-            Parameter::Context(Passing::Reference) if blocks => quote_spanned!(span=> &context),
-            Parameter::Context(Passing::Value) if !blocks => clone.clone(),
+            Parameter::Context(ContextKind::Reference) if blocks => quote_spanned!(span=> &context),
+            Parameter::Context(ContextKind::Value) if !blocks => clone.clone(),
             Parameter::Context(_) => quote_spanned!(span=> context),
         });
         let ident = &function.item.sig.ident;
@@ -43,7 +43,7 @@ impl Tool<'_> {
         };
         let arguments = function.arguments().next().map(|_| quote_spanned!(span=> let arguments =));
         let context = if function.context().is_some() { quote_spanned!(span=> context) } else { quote_spanned!(span=> _) };
-        // Where the future cannot go to another thread, the compiler shows the function and not the attribute.
+        // The span makes the compiler point at the function if the future is not `Send`.
         let future = quote_spanned! {here(ident)=>
             ::std::boxed::Box::pin(async move {
                 #arguments #private::function::arguments::<__Arguments>(call)?;
@@ -62,7 +62,7 @@ impl Tool<'_> {
         }
     }
 
-    /// Turns what the function gives back into what a tool does. Where a type cannot, the compiler shows that type.
+    /// Converts the return value into an output. Spans make the compiler point at a type that does not convert.
     fn finish(&self, run: &TokenStream) -> TokenStream {
         let private = &self.private;
         let Returns::Type { whole, held } = &self.function.returns else {
@@ -70,7 +70,7 @@ impl Tool<'_> {
         };
         let whole = here(whole);
         let span = held.first().map_or(whole, here);
-        // A promised schema is checked against data, and a result that is text otherwise has none.
+        // Validation against a declared schema needs data, and a plain text has none.
         let into = if self.attributes.output.is_some() {
             quote_spanned!(span=> described)
         } else {
@@ -84,19 +84,19 @@ impl Tool<'_> {
         quote_spanned! {whole=> {
             use #private::function::returned::{ProbeResult as _, ProbeValue as _};
             let returned = #run;
-            match (&&#private::function::returned::Probe::of(&returned)).returned().result(returned) {
+            match (&&#private::function::returned::Probe::of(&returned)).result(returned) {
                 ::core::result::Result::Ok(#value) => #output,
                 ::core::result::Result::Err(#error) => ::core::result::Result::Err(#failed),
             }
         }}
     }
 
-    /// Turns an error into what a tool fails with.
+    /// Converts an error into a `ToolError`.
     pub(super) fn failed(&self, error: &Ident) -> TokenStream {
         let private = &self.private;
         quote_spanned! {error.span()=> {
-            use #private::function::returned::{ProbeConversion as _, ProbeView as _, ProbeWords as _};
-            (&&&#private::function::returned::Probe::of(&#error)).failed().error(#error)
+            use #private::function::returned::{ProbeConversion as _, ProbeView as _, ProbeText as _};
+            (&&&#private::function::returned::Probe::of(&#error)).error(#error)
         }}
     }
 }

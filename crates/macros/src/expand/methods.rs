@@ -1,4 +1,4 @@
-//! `#[tools]`: the methods of a type as tools that share its value.
+//! `#[tools]`: methods as tools that share a value.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
@@ -10,7 +10,7 @@ use crate::attributes::{Attributes, usual_runtime};
 use crate::problems::Problems;
 use crate::signature::Function;
 
-/// What stands in the parentheses of `#[tools(...)]`.
+/// The attributes inside `#[tools(...)]`: the path of the runtime.
 struct Runtime(Path);
 
 impl Parse for Runtime {
@@ -19,7 +19,7 @@ impl Parse for Runtime {
             return Ok(Self(usual_runtime()));
         }
         if !input.peek(Token![crate]) {
-            return Err(input.error("`#[tools]` has one attribute, `crate`; those of a tool stand in its `#[tool(...)]`"));
+            return Err(input.error("`#[tools]` has only the attribute `crate`: put the others into `#[tool(...)]` of a method"));
         }
         input.parse::<Token![crate]>()?;
         input.parse::<Token![=]>()?;
@@ -27,20 +27,20 @@ impl Parse for Runtime {
     }
 }
 
-/// What an `impl` block with `#[tools]` becomes.
+/// Expands `#[tools]`.
 pub(crate) fn tools(attributes: TokenStream, item: TokenStream) -> TokenStream {
     let mut problems = Problems::default();
     let runtime = problems.keep(syn::parse2(attributes)).map_or_else(usual_runtime, |Runtime(path)| path);
     let Ok(mut block) = syn::parse2::<ItemImpl>(item.clone()) else {
-        problems.add(syn::Error::new(Span::call_site(), "`#[tools]` makes tools of the methods of an `impl` block, and this is none"));
+        problems.add(syn::Error::new(Span::call_site(), "`#[tools]` expects an `impl` block"));
         return item.into_iter().chain(problems.into_code().unwrap_or_default()).collect();
     };
     if let Some((of_trait, _)) = &block.trait_ {
-        problems.at(of_trait, "`#[tools]` stands on an `impl` block of the type itself, not of a trait");
+        problems.at(of_trait, "`#[tools]` expects an inherent `impl` block, not the implementation of a trait");
     }
     let methods = take_methods(&mut block, &mut problems);
     if methods.is_empty() {
-        problems.at(&block.self_ty, "no method of this block is a tool: add `#[tool]` to those that should be");
+        problems.at(&block.self_ty, "no method of this block is a tool: add `#[tool]` to at least one");
     }
     let mut names: Vec<String> = Vec::new();
     let mut generated = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn tools(attributes: TokenStream, item: TokenStream) -> TokenStream {
     code
 }
 
-/// Reads the methods that are tools, and leaves them in the block without what only `#[tool]` understands.
+/// Reads the methods with `#[tool]`, and removes the attributes of `#[tool]` from them.
 fn take_methods(block: &mut ItemImpl, problems: &mut Problems) -> Vec<(Option<Attributes>, Function)> {
     let name = block.self_ty.clone();
     let mut methods = Vec::new();
@@ -95,18 +95,17 @@ fn check_receiver(method: &ImplItemFn, problems: &mut Problems) {
     if let Some(FnArg::Receiver(receiver)) = method.sig.inputs.first()
         && !matches!(receiver.kind, ReceiverKind::Reference(_, _, None))
     {
-        problems
-            .at(receiver, "calls run at the same time and share the value: take `&self`, and keep what changes in a `Mutex` or an atomic");
+        problems.at(receiver, "calls share the value and run concurrently: take `&self`, and keep mutable state in a `Mutex` or an atomic");
     }
 }
 
-/// The code that gives all tools of a value.
+/// The implementation of `ToolMethods`.
 fn implementation(block: &ItemImpl, runtime: &Path, methods: &[TokenStream]) -> TokenStream {
     let span = Span::mixed_site();
     let private = quote_spanned!(span=> #runtime::__private);
     let (ty, count) = (&block.self_ty, methods.len());
     let (parameters, _, conditions) = block.generics.split_for_impl();
-    // Where the type cannot be shared by threads, the compiler shows the type and not the attribute.
+    // The span makes the compiler point at the type if it is not `Send` and `Sync`.
     quote_spanned! {here(ty)=>
         #[automatically_derived]
         impl #parameters #private::ToolMethods for #ty #conditions {
@@ -120,7 +119,7 @@ fn implementation(block: &ItemImpl, runtime: &Path, methods: &[TokenStream]) -> 
 }
 
 impl Tool<'_> {
-    /// The code that makes the tool of a method and adds it to `tools`.
+    /// The code that adds the tool of a method to `tools`.
     fn method(&self, block: &ItemImpl) -> TokenStream {
         let Self { function, private, .. } = self;
         let ty = &block.self_ty;
@@ -144,7 +143,7 @@ impl Tool<'_> {
                 #validate
             }
         };
-        // `self` and `tools` are those of the function around it.
+        // `self` and `tools` belong to the function around it.
         quote_spanned! {here(ty)=>
             #(#conditions)*
             {

@@ -1,6 +1,4 @@
-//! The expression that makes a tool's spec, with the rules that its attributes ask for.
-
-use std::time::Duration;
+//! The expression of a tool's spec, with the rules from its attributes.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
@@ -10,11 +8,11 @@ use super::{Tool, here};
 use crate::signature::Returns;
 
 impl Tool<'_> {
-    /// What the tool says about itself.
+    /// The spec.
     pub(super) fn spec(&self) -> TokenStream {
         let Self { private, name, description, .. } = self;
         let ident = self.function.item.sig.ident.unraw();
-        let place = match self.owner {
+        let path = match self.owner {
             Some(owner) => format!("{}::{ident}", owner.self_ty.to_token_stream().to_string().replace(' ', "")),
             None => ident.to_string(),
         };
@@ -26,12 +24,12 @@ impl Tool<'_> {
                 #(.with_title(#title))*
                 #(.with_output(#output))*
                 .with_rules(#rules)
-                .with_origin(#private::ToolKind::Builtin, ::core::concat!(::core::module_path!(), "::", #place))
+                .with_origin(#private::ToolKind::Builtin, ::core::concat!(::core::module_path!(), "::", #path))
                 .share()
         }
     }
 
-    /// The schema that is promised.
+    /// The declared schema of the result.
     fn output(&self) -> Option<TokenStream> {
         let private = &self.private;
         let Returns::Type { whole, held } = &self.function.returns else { return None };
@@ -39,43 +37,20 @@ impl Tool<'_> {
         let schema = quote_spanned!(here(held.first().unwrap_or(whole))=> .schema());
         Some(quote_spanned! {here(whole)=> {
             use #private::function::returned::{ProbeResult as _, ProbeValue as _};
-            (&&#private::function::returned::Probe::<#whole>::new()).returned()#schema
+            (&&#private::function::returned::Probe::<#whole>::new())#schema
         }})
     }
 
     fn rules(&self) -> TokenStream {
         let Self { private, attributes, .. } = self;
-        let span = Span::mixed_site();
-        let permission = attributes.permission.iter().map(|variant| quote_spanned!(span=> .permission(#private::Permission::#variant)));
-        let mode = attributes.background.iter().map(|_| quote_spanned!(span=> .mode(#private::Mode::Background)));
-        let priority = attributes.priority.iter().map(|priority| quote_spanned!(span=> .priority(#priority)));
-        let delay = attributes.delay.iter().map(|delay| {
-            let delay = duration(*delay);
-            quote_spanned!(span=> .delay(#delay))
-        });
-        let timeout = attributes.timeout.iter().map(|timeout| {
-            let timeout = duration(*timeout);
-            quote_spanned!(span=> .timeout(#timeout))
-        });
-        let retries = attributes.retries.iter().map(|retries| quote_spanned!(span=> .retries(#retries)));
-        let per_caller = attributes.cache_per_caller.is_some() || self.function.context().is_some();
-        let cache = attributes.cache.iter().map(|ttl| {
-            let ttl = duration(*ttl);
-            quote_spanned!(span=> .cache(#private::CacheRule { ttl: #ttl, per_caller: #per_caller }))
-        });
-        let idempotent = attributes.idempotent.iter().map(|_| quote_spanned!(span=> .idempotent(true)));
-        let ends_run = attributes.ends_run.iter().map(|_| quote_spanned!(span=> .ends_run(true)));
-        let exclusive = attributes.exclusive.iter().map(|_| quote_spanned!(span=> .exclusive(true)));
-        let concurrency =
-            attributes.concurrency.iter().map(|most| quote_spanned!(span=> .concurrency(::core::num::NonZeroU32::new(#most))));
-        quote_spanned! {span=>
-            #private::Rules::default()
-                #(#permission)* #(#mode)* #(#priority)* #(#delay)* #(#timeout)* #(#retries)* #(#cache)* #(#idempotent)* #(#exclusive)* #(#concurrency)* #(#ends_run)*
-        }
+        let (span, rules) = (Span::mixed_site(), &attributes.rules);
+        let per_caller = attributes.cache_per_caller || self.function.context().is_some();
+        let cache = attributes.cache.iter();
+        let cache = cache.map(|ttl| quote_spanned!(span=> .cache(#private::CacheRule { ttl: #ttl, per_caller: #per_caller })));
+        quote_spanned! {span=> {
+            #[allow(unused_imports)]
+            use #private::{Mode, Permission};
+            #private::Rules::default() #(#rules)* #(#cache)*
+        }}
     }
-}
-
-fn duration(duration: Duration) -> TokenStream {
-    let (seconds, nanoseconds) = (duration.as_secs(), duration.subsec_nanos());
-    quote_spanned!(Span::mixed_site()=> ::core::time::Duration::new(#seconds, #nanoseconds))
 }

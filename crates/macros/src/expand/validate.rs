@@ -1,4 +1,4 @@
-//! The method that lets a function of the author refuse arguments.
+//! The method that runs the author's validation of arguments.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
@@ -9,7 +9,7 @@ use crate::attributes::Validate;
 use crate::self_name::self_named;
 
 impl Tool<'_> {
-    /// The method that refuses arguments, where the author has one.
+    /// The method that validates arguments, if the author has one.
     pub(super) fn validate(&self) -> Option<TokenStream> {
         let Self { function, private, .. } = self;
         let span = Span::mixed_site();

@@ -154,7 +154,7 @@ impl Reader {
                 into.push(ModelDelta::Call { index: Some(number), id: None, name: None, arguments: &given });
             }
             Block::Call(_, None) => {}
-            Block::Thought(thought) => into.push(ModelDelta::Kept(&Value::Object(thought))),
+            Block::Thought(thought) => into.push(ModelDelta::ProviderPart(&Value::Object(thought))),
         }
     }
 }

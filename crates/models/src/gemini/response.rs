@@ -79,7 +79,7 @@ impl Reader {
             into.push(ModelDelta::Call { index: Some(number), id: id.as_deref(), name: name.as_deref(), arguments });
         }
         if let Some(signature) = part.thought_signature {
-            into.push(ModelDelta::Kept(&json!({"part": place, "signature": signature.0})));
+            into.push(ModelDelta::ProviderPart(&json!({"part": place, "signature": signature.0})));
         }
     }
 

@@ -81,7 +81,7 @@ impl Reader {
             into.push(ModelDelta::Reasoning(&text.0));
         }
         for detail in said.reasoning_details.unwrap_or_default() {
-            into.push(ModelDelta::Kept(&detail));
+            into.push(ModelDelta::ProviderPart(&detail));
         }
         if let Some(text) = said.content.filter(|text| !text.0.is_empty()).or(said.refusal).filter(|text| !text.0.is_empty()) {
             into.push(ModelDelta::Text(&text.0));

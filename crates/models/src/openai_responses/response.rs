@@ -188,7 +188,7 @@ impl Reader {
             }
         }
         let before = if self.spoke || self.ending.calls > 0 { self.ending.calls + 1 } else { 0 };
-        into.push(ModelDelta::Kept(&json!({"before": before, "item": kept})));
+        into.push(ModelDelta::ProviderPart(&json!({"before": before, "item": kept})));
     }
 }
 

@@ -69,7 +69,7 @@ fn summary(deltas: &Deltas, read: Result<(), ModelError>) -> String {
                     add(format!("arguments {index:?}: "), arguments);
                 }
             }
-            ModelDelta::Kept(value) => add(String::new(), &format!("kept: {value}")),
+            ModelDelta::ProviderPart(value) => add(String::new(), &format!("kept: {value}")),
             ModelDelta::Usage(now) => usage = Some(now),
             ModelDelta::End(reason) => add(String::new(), &format!("end: {reason:?}")),
             other => panic!("{other:?} is new here"),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use helve_core::{CallContext, DynTool, InputGiven, SourceState, ToolCall, ToolSource};
+use helve_core::{CallContext, DynTool, InputResponse, SourceState, ToolCall, ToolSource};
 use helve_fetch::Url;
 use helve_mcp::oauth::Browser;
 use helve_mcp::serve::Incoming;
@@ -87,7 +87,7 @@ fn calls(scenario: &str, context: &Value, tools: &[Arc<dyn DynTool>]) -> Vec<(Ar
 /// Calls a tool, and says yes to whatever it asks.
 async fn call(tool: &Arc<dyn DynTool>, arguments: Value) -> Result<(), String> {
     let call = ToolCall::new(tool.spec().name().clone(), arguments);
-    let mut given: Option<InputGiven> = None;
+    let mut given: Option<InputResponse> = None;
     for _ in 0..MAX_ANSWERS {
         let cx = CallContext::default().asking().with_given(given.take());
         match tool.call(&call, &cx).await {

@@ -1,7 +1,7 @@
 //! Questions of a server to the person behind a call: as Helve asks them, and as the server wants them answered.
 
 use helve_core::json::{JsonLimits, measure};
-use helve_core::{InputGiven, InputNeeded, InputRequest, ToolError, printable};
+use helve_core::{InputNeeded, InputRequest, InputResponse, ToolError, printable};
 use helve_fetch::read_url;
 use serde_json::{Map, Value, json};
 
@@ -74,7 +74,7 @@ pub(crate) fn form(key: &str, params: &Value) -> Result<InputRequest, ToolError>
 }
 
 /// The answer to one question, in the words of the protocol.
-pub(crate) fn answer(given: &InputGiven, key: &str) -> Value {
+pub(crate) fn answer(given: &InputResponse, key: &str) -> Value {
     match given.answers.as_ref().map(|answers| answers.get(key)) {
         None => json!({"action": "decline"}),
         Some(content) => json!({"action": "accept", "content": content.cloned().unwrap_or_else(|| json!({}))}),
@@ -82,7 +82,7 @@ pub(crate) fn answer(given: &InputGiven, key: &str) -> Value {
 }
 
 /// What a request says when it is made again with the answers.
-pub(crate) fn answers(given: &InputGiven, keys: impl IntoIterator<Item = String>) -> Map<String, Value> {
+pub(crate) fn answers(given: &InputResponse, keys: impl IntoIterator<Item = String>) -> Map<String, Value> {
     let responses: Map<String, Value> = keys.into_iter().map(|key| (key.clone(), answer(given, &key))).collect();
     let mut extra = Map::from_iter([("inputResponses".to_owned(), Value::Object(responses))]);
     if let Some(state) = given.state.get("requestState") {

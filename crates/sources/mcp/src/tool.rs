@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use helve_core::{
-    CallContext, Denial, Digest, DynTool, ErrorKind, InputGiven, InputNeeded, Output, ToolCall, ToolError, ToolSpec, printable,
+    CallContext, Denial, Digest, DynTool, ErrorKind, InputNeeded, InputResponse, Output, ToolCall, ToolError, ToolSpec, printable,
 };
 use helve_mcp_wire::{CODES, Era, HeaderParam, RpcError};
 use serde_json::{Map, Value, json};
@@ -162,7 +162,7 @@ impl McpTool {
     }
 
     /// Goes on with a call that was put aside.
-    async fn go_on(&self, name: &str, given: &InputGiven, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn go_on(&self, name: &str, given: &InputResponse, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
         let Some((held, reply)) = self.upstream.parked().take(name, self.bound(call)) else {
             let message = "the server's question came too late to be answered, or its connection has ended since";
             return Err(ToolError::new(ErrorKind::Interrupted, message));

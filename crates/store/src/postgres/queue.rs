@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use deadpool_postgres::Pool;
-use helve_core::store::{Accepted, Finish, Finished, NewTask, Task, transact};
+use helve_core::store::{AcceptResult, Finish, FinishResult, NewTask, Task, transact};
 use helve_core::{HolderId, StoreError};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -43,7 +43,7 @@ pub(super) struct Wish {
 }
 
 /// Accepts tasks in one transaction.
-pub(super) async fn accept(pool: Pool, tasks: Vec<NewTask>) -> Results<Accepted> {
+pub(super) async fn accept(pool: Pool, tasks: Vec<NewTask>) -> Results<AcceptResult> {
     let keys = |tasks: &[NewTask]| Keys {
         fresh: tasks.iter().map(|task| task.call.id).collect(),
         runs: tasks.iter().filter_map(|task| task.caller.run).collect(),
@@ -53,7 +53,7 @@ pub(super) async fn accept(pool: Pool, tasks: Vec<NewTask>) -> Results<Accepted>
 }
 
 /// Records what came of tasks in one transaction.
-pub(super) async fn finish(pool: Pool, ended: Vec<Vec<Finish>>) -> Results<Vec<Finished>> {
+pub(super) async fn finish(pool: Pool, ended: Vec<Vec<Finish>>) -> Results<Vec<FinishResult>> {
     let keys = |ended: &[Vec<Finish>]| Keys { tasks: ended.iter().flatten().map(|finish| finish.task).collect(), ..Keys::default() };
     together(&pool, "finish", ended, keys, |draft, ended| transact::finish(draft, ended)).await
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
-use helve_core::store::{Progress, Recovered, Stop, transact};
+use helve_core::store::{Progress, RecoveryReport, Stop, transact};
 use helve_core::{CallId, HolderId, StoreError};
 use tokio_postgres::Row;
 
@@ -76,8 +76,8 @@ pub(super) async fn leave(pool: &Pool, holder: HolderId) -> Result<(), StoreErro
 }
 
 /// Takes what processes held that are gone. Several may do so at once: what is found is looked at again under its locks.
-pub(super) async fn recover(pool: &Pool, asking: HolderId) -> Result<Recovered, StoreError> {
-    let mut sum = Recovered::default();
+pub(super) async fn recover(pool: &Pool, asking: HolderId) -> Result<RecoveryReport, StoreError> {
+    let mut sum = RecoveryReport::default();
     loop {
         let (keys, more) = lost(pool, asking).await?;
         if keys.is_empty() {
@@ -88,7 +88,7 @@ pub(super) async fn recover(pool: &Pool, asking: HolderId) -> Result<Recovered, 
         sum.runs += part.runs;
         sum.approvals += part.approvals;
         // Where others were quicker there is nothing left to do.
-        if !more || part == Recovered::default() {
+        if !more || part == RecoveryReport::default() {
             return Ok(sum);
         }
     }

@@ -1,6 +1,6 @@
 //! Questions and answers.
 
-use helve_core::store::{Approval, ApprovalState, DecisionRecord, DecisionResult, Finished, Recovered, TaskState};
+use helve_core::store::{Approval, ApprovalState, DecisionRecord, DecisionResult, FinishResult, RecoveryReport, TaskState};
 use helve_core::{ApprovalId, ApprovalRequest, EventData, Mode, Rules, Schema, Store, ToolSpec, Verdict};
 
 use crate::scene::*;
@@ -135,10 +135,10 @@ pub async fn an_approved_call_goes_to_the_process_that_waits_for_it(store: &dyn 
     store.decide(asked.request.id, reply(Verdict::Approve, "ada")).await.expect("answered");
     let other = process(store).await;
     assert!(claim(store, other, 10).await.is_empty(), "nobody else takes it");
-    assert_eq!(store.recover(other).await.expect("recovered"), Recovered::default());
+    assert_eq!(store.recover(other).await.expect("recovered"), RecoveryReport::default());
     let task = find(store, asked.request.call.id).await;
     assert_eq!((task.state, task.holder, task.epoch), (TaskState::Running, Some(waits), 1));
-    assert_eq!(finish(store, &task, TaskEnd::Over(good(&task))).await, Finished::Recorded);
+    assert_eq!(finish(store, &task, TaskEnd::Over(good(&task))).await, FinishResult::Recorded);
 }
 
 pub async fn an_approved_call_in_the_background_is_anybodys(store: &dyn Store) {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use helve_core::store::{Accepted, Finished};
+use helve_core::store::{AcceptResult, FinishResult};
 use helve_store::PostgresStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -71,7 +71,7 @@ async fn what_a_lost_answer_said_is_found_out() {
         let new = task("a");
         if with_cut(&left, answers, store.accept(new.clone())).await.is_err() {
             refused += 1;
-            assert_eq!(store.accept(new.clone()).await.expect("accepted"), Accepted::New, "what failed did not happen");
+            assert_eq!(store.accept(new.clone()).await.expect("accepted"), AcceptResult::New, "what failed did not happen");
         }
         let wish = Claim { holder: worker, limit: 1, tools: None };
         let held = match with_cut(&left, answers, store.claim(wish)).await {
@@ -86,7 +86,7 @@ async fn what_a_lost_answer_said_is_found_out() {
             refused += 1;
             store.finish(ended()).await.expect("recorded")
         };
-        assert_eq!(finished, [Finished::Recorded], "what failed did not happen");
+        assert_eq!(finished, [FinishResult::Recorded], "what failed did not happen");
     }
     assert!(refused > 0, "some connections were cut before their commit");
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use helve_core::StoreError;
-use helve_core::store::{Finished, Recovered, TaskState};
+use helve_core::store::{FinishResult, RecoveryReport, TaskState};
 use helve_store::PostgresStore;
 
 use crate::approvals;
@@ -44,7 +44,7 @@ async fn sixteen_workers_of_two_processes_never_get_the_same_task() {
                 }
                 for task in tasks {
                     assert_eq!((task.epoch, task.holder), (1, Some(worker)));
-                    assert_eq!(finish(&*store, &task, TaskEnd::Over(good(&task))).await, Finished::Recorded);
+                    assert_eq!(finish(&*store, &task, TaskEnd::Over(good(&task))).await, FinishResult::Recorded);
                     done.push(task.id);
                 }
             }
@@ -140,7 +140,7 @@ async fn several_processes_may_recover_at_once() {
     let here = HolderId::mint();
     let recoveries = (0..6).map(|number| stores[number % 2].recover(here));
     let found = futures_util::future::join_all(recoveries).await;
-    let sum = found.into_iter().map(|found| found.expect("recovered")).fold(Recovered::default(), |sum, found| Recovered {
+    let sum = found.into_iter().map(|found| found.expect("recovered")).fold(RecoveryReport::default(), |sum, found| RecoveryReport {
         tasks: sum.tasks + found.tasks,
         runs: sum.runs + found.runs,
         approvals: sum.approvals + found.approvals,
@@ -175,7 +175,7 @@ async fn a_damaged_task_costs_the_others_of_its_group_nothing() {
     let answers = futures_util::future::join_all(held.iter().map(|task| store.finish(ended(task)))).await;
     assert!(matches!(&answers[1], Err(StoreError::Damaged(_))), "{answers:?}");
     for place in [0, 2] {
-        assert!(matches!(answers[place].as_deref(), Ok([Finished::Recorded])), "{answers:?}");
+        assert!(matches!(answers[place].as_deref(), Ok([FinishResult::Recorded])), "{answers:?}");
         assert_eq!(find(&*store, held[place].id).await.state, TaskState::Done);
     }
 }

@@ -53,7 +53,7 @@ pub fn bad(task: &Task, kind: ErrorKind) -> Outcome {
     Outcome { call_id: task.id, tool: task.tool.clone(), status: Status::Done(Err(error)), duration: Duration::ZERO }
 }
 
-pub async fn finish(store: &dyn Store, task: &Task, end: TaskEnd) -> helve_core::store::Finished {
+pub async fn finish(store: &dyn Store, task: &Task, end: TaskEnd) -> helve_core::store::FinishResult {
     let ended = vec![Finish { task: task.id, epoch: task.epoch, end }];
     store.finish(ended).await.expect("recorded").pop().expect("one answer")
 }

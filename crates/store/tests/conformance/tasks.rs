@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use helve_core::store::{AGEING, Accepted, Cancelling, Claim, Finish, Finished, Progress, Recovered, TaskEnd, TaskFilter, TaskState};
+use helve_core::store::{
+    AGEING, AcceptResult, CancelResult, Claim, Finish, FinishResult, Progress, RecoveryReport, TaskEnd, TaskFilter, TaskState,
+};
 use helve_core::{CallId, ErrorKind, EventData, Store, StoreError};
 
 use crate::scene::*;
@@ -10,8 +12,8 @@ use crate::scene::*;
 pub async fn a_task_is_accepted_once_and_told_to_its_run(store: &dyn Store) {
     let run = started(store).await;
     let task = NewTask { caller: of_run(&run), ..task("a") };
-    assert_eq!(store.accept(task.clone()).await.expect("accepted"), Accepted::New);
-    assert_eq!(store.accept(task.clone()).await.expect("accepted"), Accepted::Known);
+    assert_eq!(store.accept(task.clone()).await.expect("accepted"), AcceptResult::New);
+    assert_eq!(store.accept(task.clone()).await.expect("accepted"), AcceptResult::Known);
     assert_eq!(ids(store).await, [task.call.id]);
     let events = store.events(run.run, 1, 10).await.expect("events");
     assert!(matches!(&events[..], [event] if matches!(&event.data, EventData::TaskAccepted { call_id, .. } if *call_id == task.call.id)));
@@ -80,10 +82,10 @@ pub async fn a_result_counts_once_and_only_from_who_has_the_task(store: &dyn Sto
         Finish { task: id, epoch: held.epoch + 1, end: TaskEnd::Over(good(&held)) },
         Finish { task: CallId::mint(), epoch: 1, end: TaskEnd::Over(good(&held)) },
     ]);
-    assert_eq!(forged.await.expect("answers"), [Finished::Late, Finished::Unknown]);
+    assert_eq!(forged.await.expect("answers"), [FinishResult::Late, FinishResult::Unknown]);
     assert_eq!(find(store, id).await.state, TaskState::Running, "a forged epoch changes nothing");
-    assert_eq!(finish(store, &held, TaskEnd::Over(good(&held))).await, Finished::Recorded);
-    assert_eq!(finish(store, &held, TaskEnd::Over(bad(&held, ErrorKind::Failed))).await, Finished::Late);
+    assert_eq!(finish(store, &held, TaskEnd::Over(good(&held))).await, FinishResult::Recorded);
+    assert_eq!(finish(store, &held, TaskEnd::Over(bad(&held, ErrorKind::Failed))).await, FinishResult::Late);
     let task = find(store, id).await;
     assert_eq!((task.state, task.late, task.holder), (TaskState::Done, 2, None));
     assert!(task.outcome.is_some_and(|outcome| outcome.is_success()));
@@ -95,7 +97,7 @@ pub async fn a_failure_that_may_pass_is_tried_again_and_then_dead(store: &dyn St
     let worker = process(store).await;
     let id = accepted(store, NewTask { max_attempts: 2, ..task("a") }).await;
     let held = claim_one(store, worker).await;
-    assert_eq!(finish(store, &held, TaskEnd::Again(bad(&held, ErrorKind::Unreachable))).await, Finished::Recorded);
+    assert_eq!(finish(store, &held, TaskEnd::Again(bad(&held, ErrorKind::Unreachable))).await, FinishResult::Recorded);
     let waits = find(store, id).await;
     assert_eq!((waits.state, waits.outcome.is_none()), (TaskState::Queued, true));
     assert!(waits.due > Timestamp::now(), "not at once");
@@ -127,12 +129,12 @@ pub async fn a_delayed_task_waits(store: &dyn Store) {
 pub async fn a_task_can_be_cancelled_before_and_while_it_runs(store: &dyn Store) {
     let worker = process(store).await;
     let waiting = accepted(store, task("a")).await;
-    assert_eq!(store.cancel_task(waiting).await.expect("cancelled"), Cancelling::Done);
+    assert_eq!(store.cancel_task(waiting).await.expect("cancelled"), CancelResult::Done);
     assert!(claim(store, worker, 1).await.is_empty(), "it can no longer run");
-    assert_eq!(store.cancel_task(waiting).await.expect("too late"), Cancelling::TooLate(TaskState::Cancelled));
+    assert_eq!(store.cancel_task(waiting).await.expect("too late"), CancelResult::TooLate(TaskState::Cancelled));
     let running = accepted(store, task("a")).await;
     let held = claim_one(store, worker).await;
-    assert_eq!(store.cancel_task(running).await.expect("told"), Cancelling::Told);
+    assert_eq!(store.cancel_task(running).await.expect("told"), CancelResult::Requested);
     assert_eq!(store.keep(worker, LEASE, &[]).await.expect("kept").tasks, [running]);
     assert!(store.keep(process(store).await, LEASE, &[]).await.expect("kept").tasks.is_empty(), "others are not told");
     finish(store, &held, TaskEnd::Over(bad(&held, ErrorKind::Cancelled))).await;
@@ -188,7 +190,7 @@ pub async fn tasks_of_a_worker_that_is_gone_go_on_or_end(store: &dyn Store) {
     assert_eq!((wanted.state, kind(wanted)), (TaskState::Cancelled, Some(ErrorKind::Cancelled)));
     // The one that was thought dead comes back, and is refused.
     for task in &held {
-        assert_eq!(finish(store, task, TaskEnd::Over(good(task))).await, Finished::Late);
+        assert_eq!(finish(store, task, TaskEnd::Over(good(task))).await, FinishResult::Late);
     }
     assert_eq!(store.recover(here).await.expect("nothing").tasks, 0, "once");
 }
@@ -200,11 +202,11 @@ pub async fn a_process_that_slept_does_not_break_its_own_calls_off(store: &dyn S
     store.leave(started.holder).await.expect("left");
     store.take_run(started.run, slept).await.expect("taken");
     let held = claim_one(store, slept).await;
-    assert_eq!(store.recover(slept).await.expect("nothing"), Recovered::default(), "it is awake");
+    assert_eq!(store.recover(slept).await.expect("nothing"), RecoveryReport::default(), "it is awake");
     assert_eq!(find(store, id).await.state, TaskState::Running);
     let found = store.recover(other).await.expect("recovered");
     assert_eq!((found.tasks, found.runs), (1, 1), "for others its lease is over");
-    assert_eq!(finish(store, &held, TaskEnd::Over(good(&held))).await, Finished::Late);
+    assert_eq!(finish(store, &held, TaskEnd::Over(good(&held))).await, FinishResult::Late);
 }
 
 pub async fn a_task_that_was_not_begun_goes_back_unharmed(store: &dyn Store) {
@@ -214,7 +216,7 @@ pub async fn a_task_that_was_not_begun_goes_back_unharmed(store: &dyn Store) {
     finish(store, &held, TaskEnd::Untouched).await;
     let task = find(store, id).await;
     assert_eq!((task.state, task.attempts), (TaskState::Queued, 0));
-    assert_eq!(finish(store, &held, TaskEnd::Over(good(&held))).await, Finished::Late);
+    assert_eq!(finish(store, &held, TaskEnd::Over(good(&held))).await, FinishResult::Late);
     assert_eq!(claim_one(store, worker).await.id, id);
     let listed = store.tasks(TaskFilter::default().state(TaskState::Running).limit(10)).await.expect("a list");
     assert_eq!(listed.len(), 1);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use helve_core::store::{Accepted, Claim, DecisionResult, Finish, RunCommit, Task, TaskEnd};
+use helve_core::store::{AcceptResult, Claim, DecisionResult, Finish, RunCommit, Task, TaskEnd};
 use helve_core::{CallId, ErrorKind, HolderId, Outcome, Output, Status, Store, StoreError, ToolError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ impl Side {
             Step::Accept(task) => {
                 let id = task.call.id;
                 let accepted = store.accept(task).await?;
-                if accepted == Accepted::New && !self.tasks.contains(&id) {
+                if accepted == AcceptResult::New && !self.tasks.contains(&id) {
                     self.tasks.push(id);
                 }
                 json!(format!("{accepted:?}"))

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Claim, Finish, Finished, Progress, Recovered, Task, TaskEnd, interrupted};
+use helve_core::store::{Claim, Finish, FinishResult, Progress, RecoveryReport, Task, TaskEnd, interrupted};
 use helve_core::{CallContext, CallId, Digest, ErrorKind, EventData, Observer, Outcome, StoreError, ToolError};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -131,7 +131,7 @@ impl Worker {
         }
         let found = self.store.recover(self.store.holder()).await?;
         self.recovered = Some(Instant::now());
-        if found != Recovered::default() {
+        if found != RecoveryReport::default() {
             tracing::warn!(tasks = found.tasks, runs = found.runs, approvals = found.approvals, "taken over from processes that are gone");
         }
         Ok(())
@@ -169,7 +169,7 @@ pub(crate) async fn keep(store: &StoreHandle, tool: &str, finish: &Finish, stop:
     let mut pause = Duration::from_millis(100);
     loop {
         match store.finish(vec![finish.clone()]).await {
-            Ok(said) if said == [Finished::Recorded] => return,
+            Ok(said) if said == [FinishResult::Recorded] => return,
             Ok(_) => {
                 tracing::warn!(task = %finish.task, tool, "the result came too late: somebody else has the task by now");
                 return;

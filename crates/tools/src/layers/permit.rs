@@ -164,7 +164,7 @@ impl Permit {
         let said = grant.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         match grant.verdict {
             Verdict::Deny => PermitState::Refuse(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
-            Verdict::Expired => PermitState::Refuse(ToolError::denied(Denial::Expired, "nobody approved the call in time")),
+            Verdict::Expired => PermitState::Refuse(ToolError::denied(Denial::Expired, "the approval request expired before a decision")),
             Verdict::Approve if first => PermitState::Allow,
             Verdict::Approve => PermitState::Refuse(ToolError::denied(Denial::Policy, "the request was answered before, and counts once")),
         }

@@ -36,7 +36,7 @@ fn mistakes_are_found_where_they_are() {
         (json!({"output": {"type": "objekt"}}), "/output", "at /type"),
         (json!({"parameters": [{"name": "a", "type": "strin"}]}), "/parameters/0/type", "there is no type `strin`"),
         (json!({"parameters": {"type": "string"}}), "/parameters", "the input schema of `test` must describe an object"),
-        (json!({"name": "a b"}), "/name", "`a b` cannot be a tool name"),
+        (json!({"name": "a b"}), "/name", "`a b` is not a valid tool name"),
         (json!({"description": "x".repeat(70_000)}), "/description", "the description of `test` is longer"),
     ] {
         let mut definition = json!({"command": ["true"], "parameters": parameters});
