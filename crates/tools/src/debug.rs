@@ -1,4 +1,4 @@
-//! What is shown of types that hold more than a reader wants to see, or may see: names and ids, no arguments and no results.
+//! `Debug` for types that may contain secrets: it shows names and ids, no arguments and no results.
 
 use std::fmt::{Debug, Formatter, Result};
 
@@ -6,9 +6,7 @@ use helve_core::Outcome;
 
 use crate::call::CallState;
 use crate::catalogue::{Catalogue, Entry, Snapshot};
-use crate::durable::Worker;
-use crate::durable::{ApprovedCall, HeldTask};
-use crate::durable::{Hold, StoreHandle};
+use crate::durable::{ApprovedCall, LeaseGuard, StoreHandle, Worker};
 use crate::executor::{Executor, ExecutorOptions};
 use crate::toolkit::Toolkit;
 
@@ -64,16 +62,16 @@ impl Debug for Worker {
     }
 }
 
-impl Debug for Hold {
+impl Debug for LeaseGuard {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Hold").finish_non_exhaustive()
+        f.debug_struct("LeaseGuard").finish_non_exhaustive()
     }
 }
 
 /// An outcome without its contents.
-struct Brief<'a>(&'a Outcome);
+struct OutcomeSummary<'a>(&'a Outcome);
 
-impl Debug for Brief<'_> {
+impl Debug for OutcomeSummary<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let mut shown = f.debug_struct("Outcome");
         shown.field("call", &self.0.call_id).field("tool", &self.0.tool).field("success", &self.0.is_success()).finish_non_exhaustive()
@@ -83,7 +81,7 @@ impl Debug for Brief<'_> {
 impl Debug for CallState {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
-            Self::Over(outcome) => f.debug_tuple("Over").field(&Brief(outcome)).finish(),
+            Self::Over(outcome) => f.debug_tuple("Over").field(&OutcomeSummary(outcome)).finish(),
             Self::Waiting(request) => f.debug_tuple("Waiting").field(&request.id).finish(),
         }
     }
@@ -92,11 +90,5 @@ impl Debug for CallState {
 impl Debug for ApprovedCall {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.debug_struct("ApprovedCall").field("call", &self.call().id).field("tool", &self.call().tool).finish_non_exhaustive()
-    }
-}
-
-impl Debug for HeldTask {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("HeldTask").field("cancelled", &self.cancelled().is_cancelled()).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Background calls go into the durable queue instead of running now.
+//! Puts background calls into the durable queue.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use helve_core::{ApprovalId, Caller, Digest, ErrorKind, Mode, ToolCall, ToolErro
 use crate::durable::StoreHandle;
 use crate::toolkit::Member;
 
-/// Who makes a call that shall run in the background.
-pub(crate) struct Maker<'a> {
+/// Who makes a call.
+pub(crate) struct CallOrigin<'a> {
     pub(crate) caller: &'a Caller,
-    /// The agent whose toolkit it is, which counts more than what the caller says.
+    /// The agent that owns the toolkit. It takes precedence over the caller's own statement.
     pub(crate) agent: Option<&'a Arc<str>>,
-    /// The approval that a person gave to this call.
+    /// The approval of this call.
     pub(crate) approval: Option<ApprovalId>,
 }
 
-impl Maker<'_> {
-    /// On whose behalf the call is made, for the rules that hold when it runs.
+impl CallOrigin<'_> {
+    /// The caller, for the rules that apply when the call runs.
     fn caller(&self) -> Caller {
         match self.agent {
             Some(agent) => self.caller.clone().agent(agent.clone()),
@@ -26,7 +26,7 @@ impl Maker<'_> {
         }
     }
 
-    /// What a worker can go by that must not run the call without a person's consent: an approval, or that a person calls directly.
+    /// The consent that a worker checks: an approval, or a direct call by a person.
     fn consent(&self, call: &ToolCall, definition: Digest) -> Option<Consent> {
         match self.approval {
             Some(approval) => Some(Consent::of_approval(approval, call, definition)),
@@ -35,33 +35,38 @@ impl Maker<'_> {
     }
 }
 
-/// Accepts a background call into the queue, or lets an inline call through. Says whether it was accepted.
+/// Puts a background call into the queue, and lets an inline call pass. Returns whether the call was accepted into the queue.
 ///
-/// There is no queue without a store, and a promise that a crash would break is worse than a refusal.
-pub(crate) async fn defer(store: Option<&StoreHandle>, member: &Member, call: &ToolCall, maker: &Maker<'_>) -> Result<bool, ToolError> {
+/// Without a store there is no durable queue, so the call is refused rather than lost in a crash.
+pub(crate) async fn defer(
+    store: Option<&StoreHandle>,
+    member: &Member,
+    call: &ToolCall,
+    origin: &CallOrigin<'_>,
+) -> Result<bool, ToolError> {
     let entry = &member.entry;
     if entry.spec().rules().mode == Mode::Inline {
         return Ok(false);
     }
     let Some(store) = store else {
-        let message = format!("`{}` runs in the background, which needs a store, and none is set up", entry.name());
+        let message = format!("`{}` runs in the background, which needs a store; none is configured", entry.name());
         return Err(ToolError::new(ErrorKind::Storage, message).transient(false));
     };
-    match store.accept(task(member, call, maker)).await {
+    match store.accept(task(member, call, origin)).await {
         Ok(_) => Ok(true),
-        Err(error) => Err(ToolError::new(ErrorKind::Storage, format!("`{}` was not accepted", entry.name())).caused_by(error)),
+        Err(error) => Err(ToolError::new(ErrorKind::Storage, format!("`{}` could not be queued", entry.name())).caused_by(error)),
     }
 }
 
-/// A call as a task.
-fn task(member: &Member, call: &ToolCall, maker: &Maker<'_>) -> NewTask {
+/// The task for a call.
+fn task(member: &Member, call: &ToolCall, origin: &CallOrigin<'_>) -> NewTask {
     let entry = &member.entry;
     let rules = entry.spec().rules();
     NewTask {
         tool: entry.name().clone(),
-        caller: maker.caller(),
+        caller: origin.caller(),
         sets: member.sets.clone(),
-        consent: maker.consent(call, entry.digest()),
+        consent: origin.consent(call, entry.digest()),
         idempotent: rules.idempotent,
         priority: rules.priority,
         delay: rules.delay,
