@@ -292,8 +292,8 @@ impl State {
     fn refresh_base(&mut self) {
         let global = |slot: &&mut SourceSlot| slot.scope == Scope::Global;
         // Not `any`: the change of every source must be taken, or it would count again.
-        let changed = self.sources.iter_mut().filter(global).fold(false, |changed, slot| slot.take_change() || changed);
-        if changed || std::mem::take(&mut self.stale) {
+        let changes = self.sources.iter_mut().filter(global).map(SourceSlot::take_change).filter(|changed| *changed).count();
+        if changes > 0 || std::mem::take(&mut self.stale) {
             let sources = self.sources.iter_mut().filter(global).map(|slot| (&*slot.source, &mut slot.state));
             self.base = Arc::new(Table::build(sources, None, &self.base));
         }

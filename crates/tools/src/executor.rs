@@ -23,7 +23,6 @@ use crate::durable::{StoreConflict, StoreHandle};
 use crate::layers::cache::Cache;
 use crate::layers::catch::Catch;
 use crate::layers::check_output::CheckOutput;
-use crate::layers::defer::CallOrigin;
 use crate::layers::limit::{ConcurrencyLimits, Limit};
 use crate::layers::permit::{Permit, PermitState};
 use crate::layers::retry::Retry;
@@ -153,8 +152,7 @@ impl Executor {
         if let Some(output) = cached {
             return over(&call, Ok(output));
         }
-        let origin = CallOrigin { caller: cx.caller(), agent: toolkit.agent(), approval };
-        match defer::defer(self.store(), member, &call, &origin).await {
+        match defer::defer(self.store(), toolkit, member, &call, cx, approval).await {
             Ok(false) => Admission::Ready(Prepared { call, entry: entry.clone(), started, given }),
             Ok(true) => {
                 let (tool, duration) = (entry.name().clone(), started.elapsed());

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use helve_core::mention::Mentions;
 use helve_core::store::Approval;
-use helve_core::{ApprovalRequest, CallContext, ModelTool, ModelTools, Outcome, Pattern, Permission, ToolCall};
+use helve_core::{ApprovalRequest, CallContext, Caller, ModelTool, ModelTools, Outcome, Pattern, Permission, ToolCall};
 use serde_json::{Value, json};
 
 use crate::catalogue::{Entry, Snapshot, unknown};
@@ -159,7 +159,15 @@ impl Toolkit {
         self.0.agent.as_ref()
     }
 
-    /// A tool by its name or the name that models use.
+    /// The caller of a call. The agent of the toolkit takes precedence over the caller's own statement.
+    pub(crate) fn caller(&self, cx: &CallContext) -> Caller {
+        match self.agent() {
+            Some(agent) => cx.caller().clone().agent(agent.clone()),
+            None => cx.caller().clone(),
+        }
+    }
+
+    /// A tool by its name or its model name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
         self.member(name).map(|member| &member.entry)

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use helve_core::{
-    ApprovalId, ApprovalRequest, CallContext, CallId, Caller, Denial, Digest, Grant, InputNeeded, Permission, Policy, Subject, ToolCall,
-    ToolError, Verdict, input_digest,
+    ApprovalId, ApprovalRequest, CallContext, CallId, Denial, Digest, Grant, InputNeeded, Permission, Policy, Subject, ToolCall, ToolError,
+    Verdict, input_digest,
 };
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
@@ -113,7 +113,7 @@ impl Permit {
             ruling.reason = format!("the agent's own rules say `{restriction}`");
         }
         let ask = |reason| {
-            let mut request = ApprovalRequest::new(call.clone(), entry.source(), entry.spec(), caller(toolkit, cx), reason);
+            let mut request = ApprovalRequest::new(call.clone(), entry.source(), entry.spec(), toolkit.caller(cx), reason);
             request.expires_at = policy.expires(request.asked_at);
             PermitState::Ask(Box::new(request))
         };
@@ -123,7 +123,7 @@ impl Permit {
                 if grant.is_some_and(|(grant, _)| grant.given.is_none()) {
                     self.calls.lock().insert(call.id);
                 }
-                PermitState::Refuse(ToolError::denied(Denial::Policy, ruling.reason))
+                refuse(Denial::Policy, ruling.reason)
             }
             (Permission::Auto, None) => PermitState::Allow,
             (Permission::Confirm, None) => ask(ruling.reason),
@@ -148,12 +148,12 @@ impl Permit {
     fn resume(&self, shown: Digest, grant: &Grant) -> PermitState {
         let state = grant.given.as_ref().map_or(&Value::Null, |given| &given.state);
         if grant.digest != input_digest(shown, state) {
-            return PermitState::Refuse(ToolError::denied(Denial::Policy, "the call or its tool changed after its input was requested"));
+            return refuse(Denial::Policy, "the call or its tool changed after its input was requested");
         }
         if self.inputs.lock().insert(grant.approval_id) {
             PermitState::Allow
         } else {
-            PermitState::Refuse(ToolError::denied(Denial::Policy, "this request was already decided; a decision is valid once"))
+            refuse(Denial::Policy, "this request was already decided; a decision is valid once")
         }
     }
 
@@ -162,27 +162,21 @@ impl Permit {
         let first = self.calls.lock().insert(call);
         let reason = grant.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         match grant.verdict {
-            Verdict::Deny => PermitState::Refuse(ToolError::denied(Denial::Denied, format!("the user said no{reason}"))),
-            Verdict::Expired => PermitState::Refuse(ToolError::denied(Denial::Expired, "the approval request expired")),
+            Verdict::Deny => refuse(Denial::Denied, format!("the user said no{reason}")),
+            Verdict::Expired => refuse(Denial::Expired, "the approval request expired"),
             Verdict::Approve if first => PermitState::Allow,
-            Verdict::Approve => {
-                PermitState::Refuse(ToolError::denied(Denial::Policy, "this request was already decided; a decision is valid once"))
-            }
+            Verdict::Approve => refuse(Denial::Policy, "this request was already decided; a decision is valid once"),
         }
     }
+}
+
+fn refuse(denial: Denial, reason: impl Into<String>) -> PermitState {
+    PermitState::Refuse(ToolError::denied(denial, reason))
 }
 
 /// The error of a queued call that needs approval, and how to approve it.
 fn unapproved(call: CallId, reason: &str) -> String {
     format!("the call now needs a person's approval and has none: {reason}. `helve tasks retry {call}` approves and repeats it")
-}
-
-/// The caller of a call. The agent that owns the toolkit takes precedence over the caller's own statement.
-fn caller(toolkit: &Toolkit, cx: &CallContext) -> Caller {
-    match toolkit.agent() {
-        Some(agent) => cx.caller().clone().agent(agent.clone()),
-        None => cx.caller().clone(),
-    }
 }
 
 /// The facts that rules match on.
