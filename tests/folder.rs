@@ -1,7 +1,6 @@
 //! A project's folder for tests, and the command in it.
 
 #![allow(dead_code, reason = "each file of tests uses a part of it")]
-#![allow(clippy::print_stderr, reason = "a test that is skipped should say so")]
 
 use std::fs;
 use std::process::{Command, Output, Stdio};
@@ -61,12 +60,22 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-pub fn has(program: &str) -> bool {
+/// Whether a program is installed; where it is not, the test is reported as skipped.
+pub fn has(test: &str, program: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
-        eprintln!("SKIPPED: {program} is not installed");
+        helve_testkit::skip(test, format!("{program} is not installed"));
     }
     found
+}
+
+/// Whether `script` gives a command a terminal; where it does not, the test is reported as skipped.
+pub fn has_terminal(test: &str) -> bool {
+    if !cfg!(target_os = "linux") {
+        helve_testkit::skip(test, "`script` takes other options on this system");
+        return false;
+    }
+    has(test, "script")
 }
 
 pub fn echo(name: &str) -> String {

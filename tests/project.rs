@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::folder::{Project, echo, has, stderr, stdout};
+use crate::folder::{Project, echo, has, has_terminal, stderr, stdout};
 
 fn native(name: &str) -> String {
     format!(
@@ -131,7 +131,7 @@ fn the_sample_teaches_and_has_no_warnings() {
     );
     insta::assert_snapshot!(stdout(&in_sample(&["sets"])));
     insta::assert_snapshot!(stdout(&in_sample(&["agents"])));
-    if has("python3") {
+    if has("the_sample_teaches_and_has_no_warnings", "python3") {
         let counted = in_sample(&["tools", "call", "word_count", "text=one two three", "--json"]);
         let outcome: Value = serde_json::from_slice(&counted.stdout).expect("JSON");
         assert_eq!(outcome["data"], json!({"words": 3, "lines": 1, "characters": 13, "longest": ["three", "one", "two"]}), "{outcome}");
@@ -260,7 +260,7 @@ fn the_words_of_a_rule_are_one_line() {
     let refused = project.run(&["tools", "call", "calculate", "expression=1"]);
     assert_eq!((refused.status.code(), stderr(&refused).trim_end()), (Some(1), format!("permission_denied: {shown}").as_str()));
     // A terminal, at which a person is asked; elsewhere the program has other options.
-    if !cfg!(target_os = "linux") || !has("script") {
+    if !has_terminal("the_words_of_a_rule_are_one_line") {
         return;
     }
     let command = project.command(&["tools", "call", "get_date"]);

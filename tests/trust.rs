@@ -167,7 +167,7 @@ fn servers_are_connected_only_when_the_folder_is_trusted() {
 /// On a terminal the person is asked. `script` gives the command one.
 #[test]
 fn a_person_at_a_terminal_is_asked() {
-    if !has("script") {
+    if !has("a_person_at_a_terminal_is_asked", "script") {
         return;
     }
     let project =

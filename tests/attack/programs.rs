@@ -1,7 +1,5 @@
 //! Programs that change after they were trusted, or that look around in the process that started them.
 
-#![allow(clippy::print_stderr, reason = "a test that is skipped should say so")]
-
 use std::fs;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -9,7 +7,7 @@ use std::process::{Command, Stdio};
 use helve_testkit::{Reply, Script};
 use serde_json::{Value, json};
 
-use crate::folder::{Project, has, stderr, stdout};
+use crate::folder::{Project, has_terminal, stderr, stdout};
 use crate::scene::{Ran, Scene};
 
 const CANARY: &str = "canary-0123456789";
@@ -76,7 +74,7 @@ fn answer(command: &Command, question: &str, before_answer: impl FnOnce(), answe
 
 #[test]
 fn a_script_that_changed_while_the_question_was_shown_is_not_started() {
-    if !cfg!(target_os = "linux") || !has("script") {
+    if !has_terminal("a_script_that_changed_while_the_question_was_shown_is_not_started") {
         return;
     }
     let scene = Scene::new(Script::new().reply(Reply::calls([("y", json!({}))])).reply(Reply::text("done")));
@@ -203,8 +201,8 @@ fn programs_of_another_user_do_not_see_the_environment_of_helve() {
         command
     };
     if !as_nobody(&["--version"]).output().is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: programs_of_another_user_do_not_see_the_environment_of_helve needs root, setpriv, and a folder open to others");
-        return;
+        let why = "it needs root, setpriv, and a program that other users can run";
+        return helve_testkit::skip("programs_of_another_user_do_not_see_the_environment_of_helve", why);
     }
     let project = Project::new(&[LOOK]);
     for folder in [project.folder.path(), project.state.path()] {

@@ -35,7 +35,7 @@ const SHARES: usize = 8;
 
 /// Opens a share of all folders.
 fn open(share: usize) {
-    let stage = Stage::new();
+    let stage = Stage::new(&format!("opening_a_folder_does_nothing_but_read_{}", share + 1));
     let plan = stage.plan();
     for generated in plan.folders.iter().skip(share).step_by(SHARES) {
         stage.open(generated);
@@ -108,7 +108,7 @@ fn every_field_has_a_sample_and_every_pair_a_file() {
 /// What is asserted above is only worth something if the observer sees what a folder does that is trusted.
 #[test]
 fn the_observer_sees_what_a_trusted_folder_does() {
-    let stage = Stage::new();
+    let stage = Stage::new("the_observer_sees_what_a_trusted_folder_does");
     let project = stage.sample_folder();
     let trusted = project.run(&["trust", "--yes"]);
     assert!(trusted.status.success(), "{}", stderr(&trusted));

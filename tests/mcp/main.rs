@@ -2,7 +2,6 @@
 //! `scripts/mcp-peers` installs them; tests that need them are skipped by name where it is not set.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
-#![allow(clippy::print_stderr, reason = "a test that is skipped should say so")]
 
 mod asking;
 mod client;

@@ -17,7 +17,7 @@ impl Peers {
     pub fn find(test: &str) -> Option<Self> {
         let folder = std::env::var_os(VARIABLE);
         if folder.is_none() {
-            eprintln!("SKIPPED: {test} needs {VARIABLE}, the folder that scripts/mcp-peers prints");
+            helve_testkit::skip(test, format!("{VARIABLE} is not set (scripts/mcp-peers prints what it names)"));
         }
         folder.map(|folder| Self(folder.into()))
     }

@@ -306,11 +306,11 @@ fn an_agent_that_wants_to_answers_to_results_by_itself() {
 /// The same record on a server, where other machines see it too.
 #[test]
 fn the_record_can_be_on_a_server() {
+    let test = "the_record_can_be_on_a_server";
     let Ok(server) = std::env::var("HELVE_TEST_POSTGRES") else {
-        eprintln!("SKIPPED: the_record_can_be_on_a_server needs HELVE_TEST_POSTGRES");
-        return;
+        return helve_testkit::skip(test, "HELVE_TEST_POSTGRES is not set (scripts/postgres starts a server)");
     };
-    if !crate::folder::has("psql") {
+    if !crate::folder::has(test, "psql") {
         return;
     }
     let schema = format!("binary_{}", std::process::id());

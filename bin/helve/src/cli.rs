@@ -32,7 +32,7 @@ pub struct Global {
     /// Reach models on this machine only
     #[arg(long, global = true)]
     pub local: bool,
-    /// StoreHandle what the model says, to be replayed later
+    /// Record what the model says, to be replayed later
     #[arg(long, value_name = "FILE", global = true)]
     pub record: Option<PathBuf>,
     /// The record: `sqlite:FILE` or `postgres://…`

@@ -49,6 +49,8 @@
 pub mod agent;
 pub mod catalogue;
 mod compose;
+#[cfg(all(doctest, feature = "builtins", feature = "models", feature = "project", feature = "sqlite", feature = "test"))]
+mod documents;
 pub mod event;
 pub mod executor;
 pub mod id;

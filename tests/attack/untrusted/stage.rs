@@ -37,7 +37,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub fn new() -> Self {
+    pub fn new(test: &str) -> Self {
         let outside = tempfile::tempdir().expect("a folder");
         fs::create_dir(outside.path().join("temporary")).expect("a folder");
         let servers = r#"{"mcpServers": {"taken": {"command": "sh", "args": ["-c", "echo"]}}}"#;
@@ -47,7 +47,7 @@ impl Stage {
             [] => Reply::calls(request.tools.iter().take(60).map(|tool| (tool.as_str(), json!({})))),
             _ => Reply::text("done"),
         });
-        Self { trap: Trap::set(), outside, model: ModelServer::start_blocking(script), watch: Watch::new() }
+        Self { trap: Trap::set(), outside, model: ModelServer::start_blocking(script), watch: Watch::new(test) }
     }
 
     /// Where programs of a folder leave their mark.

@@ -49,11 +49,12 @@ pub struct Watch {
 
 impl Watch {
     /// An observer that asks the system, if it can.
-    pub fn new() -> Self {
-        let mut watch = Self { folder: tempfile::tempdir().expect("a folder"), traces: has("strace") };
+    pub fn new(test: &str) -> Self {
+        let mut watch = Self { folder: tempfile::tempdir().expect("a folder"), traces: has(test, "strace") };
         if watch.traces && !watch.reads_names() {
             watch.traces = false;
-            skipped("strace cannot read the names of files that helve opens: helve closes its memory to everybody but root");
+            let why = "strace cannot read the names of files that helve opens: only root may read its memory";
+            helve_testkit::skip(test, why);
         }
         watch
     }
@@ -114,11 +115,6 @@ impl Watch {
         let trace = fs::read_to_string(self.folder.path().join("trace")).expect("a trace");
         trace.split_whitespace().next().expect("a process").to_owned()
     }
-}
-
-#[allow(clippy::print_stderr, reason = "a test that is skipped should say so")]
-fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
 }
 
 /// What Ctrl-C does.

@@ -14,7 +14,7 @@ const VARIABLE: &str = "HELVE_TEST_POSTGRES";
 pub fn known(test: &str) -> Option<String> {
     let server = std::env::var(VARIABLE).ok();
     if server.is_none() {
-        eprintln!("SKIPPED: {test}: it needs {VARIABLE}");
+        helve_testkit::skip(test, format!("{VARIABLE} is not set (scripts/postgres starts a server)"));
     }
     server
 }

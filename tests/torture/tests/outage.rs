@@ -40,6 +40,6 @@ fn nothing_is_lost_or_done_twice_when_a_process_is_cut_off() {
     let folder = tempfile::tempdir().expect("a folder");
     match outage::partition(&torture(2), folder.path(), Duration::from_secs(3)) {
         Ok(outages) => check(&outages),
-        Err(why) => eprintln!("SKIPPED: {name}: {why}"),
+        Err(why) => helve_testkit::skip(name, why),
     }
 }

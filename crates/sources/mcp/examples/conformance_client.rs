@@ -69,8 +69,17 @@ fn calls(scenario: &str, context: &Value, tools: &[Arc<dyn DynTool>]) -> Vec<(Ar
         let wanted = wanted.iter().filter_map(|call| Some((find(call["name"].as_str()?)?, call["arguments"].clone())));
         return wanted.collect();
     }
-    let arguments = |tool: &dyn DynTool| if **tool.spec().name() == *"add_numbers" { json!({"a": 5, "b": 3}) } else { json!({}) };
-    let only = if scenario == "http-invalid-tool-headers" { Some("valid_tool") } else { None };
+    let arguments = |tool: &dyn DynTool| match &**tool.spec().name() {
+        "add_numbers" => json!({"a": 5, "b": 3}),
+        // The suite compares what the client has read with what it was sent.
+        "json_schema_echo" => json!({"schema": find("json_schema_2020_12_tool").map(|tool| tool.spec().input().value().clone())}),
+        _ => json!({}),
+    };
+    let only = match scenario {
+        "http-invalid-tool-headers" => Some("valid_tool"),
+        "json-schema-2020-12-preservation" => Some("json_schema_echo"),
+        _ => None,
+    };
     let wanted = tools.iter().filter(|tool| only.is_none_or(|only| **tool.spec().name() == *only));
     wanted.map(|tool| (tool.clone(), arguments(&**tool))).collect()
 }

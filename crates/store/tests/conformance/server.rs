@@ -16,7 +16,7 @@ impl Schema {
     /// A new one; nothing, and a word about it, where there is no server.
     pub async fn new(test: &str) -> Option<Self> {
         let Ok(server) = std::env::var(VARIABLE) else {
-            eprintln!("SKIPPED: {test} needs {VARIABLE}");
+            helve_testkit::skip(test, format!("{VARIABLE} is not set (scripts/postgres starts a server)"));
             return None;
         };
         let name = format!("test_{}", helve_core::RunId::mint()).to_lowercase();

@@ -23,17 +23,17 @@ pub struct Server {
 impl Server {
     /// Starts one; nothing, and a word about it, where that cannot be done.
     pub fn start(test: &str) -> Option<Self> {
-        let skipped = |why: &str| eprintln!("SKIPPED: {test}: {why}");
+        let skipped = |why: &str| helve_testkit::skip(test, why);
         if std::env::var_os(VARIABLE).is_none() {
-            skipped(&format!("it needs {VARIABLE}"));
+            skipped(&format!("{VARIABLE} is not set (scripts/postgres starts a server)"));
             return None;
         }
         if Command::new("openssl").arg("version").output().is_err() {
-            skipped("it needs openssl");
+            skipped("openssl is not installed");
             return None;
         }
         if !installed() {
-            skipped("it needs the programs of a PostgreSQL server on this machine");
+            skipped("the programs of a PostgreSQL server are not installed");
             return None;
         }
         let started = run(script().arg("start"));

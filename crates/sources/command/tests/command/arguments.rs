@@ -28,7 +28,7 @@ async fn json_goes_in_and_comes_out() {
 
 #[tokio::test]
 async fn a_python_script_is_a_tool() {
-    if !runs("python3", &["-c", ""]) {
+    if !runs("a_python_script_is_a_tool", "python3", &["-c", ""]) {
         return;
     }
     let project = Project::new();

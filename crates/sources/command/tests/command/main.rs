@@ -1,7 +1,6 @@
 //! Real programs of this machine as tools, well-behaved and not, through the public API.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
-#![allow(clippy::print_stderr, reason = "a test that is skipped should say so")]
 
 mod arguments;
 mod definitions;

@@ -111,14 +111,14 @@ pub async fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Whether a program runs here with nothing but a `PATH`; says so loudly where it does not.
-pub fn runs(program: &str, arguments: &[&str]) -> bool {
+/// Whether a program runs here with nothing but a `PATH`; where it does not, the test is reported as skipped.
+pub fn runs(test: &str, program: &str, arguments: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut command = Command::new(program);
     let status = command.args(arguments).env_clear().env("PATH", path).stdout(Stdio::null()).stderr(Stdio::null()).status();
     let runs = status.is_ok_and(|status| status.success());
     if !runs {
-        eprintln!("SKIPPED: `{program}` does not run on this machine");
+        helve_testkit::skip(test, format!("`{program}` does not run on this machine"));
     }
     runs
 }
