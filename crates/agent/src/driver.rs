@@ -111,8 +111,8 @@ impl<'a> Driver<'a> {
     pub(crate) async fn start(mut self) -> Result<Answer, AgentError> {
         if let Some(store) = self.agent.store.clone() {
             store.start_heartbeat().await?;
-            let said = self.agent.conversation.messages.len();
-            self.log = Some(Log::new(store, &self.run, self.environment.executor.redactor(), said, self.cancel.clone()));
+            let stored = self.agent.conversation.messages.len();
+            self.log = Some(Log::new(store, &self.run, self.environment.executor.redactor(), stored, self.cancel.clone()));
             self.run = self.run.watched(true);
         }
         self.agent.accept_background_calls();

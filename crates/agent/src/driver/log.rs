@@ -35,7 +35,7 @@ pub(super) struct Log {
     /// Background calls whose results the run has taken in this step.
     results: Vec<CallId>,
     /// The number of stored messages.
-    said: usize,
+    stored_messages: usize,
     /// The sequence number of the last event that the listener got.
     last_seq: u64,
     lease: LeaseGuard,
@@ -52,7 +52,7 @@ pub(crate) struct ClaimedRun {
 
 impl Log {
     /// The log of a new run.
-    pub(super) fn new(store: StoreHandle, run: &Run, redactor: &Redactor, said: usize, cancel: CancellationToken) -> Self {
+    pub(super) fn new(store: StoreHandle, run: &Run, redactor: &Redactor, stored: usize, cancel: CancellationToken) -> Self {
         let (settings, input) = (run.settings(), run.input());
         // Redact before cutting: half a secret would not be found.
         let input = redactor.clean(&input).map_or(input, Into::into);
@@ -66,12 +66,12 @@ impl Log {
             holder: store.holder(),
         };
         let lease = store.lease_run(run.id(), cancel);
-        Self { begin: Some(begin), ..Self::resumed(store, lease, 1, said, 0) }
+        Self { begin: Some(begin), ..Self::resumed(store, lease, 1, stored, 0) }
     }
 
     /// The log of a stored run.
-    fn resumed(store: StoreHandle, lease: LeaseGuard, epoch: u64, said: usize, last_seq: u64) -> Self {
-        Self { store, epoch, begin: None, events: Vec::new(), requests: Vec::new(), results: Vec::new(), said, last_seq, lease }
+    fn resumed(store: StoreHandle, lease: LeaseGuard, epoch: u64, stored_messages: usize, last_seq: u64) -> Self {
+        Self { store, epoch, begin: None, events: Vec::new(), requests: Vec::new(), results: Vec::new(), stored_messages, last_seq, lease }
     }
 
     /// Returns whether there are requests that are not stored.
@@ -95,8 +95,8 @@ impl Log {
 impl Driver<'_> {
     /// Resumes a stored run: decisions that were made meanwhile count, and interrupted calls are repeated if they may be.
     pub(crate) async fn recover(mut self, claimed: ClaimedRun) -> Result<Answer, AgentError> {
-        let said = self.agent.conversation.messages.len();
-        self.log = Some(Log::resumed(claimed.store, claimed.lease, claimed.epoch, said, claimed.seq));
+        let stored = self.agent.conversation.messages.len();
+        self.log = Some(Log::resumed(claimed.store, claimed.lease, claimed.epoch, stored, claimed.seq));
         self.run = self.run.watched(true);
         self.run.set_seq(claimed.seq);
         self.agent.accept_background_calls();
@@ -112,7 +112,7 @@ impl Driver<'_> {
     pub(super) async fn commit(&mut self, state: RunState) -> Result<(), AgentError> {
         let Some(log) = &mut self.log else { return Ok(()) };
         let snapshot = if state.is_over() { None } else { Some(self.run.snapshot()?) };
-        let messages = self.run.messages().get(log.said..).unwrap_or_default().to_vec();
+        let messages = self.run.messages().get(log.stored_messages..).unwrap_or_default().to_vec();
         let count = messages.len();
         let events = std::mem::take(&mut log.events);
         let conversation = &self.agent.conversation;
@@ -126,7 +126,7 @@ impl Driver<'_> {
             snapshot,
             events: events.clone(),
             messages,
-            said: log.said,
+            said: log.stored_messages,
             asked: log.requests.clone(),
             heard: std::mem::take(&mut log.results),
             allowed: conversation.allowed.clone(),
@@ -138,7 +138,7 @@ impl Driver<'_> {
         if state != RunState::Running {
             log.lease.disarm();
         }
-        log.said += count;
+        log.stored_messages += count;
         for approval in std::mem::take(&mut log.requests) {
             store.notify_request(&approval);
         }

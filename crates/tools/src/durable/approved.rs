@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{ApprovalState, DecisionRecord, DecisionResult, Finish, Task, TaskEnd};
+use helve_core::store::{Approval, ApprovalState, DecisionRecord, DecisionResult, Finish, Task, TaskEnd};
 use helve_core::{
     ApprovalId, ApprovalRequest, Backoff, CallContext, CallId, Denial, ErrorKind, Outcome, Permission, Status, StoreError, ToolCall,
     ToolError, Verdict,
@@ -147,12 +147,20 @@ fn ended(task: &Task, outcome: Outcome) -> Finish {
     Finish { task: task.id, epoch: task.epoch, end: TaskEnd::Over(Outcome { call_id: task.id, ..outcome }) }
 }
 
-fn storage(error: &StoreError) -> ToolError {
-    ToolError::new(ErrorKind::Storage, error.to_string())
+fn storage(error: StoreError) -> ToolError {
+    ToolError::new(ErrorKind::Storage, error.to_string()).caused_by(error)
 }
 
-fn gone(tool: &str) -> ToolError {
-    ToolError::new(ErrorKind::UnknownTool, format!("the tool `{tool}` no longer exists"))
+/// The stored form of a request.
+fn approval(toolkit: &Toolkit, request: ApprovalRequest) -> Result<Approval, ToolError> {
+    let message = format!("the tool `{}` no longer exists", request.tool);
+    toolkit.approval(request).ok_or_else(|| ToolError::new(ErrorKind::UnknownTool, message))
+}
+
+async fn add_approval(store: &StoreHandle, approval: &Approval) -> Result<(), ToolError> {
+    store.add_approval(approval.clone()).await.map_err(storage)?;
+    store.notify_request(approval);
+    Ok(())
 }
 
 impl Executor {
@@ -164,11 +172,9 @@ impl Executor {
         if request.input.is_some() {
             return Err(ToolError::failed(format!("the tool is waiting for input and cannot be asked later: {}", request.reason)));
         }
-        let tool = request.tool.clone();
-        let approval = toolkit.approval(request).ok_or_else(|| gone(&tool))?;
         let store = self.store().ok_or_else(|| ToolError::new(ErrorKind::Storage, "there is no store for the approval request"))?;
-        store.add_approval(approval.clone()).await.map_err(|error| storage(&error))?;
-        store.notify_request(&approval);
+        let approval = approval(toolkit, request)?;
+        add_approval(store, &approval).await?;
         Ok(CallState::Waiting(Box::new(approval.request)).into_outcome())
     }
 
@@ -182,37 +188,35 @@ impl Executor {
         request: ApprovalRequest,
         cx: &CallContext,
     ) -> Result<ApprovedCall, Box<Outcome>> {
-        let (call, id, tool) = (request.call.id, request.id, request.tool.clone());
-        let failed = |error: ToolError| Box::new(Outcome::failed(call, tool.clone(), error));
-        let stored = |error: StoreError| failed(storage(&error));
-        let Some(store) = self.store() else {
-            let message = "a person must approve this call, and there is no store for the approval request";
-            return Err(failed(ToolError::denied(Denial::Policy, message)));
-        };
+        let (call, tool) = (request.call.id, request.tool.clone());
+        self.wait_for_decision(toolkit, request, cx).await.map_err(|error| Box::new(Outcome::failed(call, tool, error)))
+    }
+
+    async fn wait_for_decision(&self, toolkit: &Toolkit, request: ApprovalRequest, cx: &CallContext) -> Result<ApprovedCall, ToolError> {
+        let (call, id) = (request.call.id, request.id);
+        let message = "a person must approve this call, and there is no store for the approval request";
+        let store = self.store().ok_or_else(|| ToolError::denied(Denial::Policy, message))?;
         // The decision takes effect only if the heartbeat shows that this process is alive.
-        store.start_heartbeat().await.map_err(stored)?;
+        store.start_heartbeat().await.map_err(storage)?;
         let caller = request.caller.agent.clone().unwrap_or_else(|| "caller".into());
-        let Some(approval) = toolkit.approval(request).map(|approval| approval.asked_by(store.holder())) else {
-            return Err(failed(gone(&tool)));
-        };
+        let approval = approval(toolkit, request)?.asked_by(store.holder());
         // Before the store has it: dropped while it is being stored, the request may be stored all the same.
         let mut open = OpenRequest { store: store.clone(), id, call, caller, open: true };
-        store.add_approval(approval.clone()).await.map_err(stored)?;
-        store.notify_request(&approval);
+        add_approval(store, &approval).await?;
         let decided = tokio::select! {
-            decided = store.decision(id) => decided.map_err(stored)?,
+            decided = store.decision(id) => decided.map_err(storage)?,
             () = cx.cancelled() => {
                 open.withdraw().await;
                 open.open = false;
-                return Err(failed(ToolError::cancelled()));
+                return Err(ToolError::cancelled());
             }
         };
         if let Some(error) = decided.refusal() {
             open.open = false;
-            return Err(failed(error));
+            return Err(error);
         }
-        let missing = || StoreError::NotFound(format!("task {call}"));
-        let task = store.task(call).await.and_then(|task| task.ok_or_else(missing)).map_err(stored)?;
+        let task = store.task(call).await.map_err(storage)?;
+        let task = task.ok_or_else(|| storage(StoreError::NotFound(format!("task {call}"))))?;
         Ok(ApprovedCall::new(open, task, cx))
     }
 
@@ -274,7 +278,7 @@ impl Executor {
         let (call, tool) = (accepted.call_id, accepted.tool.clone());
         let failed = |error| Outcome::failed(call, tool.clone(), error);
         tokio::select! {
-            ended = store.end_of(&accepted) => ended.unwrap_or_else(|error| failed(storage(&error))),
+            ended = store.end_of(&accepted) => ended.unwrap_or_else(|error| failed(storage(error))),
             () = cx.cancelled() => {
                 if let Err(error) = store.cancel_task(call).await {
                     tracing::warn!(%error, %call, "could not cancel an abandoned call in the queue");
