@@ -86,7 +86,7 @@ fn limits_end_a_run_with_their_name() {
         let ran = scene.events(&["count"]);
         assert_eq!((ran.code, ran.end().0.as_str()), (Some(1), reason), "{limit}: {}", ran.stderr);
         assert_eq!(scene.server.requests().len(), most, "{limit}");
-        assert!(ran.stderr.contains("the run stopped") && ran.stderr.contains("raise the limit"), "{limit}: {}", ran.stderr);
+        assert!(ran.stderr.contains("run stopped") && ran.stderr.contains("raise the limit"), "{limit}: {}", ran.stderr);
     }
     let priced = Scene::of("openai_compatible", "price: {input: 100000, output: 0}", sums());
     let ran = priced.with("agents/a.yaml", "name: a\ntools: [calculate]\nlimits: {max_cost: 1.5}\n").events(&["count"]);

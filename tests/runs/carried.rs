@@ -141,5 +141,5 @@ fn a_broken_call_in_text_is_told_and_corrected() {
     let never = Script::from_fn(|_| Reply::text("{\"tool_calls\": [{\"name\": \"calculate\", \"arguments\": {\"expression\": ]}]}"));
     let ran = Scene::new(never).events(&["6 * 7?"]);
     assert_eq!((ran.code, ran.end(), ran.calls().len()), (Some(1), ("failed".into(), "parse_error".into()), 0), "{}", ran.stderr);
-    assert!(ran.stderr.contains("could not be read, also after it was told") && ran.stderr.contains("larger model"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("could not be read, even after a correction") && ran.stderr.contains("larger model"), "{}", ran.stderr);
 }

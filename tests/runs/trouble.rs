@@ -135,7 +135,7 @@ fn a_byte_a_second_meets_the_time_limit() {
     let scene = Scene::new(slow).with("agents/a.yaml", "name: a\nlimits: {timeout: 1500ms}\n");
     let ran = scene.events(&["go"]);
     assert_eq!((ran.code, ran.end().0.as_str()), (Some(1), "time_budget"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("its time is up") && ran.stderr.contains("limits"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("time limit reached (timeout)") && ran.stderr.contains("limits"), "{}", ran.stderr);
     assert!(ran.took < Duration::from_secs(6), "{:?}", ran.took);
 }
 

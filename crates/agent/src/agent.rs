@@ -1,7 +1,9 @@
-//! An agent: a model, tools, and what was said so far.
+//! An agent: a model with tools and a conversation.
 
+mod builder;
+mod owned;
 mod runs;
-mod set_up;
+mod stored;
 
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use helve_dialect::ToolTable;
 use helve_tools::{Catalogue, Executor, Selection, StoreHandle, Toolkit, View, Worker};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use self::stored::cancel_run;
 use crate::context::{Contexts, ToolCallContext};
 use crate::conversation::Conversation;
 use crate::error::AgentError;
@@ -20,10 +23,10 @@ use crate::options::AgentOptions;
 use crate::quotes::Quotes;
 use crate::strategy::Strategy;
 
-/// How many background calls an agent runs at once that works on its queue itself.
-const AT_ONCE: usize = 8;
+/// Maximum number of background calls that run at once in an agent's own worker.
+const WORKER_CONCURRENCY: usize = 8;
 
-/// A model with tools, and what was said so far.
+/// A model with tools and a conversation.
 ///
 /// ```
 /// use helve_agent::{Agent, ScriptedModel};
@@ -33,10 +36,10 @@ const AT_ONCE: usize = 8;
 /// assert_eq!(agent.run("Hi").await?.text, "Hello!");
 /// # Ok(()) }
 /// ```
-pub struct Agent(Parts);
+pub struct Agent(AgentState);
 
-/// What a run is driven with.
-pub(crate) struct Parts {
+/// Everything that a run uses.
+pub(crate) struct AgentState {
     pub(crate) model: Arc<dyn DynModel>,
     pub(crate) options: AgentOptions,
     pub(crate) generate: Arc<GenerateOptions>,
@@ -44,51 +47,52 @@ pub(crate) struct Parts {
     catalogue: Catalogue,
     selection: Option<Selection>,
     view: View,
-    pub(crate) tables: Tables,
+    pub(crate) tables: ToolTables,
+    /// The system message of the last request.
     pub(crate) system: Option<Arc<Message>>,
     pub(crate) contexts: Contexts,
     pub(crate) tool_calls: ToolCallContext,
     pub(crate) approver: Option<Arc<dyn DynApprover>>,
-    /// What the answer must fit, where a type was asked for.
+    /// The schema of a typed answer.
     pub(crate) output: Option<helve_core::Schema>,
     pub(crate) conversation: Conversation,
-    /// Calls in the results of the conversation, which a model may quote.
+    /// Calls in the results of the conversation, which the model may quote.
     pub(crate) quotes: Quotes,
-    /// The strategy that worked after another did not.
+    /// The strategy that worked after another failed.
     pub(crate) learned: Option<Strategy>,
-    /// Is told of it.
+    /// Called with `learned`.
     pub(crate) on_strategy: Option<OnStrategy>,
-    /// On whose behalf it calls tools.
+    /// The user on whose behalf it calls tools.
     pub(crate) user: Option<Arc<str>>,
-    /// What its tools and layers are given.
+    /// Values for its tools and layers.
     pub(crate) extensions: Extensions,
-    /// Where its runs are recorded.
+    /// The store of its runs.
     pub(crate) store: Option<StoreHandle>,
-    /// Whether the executor is the agent's own.
+    /// Whether the agent created the executor.
     owns_executor: bool,
-    /// Stops the worker that the agent and its forks have for background calls.
+    /// Stops the worker of the agent and its forks when the last of them is dropped.
     worker: Option<Arc<DropGuard>>,
 }
 
-/// Leaves out what was said and what it is told.
+/// Omits messages and prompts.
 impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let parts = &self.0;
-        let mut shown = f.debug_struct("Agent");
-        shown.field("name", &parts.options.name).field("model", &parts.model.info().name).field("user", &parts.user);
-        shown.field("conversation", &parts.conversation.id).field("tools", &parts.catalogue).field("store", &parts.store);
-        shown.finish_non_exhaustive()
+        let state = &self.0;
+        let mut fields = f.debug_struct("Agent");
+        fields.field("name", &state.options.name).field("model", &state.model.info().name).field("user", &state.user);
+        fields.field("conversation", &state.conversation.id).field("tools", &state.catalogue).field("store", &state.store);
+        fields.finish_non_exhaustive()
     }
 }
 
-/// Is told when a run finds that another strategy works.
+/// Called when a run finds that another strategy works.
 pub(crate) type OnStrategy = Arc<dyn Fn(Strategy) + Send + Sync>;
 
-/// What readers must know of tools, made once for each list.
+/// The table of tools for readers, built once for each list.
 #[derive(Default)]
-pub(crate) struct Tables(Option<(Arc<ModelTools>, Arc<ToolTable>)>);
+pub(crate) struct ToolTables(Option<(Arc<ModelTools>, Arc<ToolTable>)>);
 
-impl Tables {
+impl ToolTables {
     pub(crate) fn of(&mut self, tools: &Arc<ModelTools>) -> Arc<ToolTable> {
         if let Some((known, table)) = &self.0
             && Arc::ptr_eq(known, tools)
@@ -101,7 +105,7 @@ impl Tables {
     }
 }
 
-impl Parts {
+impl AgentState {
     /// The tools of the next turn.
     pub(crate) fn toolkit(&self) -> Result<Toolkit, AgentError> {
         match &self.selection {
@@ -110,29 +114,29 @@ impl Parts {
         }
     }
 
-    /// Background calls need a queue and someone who works on it. An agent without a store has a queue in memory. An executor that
-    /// came with a store has its own workers.
+    /// Starts a worker for background calls, unless the executor came with a store and so has its own workers. An agent without a store
+    /// has a queue in memory.
     pub(crate) fn accept_background_calls(&mut self) {
         if self.worker.is_none() && (self.executor.store().is_none() || self.owns_executor) {
-            self.work_on_queue();
+            self.start_worker();
         }
     }
 
-    /// Works on the queue for as long as the agent lives, unless it or its `Helve` does already.
-    pub(crate) fn work_on_queue(&mut self) {
+    /// Starts a worker that lives as long as the agent, unless the agent or its `Helve` has one.
+    pub(crate) fn start_worker(&mut self) {
         if self.worker.is_some() {
             return;
         }
-        // Tools that are not there are the first turn's concern.
+        // The first turn reports missing tools.
         let Ok(toolkit) = self.toolkit() else { return };
         if !toolkit.list().any(|entry| entry.spec().rules().mode == Mode::Background) {
             return;
         }
         let store = self.executor.store().cloned().unwrap_or_else(StoreHandle::in_memory);
-        // Another agent with this executor may have been faster, and works on the queue then.
+        // If another agent with this executor was faster, its worker runs the queue.
         if self.executor.use_store(store.clone()).is_ok() {
             let in_memory = store.is_in_memory();
-            let worker = Worker::new(store, self.executor.clone(), self.catalogue.clone(), AT_ONCE);
+            let worker = Worker::new(store, self.executor.clone(), self.catalogue.clone(), WORKER_CONCURRENCY);
             let (worker, stop) = (if in_memory { worker } else { worker.finishing_calls() }, CancellationToken::new());
             tokio::spawn(worker.run(stop.clone()));
             self.worker = Some(Arc::new(stop.drop_guard()));
@@ -141,15 +145,7 @@ impl Parts {
 }
 
 impl Agent {
-    pub(crate) fn own_store(&self) -> Option<&StoreHandle> {
-        self.0.store.as_ref()
-    }
-
-    pub(crate) fn parts(&mut self) -> &mut Parts {
-        &mut self.0
-    }
-
-    /// An agent without tools.
+    /// Creates an agent without tools.
     #[must_use]
     pub fn new(model: impl DynModel) -> Self {
         let mut agent = Self::with_tools(model, Catalogue::new(), Executor::default(), None);
@@ -157,13 +153,13 @@ impl Agent {
         agent
     }
 
-    /// An agent with the tools of a catalogue: those it selects, or all.
+    /// Creates an agent with the selected tools of a catalogue, or all of them.
     #[must_use]
     pub fn with_tools(model: impl DynModel, catalogue: Catalogue, executor: Executor, selection: Option<Selection>) -> Self {
         let tool_calls = ToolCallContext::default();
         let mut contexts = Contexts::default();
         contexts.push(Box::new(tool_calls.clone()));
-        Self(Parts {
+        Self(AgentState {
             model: Arc::new(model),
             options: AgentOptions::default(),
             generate: Arc::default(),
@@ -171,7 +167,7 @@ impl Agent {
             catalogue,
             selection,
             view: View::default(),
-            tables: Tables::default(),
+            tables: ToolTables::default(),
             system: None,
             contexts,
             tool_calls,
@@ -189,39 +185,44 @@ impl Agent {
         })
     }
 
-    /// Another agent like this one, with a conversation of its own. Both share the model, the tools and their limits; contexts
-    /// belong to one conversation and are not shared.
+    /// Returns a copy of the agent with a new conversation. Both share the model, the tools and their limits, but not the contexts, which
+    /// belong to one conversation.
     #[must_use]
     pub fn fork(&self) -> Self {
-        let parts = &self.0;
-        let (catalogue, executor, selection) = (parts.catalogue.clone(), parts.executor.clone(), parts.selection.clone());
-        let mut agent = Self::with_tools(parts.model.clone(), catalogue, executor, selection).with_options(parts.options.clone());
-        (agent.0.view, agent.0.learned) = (parts.view.clone(), parts.learned);
-        agent.0.approver.clone_from(&parts.approver);
-        (agent.0.user, agent.0.extensions) = (parts.user.clone(), parts.extensions.clone());
-        agent.0.store.clone_from(&parts.store);
-        agent.0.on_strategy.clone_from(&parts.on_strategy);
-        (agent.0.owns_executor, agent.0.worker) = (parts.owns_executor, parts.worker.clone());
-        agent
+        let state = &self.0;
+        let (catalogue, executor, selection) = (state.catalogue.clone(), state.executor.clone(), state.selection.clone());
+        let Self(new) = Self::with_tools(state.model.clone(), catalogue, executor, selection).with_options(state.options.clone());
+        Self(AgentState {
+            view: state.view.clone(),
+            approver: state.approver.clone(),
+            learned: state.learned,
+            on_strategy: state.on_strategy.clone(),
+            user: state.user.clone(),
+            extensions: state.extensions.clone(),
+            store: state.store.clone(),
+            owns_executor: state.owns_executor,
+            worker: state.worker.clone(),
+            ..new
+        })
     }
 
-    /// Adds a tool, for the next turn on. Where agents share a catalogue, all of them have it.
+    /// Adds a tool, from the next turn on. All agents that share the catalogue get it.
     ///
     /// # Errors
-    /// [`AgentError::InvalidTool`] if its name or schema cannot be used, or a tool of this name was registered before.
+    /// [`AgentError::InvalidTool`] if its name or schema is invalid, or a tool of this name is already registered.
     pub fn register_tool<Kind>(&mut self, tool: impl IntoTool<Kind>) -> Result<(), AgentError> {
         Ok(self.0.catalogue.register(tool)?)
     }
 
-    /// Adds several tools, for the next turn on: a value whose type has `#[tools]`, or a list.
+    /// Adds several tools, from the next turn on: a value whose type has `#[tools]`, or a list.
     ///
     /// # Errors
-    /// Where the name or schema of one cannot be used. Then none is added.
+    /// If the name or schema of one is invalid. Then none is added.
     pub fn register_tools<Kind>(&mut self, tools: impl IntoTools<Kind>) -> Result<(), AgentError> {
         Ok(self.0.catalogue.register_all(tools)?)
     }
 
-    /// Puts these tools in the place of those that came from a source before, for the next turn on.
+    /// Replaces the tools of a source, from the next turn on.
     pub fn update_tools(&mut self, source: &str, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) {
         let list = ListSource::new(source, []);
         list.set(SourceState::Ready(tools.into_iter().collect()));
@@ -229,18 +230,13 @@ impl Agent {
         self.0.catalogue.add_source(Arc::new(list));
     }
 
-    /// What was said so far.
+    /// The conversation.
     #[must_use]
     pub fn conversation(&self) -> &Conversation {
         &self.0.conversation
     }
 
-    /// Goes on with a conversation.
-    pub fn set_conversation(&mut self, conversation: Conversation) {
-        self.0.conversation = conversation;
-    }
-
-    /// Begins another conversation, and gives back the last.
+    /// Starts a new conversation, and returns the old one.
     pub fn reset(&mut self) -> Conversation {
         self.0.tool_calls.clear();
         std::mem::take(&mut self.0.conversation)
@@ -252,39 +248,39 @@ impl Agent {
         &self.0.model
     }
 
-    /// Puts another model in its place; the conversation goes on.
+    /// Replaces the model, and keeps the conversation.
     pub fn set_model(&mut self, model: impl DynModel) {
         self.0.model = Arc::new(model);
         (self.0.learned, self.0.on_strategy) = (None, None);
     }
 
-    /// All tools it could use.
+    /// The catalogue of its tools.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.0.catalogue
     }
 
-    /// Runs its calls.
+    /// The executor of its calls.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         &self.0.executor
     }
 
-    /// The tools it may use now.
+    /// The tools that it may use now.
     ///
     /// # Errors
-    /// Where it names a tool or set that is not there.
+    /// If it names an unknown tool or set.
     pub fn toolkit(&self) -> Result<Toolkit, AgentError> {
         self.0.toolkit()
     }
 
-    /// The calls it made and what came of them.
+    /// The calls that it made, with their results.
     #[must_use]
     pub fn tool_calls(&self) -> &ToolCallContext {
         &self.0.tool_calls
     }
 
-    /// How calls are carried since another way did not work; nothing where that never happened.
+    /// The strategy that worked after another failed; `None` if none failed.
     #[must_use]
     pub fn strategy(&self) -> Option<Strategy> {
         self.0.learned

@@ -1,4 +1,4 @@
-//! Pluggable parts of the prompt, which learn from what tools give.
+//! Contexts: pluggable parts of the prompt, which learn from tool results.
 
 mod tool_calls;
 
@@ -11,45 +11,45 @@ use serde_json::Value;
 
 pub use self::tool_calls::{ToolCallContext, ToolCallRecord};
 
-/// Why a context could not do its part.
+/// An error of a context.
 pub type ContextError = Box<dyn Error + Send + Sync>;
 
-/// A part of the prompt. What it says may change from turn to turn.
+/// A part of the prompt that may change from turn to turn.
 pub trait Context: Send + Sync + 'static {
-    /// Its name, for logs.
+    /// The name, for logs and the store.
     fn id(&self) -> &str;
 
-    /// What the model is told now; nothing where there is nothing to say.
+    /// The text for the prompt; `None` if there is nothing to say.
     ///
     /// # Errors
-    /// Where it cannot be said. The run goes on without it.
+    /// If there is no text because of an error. The run continues without it.
     fn render(&self) -> Result<Option<String>, ContextError>;
 
-    /// What it must remember for the next process; nothing where there is nothing.
+    /// The state to store; `None` if there is none.
     fn save(&self) -> Option<Value> {
         None
     }
 
-    /// Remembers what it saved.
+    /// Restores the state that [`Self::save`] returned.
     ///
     /// # Errors
-    /// Where that cannot be understood. The context begins anew.
+    /// If the state is invalid. The context then starts empty.
     fn restore(&mut self, saved: Value) -> Result<(), ContextError> {
         let _ = saved;
         Ok(())
     }
 
-    /// A call ended, was accepted, or was denied.
+    /// Called when a call has ended, was accepted, or was denied.
     ///
     /// # Errors
-    /// Where the context could not take note. Others are told all the same.
+    /// If the context cannot use the outcome. Other contexts are called all the same.
     fn on_tool_call(&mut self, outcome: &Outcome) -> Result<(), ContextError> {
         let _ = outcome;
         Ok(())
     }
 }
 
-/// The contexts of one agent. One that fails or panics disturbs no other.
+/// The contexts of one agent. If one fails or panics, the others still work.
 #[derive(Default)]
 pub(crate) struct Contexts(Vec<Box<dyn Context>>);
 
@@ -58,49 +58,41 @@ impl Contexts {
         self.0.push(context);
     }
 
-    /// Adds what the contexts have to say, each as a paragraph.
+    /// Appends the texts of the contexts, each as a paragraph.
     pub(crate) fn render(&self, into: &mut String) {
         for context in &self.0 {
-            match guarded(|| context.render()) {
-                Ok(Some(text)) => paragraph(into, &text),
-                Ok(None) => {}
-                Err(error) => tracing::error!(context = context.id(), %error, "a context could not say its part"),
+            if let Some(Some(text)) = guarded(context.id(), "render", || context.render()) {
+                paragraph(into, &text);
             }
         }
     }
 
-    /// What the contexts must remember, by their names.
+    /// The states of the contexts, by name.
     pub(crate) fn save(&self) -> BTreeMap<String, Value> {
-        let saved = |context: &dyn Context| match guarded(|| Ok(context.save())) {
-            Ok(saved) => Some((context.id().to_owned(), saved?)),
-            Err(error) => {
-                tracing::error!(context = context.id(), %error, "a context could not be saved");
-                None
-            }
-        };
-        self.0.iter().filter_map(|context| saved(&**context)).collect()
+        let saved = |context: &dyn Context| guarded(context.id(), "save", || Ok(context.save())).flatten();
+        self.0.iter().filter_map(|context| Some((context.id().to_owned(), saved(&**context)?))).collect()
     }
 
-    /// Gives the contexts back what they saved.
+    /// Restores the states of the contexts.
     pub(crate) fn restore(&mut self, mut saved: BTreeMap<String, Value>) {
         for context in &mut self.0 {
-            let Some(saved) = saved.remove(context.id()) else { continue };
-            if let Err(error) = guarded(|| context.restore(saved)) {
-                tracing::error!(context = context.id(), %error, "a context could not be restored");
+            let id = context.id().to_owned();
+            if let Some(saved) = saved.remove(&id) {
+                guarded(&id, "restore", || context.restore(saved));
             }
         }
     }
 
     pub(crate) fn on_tool_call(&mut self, outcome: &Outcome) {
         for context in &mut self.0 {
-            if let Err(error) = guarded(|| context.on_tool_call(outcome)) {
-                tracing::error!(context = context.id(), %error, call = %outcome.call_id, "a context failed to take note of a call");
+            if let Err(error) = caught(|| context.on_tool_call(outcome)) {
+                log(context.id(), "update", &error);
             }
         }
     }
 }
 
-/// Adds a paragraph.
+/// Appends a paragraph.
 pub(crate) fn paragraph(into: &mut String, text: &str) {
     if !into.is_empty() && !text.is_empty() {
         into.push_str("\n\n");
@@ -108,6 +100,15 @@ pub(crate) fn paragraph(into: &mut String, text: &str) {
     into.push_str(text);
 }
 
-fn guarded<T>(work: impl FnOnce() -> Result<T, ContextError>) -> Result<T, ContextError> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("it panicked".into()))
+/// Calls a context. Returns `None`, and logs the error, if it fails.
+fn guarded<T>(id: &str, action: &str, call: impl FnOnce() -> Result<T, ContextError>) -> Option<T> {
+    caught(call).inspect_err(|error| log(id, action, error)).ok()
+}
+
+fn caught<T>(call: impl FnOnce() -> Result<T, ContextError>) -> Result<T, ContextError> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err("it panicked".into()))
+}
+
+fn log(id: &str, action: &str, error: &ContextError) {
+    tracing::error!(context = id, %error, "cannot {action} a context");
 }

@@ -1,4 +1,4 @@
-//! Runs in order: what was said, and what a person allowed once and for all.
+//! A conversation: its messages, and the tools that a person allowed for all of it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::sync::Arc;
 use helve_core::{ConversationId, Digest, Message, Usage};
 use serde::{Deserialize, Serialize};
 
-/// What an agent and a person said to each other. Every call in it is answered.
+/// The messages between an agent and a person. Every call in it has a result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Conversation {
-    /// Names it.
+    /// The id of the conversation.
     pub id: ConversationId,
-    /// What was said. The system prompt is no part of it.
+    /// The messages, without the system prompt.
     pub messages: Vec<Arc<Message>>,
-    /// The tools that a person allowed for all of it, each bound to what it was then.
+    /// Digests of the tools that a person allowed for the whole conversation. A tool that changes needs approval again.
     #[serde(default)]
     pub allowed: BTreeSet<Digest>,
-    /// What it cost.
+    /// Tokens and cost.
     #[serde(default)]
     pub usage: Usage,
 }
 
 impl Conversation {
-    /// A conversation in which nothing was said yet.
+    /// Creates an empty conversation.
     #[must_use]
     pub fn new() -> Self {
         Self { id: ConversationId::mint(), messages: Vec::new(), allowed: BTreeSet::new(), usage: Usage::default() }

@@ -1,9 +1,10 @@
-//! Drives a run: asks the model, runs the calls, asks people, and feeds what happens back into the run.
+//! Drives a run: sends requests to the model, runs the calls, asks people, and feeds what happens back into the run.
 
+mod approvals;
 mod calls;
-mod heard;
 mod log;
 mod model;
+mod response_text;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,49 +21,51 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::calls::{Around, Calls};
-use self::heard::Heard;
-use self::log::{ALWAYS, Log, SOON};
-use self::model::Work;
-use crate::agent::Parts;
-use crate::error::{AgentError, Paused};
+use self::calls::{CallEnvironment, Calls};
+pub(crate) use self::log::ClaimedRun;
+use self::log::{COMMIT_DELAY, Log};
+use self::model::ModelResponse;
+use self::response_text::ResponseText;
+use crate::agent::AgentState;
+use crate::error::{AgentError, PausedRun};
 use crate::run::{Answer, Effect, Input, Run};
 use crate::stream::Outbox;
 
-/// So much of what happens in calls waits to be told, and so much of it is progress.
-const UNHEARD: usize = 1 << 14;
-const UNHEARD_PROGRESS: usize = 256;
+/// Maximum number of tool events that wait to be emitted, and how many of them may be progress.
+const MAX_TOOL_EVENTS: usize = 1 << 14;
+const MAX_PROGRESS: usize = 256;
 
 /// Drives one run to its end.
 pub(crate) struct Driver<'a> {
-    parts: &'a mut Parts,
+    agent: &'a mut AgentState,
     run: Run,
     effects: Vec<Effect>,
     spare: Vec<Effect>,
-    /// Calls that begin when what led to them is recorded.
+    /// Calls that start once the step that led to them is stored.
     starting: Vec<(ToolCall, Option<Grant>)>,
     log: Option<Log>,
     outbox: Option<Outbox>,
     calls: Calls,
-    people: FuturesUnordered<BoxFuture<'static, (ApprovalRequest, Decision, String)>>,
-    /// Questions that nobody answers now.
+    /// Requests that the approver is deciding.
+    deciding: FuturesUnordered<BoxFuture<'static, (ApprovalRequest, Decision, String)>>,
+    /// Requests without an approver.
     open: Vec<ApprovalRequest>,
-    around: Around,
-    progress: Option<mpsc::Receiver<EventData>>,
+    environment: CallEnvironment,
+    tool_events: Option<mpsc::Receiver<EventData>>,
     cancel: CancellationToken,
-    heard: Heard,
-    ask: bool,
+    response_text: ResponseText,
+    ask_model: bool,
     paused: bool,
     done: Option<Result<Answer, AgentError>>,
 }
 
-/// Hears what tools say while they work.
-struct Ear(mpsc::Sender<EventData>);
+/// Forwards the events of tools to the driver.
+struct ToolObserver(mpsc::Sender<EventData>);
 
-impl Observer for Ear {
+impl Observer for ToolObserver {
     fn observe(&self, event: EventData) {
-        // Progress is a hint: a tool that tells faster than anybody listens is not heard out.
-        let crowded = self.0.capacity() < UNHEARD - UNHEARD_PROGRESS;
+        // Progress may be lost: a tool that reports faster than the listener reads must not fill the channel.
+        let crowded = self.0.capacity() < MAX_TOOL_EVENTS - MAX_PROGRESS;
         if !(crowded && matches!(event, EventData::ToolProgress { .. })) {
             let _ = self.0.try_send(event);
         }
@@ -70,20 +73,21 @@ impl Observer for Ear {
 }
 
 impl<'a> Driver<'a> {
-    pub(crate) fn new(parts: &'a mut Parts, run: Run, outbox: Option<Outbox>, cancel: CancellationToken) -> Self {
+    pub(crate) fn new(agent: &'a mut AgentState, run: Run, outbox: Option<Outbox>, cancel: CancellationToken) -> Self {
         let mut caller = Caller::default().conversation(run.conversation()).run(run.id());
-        (caller.agent, caller.user) = (parts.options.name.clone(), parts.user.clone());
-        let mut cx = CallContext::new(caller).with_extensions(parts.extensions.clone());
-        let mut progress = None;
+        (caller.agent, caller.user) = (agent.options.name.clone(), agent.user.clone());
+        let mut cx = CallContext::new(caller).with_extensions(agent.extensions.clone());
+        let mut tool_events = None;
         if outbox.is_some() {
-            let (ear, heard) = mpsc::channel(UNHEARD);
-            cx = cx.with_observer(Arc::new(Ear(ear)));
-            progress = Some(heard);
+            let (sender, receiver) = mpsc::channel(MAX_TOOL_EVENTS);
+            cx = cx.with_observer(Arc::new(ToolObserver(sender)));
+            tool_events = Some(receiver);
         }
-        let around = Around { executor: parts.executor.clone(), toolkit: Toolkit::default(), cx: cx.with_cancel(cancel.child_token()) };
+        let cx = cx.with_cancel(cancel.child_token());
+        let environment = CallEnvironment { executor: agent.executor.clone(), toolkit: Toolkit::default(), cx };
         let run = run.watched(outbox.is_some());
         Self {
-            parts,
+            agent,
             run,
             effects: Vec::new(),
             spare: Vec::new(),
@@ -91,88 +95,53 @@ impl<'a> Driver<'a> {
             log: None,
             outbox,
             calls: Calls::default(),
-            people: FuturesUnordered::new(),
+            deciding: FuturesUnordered::new(),
             open: Vec::new(),
-            around,
-            progress,
+            environment,
+            tool_events,
             cancel,
-            heard: Heard::default(),
-            ask: false,
+            response_text: ResponseText::default(),
+            ask_model: false,
             paused: false,
             done: None,
         }
     }
 
-    /// Begins the run, and drives it to its end.
-    pub(crate) async fn begin(mut self) -> Result<Answer, AgentError> {
-        if let Some(store) = self.parts.store.clone() {
-            store.begin().await?;
-            let said = self.parts.conversation.messages.len();
-            self.log = Some(Log::new(store, &self.run, self.around.executor.redactor(), said, self.cancel.clone()));
+    /// Starts the run, and drives it to its end.
+    pub(crate) async fn start(mut self) -> Result<Answer, AgentError> {
+        if let Some(store) = self.agent.store.clone() {
+            store.start_heartbeat().await?;
+            let stored = self.agent.conversation.messages.len();
+            self.log = Some(Log::new(store, &self.run, self.environment.executor.redactor(), stored, self.cancel.clone()));
             self.run = self.run.watched(true);
         }
-        self.parts.accept_background_calls();
-        self.handle(Input::Begin);
+        self.agent.accept_background_calls();
+        self.handle(Input::Start);
         self.drive().await
     }
 
-    /// Goes on with a run that was recorded: answers that came meanwhile count, and calls that were under way begin again where
-    /// they may.
-    pub(crate) async fn go_on(mut self, taken: Taken) -> Result<Answer, AgentError> {
-        let said = self.parts.conversation.messages.len();
-        self.log = Some(Log::taken(taken.store, taken.hold, taken.epoch, said, taken.seq));
-        self.run = self.run.watched(true);
-        self.run.number(taken.seq);
-        self.parts.accept_background_calls();
-        self.around.toolkit = self.parts.toolkit()?;
-        self.open = taken.requests;
-        self.handle(Input::Recover);
-        self.paused = !self.open.is_empty();
-        self.take_answers().await?;
-        self.drive().await
-    }
-
-    /// Goes on with a run that was paused.
-    pub(crate) async fn resume(mut self, requests: Vec<ApprovalRequest>, answers: Vec<Grant>) -> Result<Answer, AgentError> {
-        self.parts.accept_background_calls();
-        self.around.toolkit = self.parts.toolkit()?;
-        let mut answers = answers;
-        for request in requests {
-            let fits = |grant: &Grant| grant.approval_id == request.id && grant.digest == request.digest;
-            match answers.iter().position(fits) {
-                Some(place) => self.go_on_with(request, answers.swap_remove(place)),
-                None => self.open.push(request),
-            }
-        }
-        self.paused = true;
-        self.drive().await
-    }
-
+    /// The loop of the agent. It is longer than other functions because all that can happen meets in one `select!`.
     async fn drive(mut self) -> Result<Answer, AgentError> {
-        let model: Arc<dyn DynModel> = self.parts.model.clone();
-        let mut deadline = self.parts.options.limits.timeout.map(|limit| Instant::now() + limit);
-        let (mut work, mut deltas) = (Work::Idle, Deltas::default());
+        let model: Arc<dyn DynModel> = self.agent.model.clone();
+        let mut deadline = self.agent.options.limits.timeout.map(|limit| Instant::now() + limit);
+        let (mut response, mut deltas) = (ModelResponse::Idle, Deltas::default());
         loop {
             self.apply();
-            self.record().await?;
-            if let Some(outbox) = &self.outbox {
-                outbox.taken().await;
-            }
+            self.start_calls().await?;
+            self.flush().await;
             if let Some(done) = self.done.take() {
                 self.commit(state_of(&done)).await?;
-                if let Some(outbox) = &self.outbox {
-                    outbox.taken().await;
-                }
-                self.parts.conversation.usage += self.run.usage();
-                self.calls.let_go();
+                self.flush().await;
+                self.agent.conversation.usage += self.run.usage();
+                self.calls.detach();
                 return done;
             }
-            if std::mem::take(&mut self.ask) {
-                self.hear_results().await?;
+            if std::mem::take(&mut self.ask_model) {
+                self.add_background_results().await?;
                 match self.request(&*model) {
                     Ok((request, reader)) => {
                         self.commit(RunState::Running).await?;
-                        work = Work::Opening(model.ask(request), reader);
+                        response = ModelResponse::Requested(model.ask(request), reader);
                     }
                     Err(error) => {
                         self.handle(Input::Failed(error));
@@ -180,45 +149,45 @@ impl<'a> Driver<'a> {
                     }
                 }
             }
-            if self.paused && self.people.is_empty() && self.calls.is_empty() && matches!(work, Work::Idle) {
-                if self.take_answers().await? {
+            let only_people_left = self.calls.is_empty() && response.is_idle();
+            if self.paused && self.deciding.is_empty() && only_people_left {
+                if self.take_decisions().await? {
                     continue;
                 }
                 self.commit(RunState::Waiting).await?;
-                if let Some(outbox) = &self.outbox {
-                    outbox.taken().await;
-                }
-                return Err(AgentError::Waiting(Box::new(Paused { run: self.run, requests: self.open })));
+                self.flush().await;
+                return Err(AgentError::Waiting(Box::new(PausedRun { run: self.run, requests: self.open })));
             }
-            // The time that people take to think is not the run's.
-            let thinking = (!self.people.is_empty() && self.calls.is_empty() && matches!(work, Work::Idle)).then(Instant::now);
+            // The time that people need to decide does not count.
+            let thinking = (!self.deciding.is_empty() && only_people_left).then(Instant::now);
+            let commit_due = self.log.as_ref().is_some_and(Log::has_events);
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => {
-                    work = Work::Idle;
+                    response = ModelResponse::Idle;
                     self.handle(Input::Cancel);
                 }
-                () = sleep_until(deadline), if thinking.is_none() => {
-                    work = Work::Idle;
-                    self.handle(Input::TimeUp);
+                () = or_pending(deadline.map(tokio::time::sleep_until)), if thinking.is_none() => {
+                    response = ModelResponse::Idle;
+                    self.handle(Input::Timeout);
                 }
-                Some(event) = heard(&mut self.progress) => self.emit(event),
-                Some(settled) = self.calls.next() => {
-                    self.settled(settled);
+                Some(event) = or_pending(self.tool_events.as_mut().map(mpsc::Receiver::recv)) => self.emit(event),
+                Some(state) = self.calls.next() => {
+                    self.call_changed(state);
                     // Calls of one turn often end together.
-                    while let Some(settled) = self.calls.try_next() {
-                        self.settled(settled);
+                    while let Some(state) = self.calls.try_next() {
+                        self.call_changed(state);
                     }
                 }
-                Some((request, answer, by)) = self.people.next(), if !self.people.is_empty() => {
-                    let (grant, always) = self.record_answer(&request, answer, &by).await?;
-                    self.answer(request, grant, always);
+                Some((request, decision, by)) = self.deciding.next(), if !self.deciding.is_empty() => {
+                    let (grant, always) = self.record_decision(&request, decision, &by).await?;
+                    self.decided(request, grant, always);
                 }
-                () = soon(self.log.as_ref()) => self.commit(RunState::Running).await?,
-                event = work.next(&mut deltas), if !matches!(work, Work::Idle) => {
-                    self.model_event(event, &mut work, &deltas);
-                    if matches!(work, Work::Idle) {
-                        // A whole answer may be large, and is not needed while tools run.
+                () = or_pending(commit_due.then(|| tokio::time::sleep(COMMIT_DELAY))) => self.commit(RunState::Running).await?,
+                result = response.next(&mut deltas), if !response.is_idle() => {
+                    self.model_progress(result, &mut response, &deltas);
+                    if response.is_idle() {
+                        // A whole response may be large, and is not needed while tools run.
                         deltas = Deltas::default();
                     }
                 }
@@ -233,17 +202,17 @@ impl<'a> Driver<'a> {
         self.run.handle(input, &mut self.effects);
     }
 
-    /// Does what can be done at once.
+    /// Applies the effects that do not wait.
     fn apply(&mut self) {
         while !self.effects.is_empty() {
-            // Two lists change places, so that their room is made once.
+            // The two lists are swapped, so that their memory is reused.
             let mut effects = std::mem::replace(&mut self.effects, std::mem::take(&mut self.spare));
             for effect in effects.drain(..) {
                 match effect {
-                    Effect::AskModel => self.ask = true,
-                    Effect::StartCall(call) => self.start(call, None),
-                    Effect::CancelCalls => self.around.cx.cancellation().cancel(),
-                    Effect::AskPerson(request) => self.ask_person(*request),
+                    Effect::AskModel => self.ask_model = true,
+                    Effect::StartCall(call) => self.start_call(call, None),
+                    Effect::CancelCalls => self.environment.cx.cancellation().cancel(),
+                    Effect::RequestApproval(request) => self.request_approval(*request),
                     Effect::Emit(event) => self.emit(event),
                     Effect::Persist => self.persist(),
                     Effect::Pause => self.paused = true,
@@ -254,26 +223,34 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Records what happened before the calls that follow from it begin, and before people are asked.
-    async fn record(&mut self) -> Result<(), AgentError> {
-        if !self.starting.is_empty() || self.log.as_ref().is_some_and(Log::asks) {
+    /// Starts a call; in a stored run, after its start is stored.
+    fn start_call(&mut self, call: ToolCall, grant: Option<Grant>) {
+        match self.log {
+            Some(_) => self.starting.push((call, grant)),
+            None => self.calls.start(&self.environment, call, grant),
+        }
+    }
+
+    /// Stores the steps that lead to calls and approval requests, then starts the calls.
+    async fn start_calls(&mut self) -> Result<(), AgentError> {
+        if !self.starting.is_empty() || self.log.as_ref().is_some_and(Log::has_requests) {
             self.commit(RunState::Running).await?;
             for (call, grant) in std::mem::take(&mut self.starting) {
-                self.calls.start(&self.around, call, grant);
+                self.calls.start(&self.environment, call, grant);
             }
         }
         Ok(())
     }
 
     fn persist(&mut self) {
-        let conversation = &mut self.parts.conversation;
+        let conversation = &mut self.agent.conversation;
         let known = conversation.messages.len();
         conversation.messages.extend_from_slice(self.run.messages().get(known..).unwrap_or_default());
-        // What was chosen is no experience; what had to be changed is.
+        // Only a strategy that the run had to change to is worth remembering.
         let strategy = self.run.strategy();
-        if strategy != self.run.settings().strategy && self.parts.learned.replace(strategy) != Some(strategy) {
-            let told = catch_unwind(AssertUnwindSafe(|| self.parts.on_strategy.iter().for_each(|tell| tell(strategy))));
-            if told.is_err() {
+        if strategy != self.run.settings().strategy && self.agent.learned.replace(strategy) != Some(strategy) {
+            let called = catch_unwind(AssertUnwindSafe(|| self.agent.on_strategy.iter().for_each(|notify| notify(strategy))));
+            if called.is_err() {
                 tracing::error!(%strategy, "the `on_strategy` hook panicked");
             }
         }
@@ -286,71 +263,20 @@ impl<'a> Driver<'a> {
             return log.add(data);
         }
         let Some(outbox) = &self.outbox else { return };
-        let seq = self.run.place(&data);
+        let seq = self.run.next_seq(&data);
         let (run_id, conversation_id) = (self.run.id(), Some(self.run.conversation()));
         outbox.push(Event { run_id, conversation_id, parent_run_id: None, seq, time: Timestamp::now(), data });
     }
 
-    fn ask_person(&mut self, request: ApprovalRequest) {
-        let allowed =
-            self.around.toolkit.get(&request.call.tool).is_some_and(|entry| self.parts.conversation.allowed.contains(&entry.digest()));
-        if allowed && request.input.is_none() {
-            let grant = request.grant(Decision::Approve, ALWAYS);
-            return self.answer(request, grant, false);
-        }
-        self.record_request(&request);
-        match &self.parts.approver {
-            Some(approver) => {
-                let approver = approver.clone();
-                self.people.push(Box::pin(async move {
-                    let answer = helve_core::decide_safely(&*approver, &request).await;
-                    (request, answer, approver.recorded_as())
-                }));
-            }
-            None => self.open.push(request),
-        }
-    }
-
-    /// Takes an answer; `None` if it comes later. One for always holds for the tool as it is now.
-    fn answer(&mut self, request: ApprovalRequest, grant: Option<Grant>, always: bool) {
-        if always && let Some(entry) = self.around.toolkit.get(&request.call.tool) {
-            self.parts.conversation.allowed.insert(entry.digest());
-        }
-        match grant {
-            Some(grant) => self.go_on_with(request, grant),
-            None => self.open.push(request),
-        }
-    }
-
-    /// Lets a call go on that was answered. An answer to a call that nobody waits for any more opens nothing.
-    fn go_on_with(&mut self, request: ApprovalRequest, grant: Grant) {
-        if !self.run.is_waiting(request.id) {
-            return;
-        }
-        self.paused = false;
-        self.handle(Input::Decided { approval: request.id, decision: grant.verdict, by: grant.by.clone() });
-        self.start(request.call, Some(grant));
-    }
-
-    /// Starts a call; where the run is recorded, only after that it begins is recorded.
-    fn start(&mut self, call: ToolCall, grant: Option<Grant>) {
-        match self.log {
-            Some(_) => self.starting.push((call, grant)),
-            None => self.calls.start(&self.around, call, grant),
+    /// Waits until the listener has read all events.
+    async fn flush(&mut self) {
+        if let Some(outbox) = &self.outbox {
+            outbox.flushed().await;
         }
     }
 }
 
-/// A recorded run that this process took.
-pub(crate) struct Taken {
-    pub(crate) store: helve_tools::StoreHandle,
-    pub(crate) hold: helve_tools::Hold,
-    pub(crate) epoch: u64,
-    pub(crate) seq: u64,
-    pub(crate) requests: Vec<ApprovalRequest>,
-}
-
-/// How a run that is over is recorded.
+/// The stored state of a run that is over.
 fn state_of(done: &Result<Answer, AgentError>) -> RunState {
     match done {
         Ok(_) => RunState::Done,
@@ -359,24 +285,10 @@ fn state_of(done: &Result<Answer, AgentError>) -> RunState {
     }
 }
 
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for a moment where something waits to be told, else for ever.
-async fn soon(log: Option<&Log>) {
-    match log {
-        Some(log) if log.waits() => tokio::time::sleep(SOON).await,
-        _ => std::future::pending().await,
-    }
-}
-
-async fn heard(progress: &mut Option<mpsc::Receiver<EventData>>) -> Option<EventData> {
-    match progress {
-        Some(progress) => progress.recv().await,
+/// Waits for a future; forever if there is none.
+async fn or_pending<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
         None => std::future::pending().await,
     }
 }

@@ -1,4 +1,4 @@
-//! What ends a run without an answer.
+//! Errors of agents.
 
 use helve_core::{ApprovalRequest, EndOfRun, ModelError, RunError, SpecError, StoreError};
 use helve_tools::ToolkitError;
@@ -6,95 +6,95 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::Run;
 
-/// Why an agent gave no answer. A failed call is never the reason: the model is told, and goes on.
+/// Why an agent gave no answer. A failed call is never the reason: the model gets the error and continues.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// The model did not answer.
+    /// The request to the model failed.
     #[error(transparent)]
     Provider(#[from] ModelError),
-    /// The agent names a tool or set that is not there.
+    /// The agent names an unknown tool or set.
     #[error(transparent)]
     Tools(#[from] ToolkitError),
-    /// A tool cannot be registered.
+    /// A tool is invalid or already registered.
     #[error(transparent)]
     InvalidTool(#[from] SpecError),
-    /// What the model wrote could not be read as a call or an answer, also after it was told.
+    /// The model's calls could not be read, even after a correction.
     #[error("{0}")]
     Unreadable(String),
-    /// The model did not call a tool although the tool choice says that it must, also after it was told.
-    #[error("the model did not call a tool although it must, also after it was told")]
+    /// The model did not call a tool although the tool choice requires it, even after a correction.
+    #[error("the model did not call a tool although one is required, even after a correction")]
     NoCall,
-    /// The answer does not fit the type that was asked for, also after the model was told.
-    #[error("the model's answer does not fit the type, also after it was told: {0}")]
+    /// The answer does not fit the requested type, even after a correction.
+    #[error("the model's answer does not fit the type, even after a correction: {0}")]
     WrongType(String),
-    /// Both ways in which a model could make calls are turned off.
-    #[error("an agent with both output strategies off could not call any tool")]
+    /// Native calls and structured output are both turned off.
+    #[error("both output strategies are off, so the agent cannot call any tool")]
     NoStrategy,
-    /// The run belongs to another conversation, or this one has gone on without it.
-    #[error("the run belongs to another conversation, or this one has gone on without it")]
+    /// The run belongs to another conversation, or this one has continued without it.
+    #[error("the run belongs to another conversation, or this one has continued without it")]
     OtherConversation,
-    /// The run ended before, and has no answer to give.
-    #[error("the run was over before")]
+    /// The run has already ended without an answer.
+    #[error("the run has already ended")]
     Over,
     /// The agent has no store for its runs.
-    #[error("this agent has no store: give it one with `Agent::with_store`, or take it from a `Helve` that has one")]
+    #[error("this agent has no store; set one with `Agent::with_store`, or create the agent from a `Helve` that has one")]
     NoStore,
-    /// The tools that the agent shares have another store: background calls would go there, and its runs elsewhere.
-    #[error("the agent's tools have another store already: its runs and their background calls must be in one")]
+    /// The executor of the agent already has another store.
+    #[error("the agent's executor already uses another store; runs and their background calls must share one")]
     OtherStore,
     /// A stored run cannot be read or written.
     #[error("{0}")]
     Snapshot(String),
-    /// The run stopped before the model answered.
+    /// The run stopped without an answer.
     #[error("{}", stopped(*reason))]
     Stopped {
-        /// Why.
+        /// The reason.
         reason: EndOfRun,
-        /// What the model had said.
+        /// The text of the model so far.
         text: String,
     },
-    /// The record cannot be written or read. What was recorded stays, and the run can be resumed.
-    #[error("{0}")]
-    Storage(StoreError),
-    /// The run waits for people. It goes on with `Agent::resume`.
-    #[error("the run waits for a person to approve {} call(s)", .0.requests.len())]
-    Waiting(Box<Paused>),
+    /// The store cannot be written or read. The run can be resumed from its last stored step.
+    #[error(transparent)]
+    Storage(#[from] StoreError),
+    /// The run waits for people. Resume it with `Agent::resume`.
+    #[error("run paused: {} approval(s) pending", .0.requests.len())]
+    Waiting(Box<PausedRun>),
 }
 
-/// A run that waits for people. It can be stored, and resumed by another process.
+/// A run that waits for people. It can be stored and resumed by another process.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Paused {
+pub struct PausedRun {
     /// The run.
     pub run: Run,
-    /// What must be answered.
+    /// The pending requests.
     pub requests: Vec<ApprovalRequest>,
 }
 
-/// Leaves out the arguments of the calls that wait: they may be secret.
-impl std::fmt::Debug for Paused {
+/// Omits arguments, which may contain secrets.
+impl std::fmt::Debug for PausedRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let requests: Vec<_> = self.requests.iter().map(|request| (request.id, &request.tool)).collect();
-        f.debug_struct("Paused").field("run", &self.run).field("requests", &requests).finish()
+        f.debug_struct("PausedRun").field("run", &self.run).field("requests", &requests).finish()
     }
 }
 
 fn stopped(reason: EndOfRun) -> &'static str {
     match reason {
-        EndOfRun::Answered | EndOfRun::Stopped => "the run is over",
-        EndOfRun::Cancelled => "the run was cancelled",
-        EndOfRun::MaxIterations => "the run stopped: the model was asked as often as it may be without giving an answer (max_iterations)",
-        EndOfRun::MaxCalls => "the run stopped: the model made as many calls as it may (max_calls)",
-        EndOfRun::TokenBudget => "the run stopped: its tokens are used up (max_tokens)",
-        EndOfRun::CostBudget => "the run stopped: its money is used up (max_cost)",
-        EndOfRun::TimeBudget => "the run stopped: its time is up (timeout)",
-        EndOfRun::RepeatedCalls => "the run stopped: the model made the same call again and again and learned nothing new",
-        _ => "the run stopped",
+        EndOfRun::Answered | EndOfRun::Stopped => "run finished",
+        EndOfRun::Cancelled => "run cancelled",
+        EndOfRun::MaxIterations => "run stopped: iteration limit reached without an answer (max_iterations)",
+        EndOfRun::MaxCalls => "run stopped: call limit reached (max_calls)",
+        EndOfRun::TokenBudget => "run stopped: token limit reached (max_tokens)",
+        EndOfRun::CostBudget => "run stopped: cost limit reached (max_cost)",
+        EndOfRun::TimeBudget => "run stopped: time limit reached (timeout)",
+        EndOfRun::RepeatedCalls => "run stopped: the model repeated the same call with the same result (same_calls)",
+        _ => "run stopped",
     }
 }
 
 impl AgentError {
-    /// The kind as programs see it.
+    /// The kind, for programs.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl AgentError {
         }
     }
 
-    /// What a person can do about it.
+    /// What a person can do about it; `None` if there is nothing.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -120,7 +120,7 @@ impl AgentError {
                 Some("try a larger model, or let the agent fall back: `output_strategy: {fallback_to_structured_output: true}`")
             }
             Self::Stopped { reason: EndOfRun::Cancelled, .. } => None,
-            Self::Storage(_) => Some("see that there is room and that the record can be reached; `helve runs resume` goes on with the run"),
+            Self::Storage(_) => Some("check that the store is reachable and has free space; `helve runs resume` resumes the run"),
             Self::Stopped { .. } => Some("raise the limit in the agent's `limits`, or make the task smaller"),
             _ => None,
         }

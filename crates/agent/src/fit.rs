@@ -1,27 +1,27 @@
-//! Makes a conversation fit what a model can read: the oldest tool results are shortened first.
+//! Fits a conversation to the context window of a model: the oldest tool results are shortened first.
 
 use std::sync::Arc;
 
 use helve_core::{Message, MessageBody, Part, printable};
 
-/// How many bytes make a token, to be on the safe side.
+/// Bytes per token, a conservative estimate.
 const BYTES_PER_TOKEN: usize = 3;
-/// What is left of a result that was shortened.
-const REST: usize = 200;
-/// The share of the context that what was said may take; the rest is for instructions, tools and the answer.
+/// Size of a shortened result, in bytes.
+const SHORTENED: usize = 200;
+/// The share of the context window for messages; the rest is for instructions, tools and the response.
 const SHARE: (usize, usize) = (3, 4);
 
-/// The messages as they are, or with results shortened so that they fit. A model that said that it was too much is told half
-/// of that, and half of that again.
-pub(crate) fn fit(messages: &[Arc<Message>], context_tokens: Option<u32>, refused: u32) -> Vec<Arc<Message>> {
+/// Returns the messages, with results shortened so that they fit. Each time the model refuses the conversation as too long, its size is
+/// halved.
+pub(crate) fn fit(messages: &[Arc<Message>], context_tokens: Option<u32>, too_long: u32) -> Vec<Arc<Message>> {
     let mut fitted = messages.to_vec();
-    if context_tokens.is_none() && refused == 0 {
+    if context_tokens.is_none() && too_long == 0 {
         return fitted;
     }
     let mut size: usize = messages.iter().map(|message| bytes(message)).sum();
     let known = context_tokens.map_or(usize::MAX, |tokens| tokens as usize * BYTES_PER_TOKEN / SHARE.1 * SHARE.0);
-    let room = known.min(size >> refused);
-    // The results of the last turn are what the model waits for: they come last.
+    let room = known.min(size >> too_long);
+    // The results of the last turn matter most: they are shortened last.
     for message in &mut fitted {
         if size <= room {
             break;
@@ -36,10 +36,10 @@ pub(crate) fn fit(messages: &[Arc<Message>], context_tokens: Option<u32>, refuse
 
 fn shortened(message: &Message) -> Option<Arc<Message>> {
     let MessageBody::Tool { call_id, model_id, tool, text, success } = message.body() else { return None };
-    if text.len() <= REST * 2 {
+    if text.len() <= SHORTENED * 2 {
         return None;
     }
-    let short = format!("{}\n[shortened: the whole result had {} bytes]", printable::shorten_bytes(text, REST), text.len());
+    let short = format!("{}\n[shortened: the whole result had {} bytes]", printable::shorten_bytes(text, SHORTENED), text.len());
     let (call_id, model_id, tool) = (*call_id, model_id.clone(), tool.clone());
     Some(Arc::new(Message::new(MessageBody::Tool { call_id, model_id, tool, text: short, success: *success })))
 }
@@ -94,9 +94,9 @@ mod tests {
                 let text = format!("{}{}", "x".repeat(length % 7), character.repeat(length));
                 let fitted = fit(&[result(text.clone())], Some(1), 0);
                 let MessageBody::Tool { text: short, .. } = fitted[0].body() else { panic!("a result") };
-                assert!(short.len() < REST * 2 && short.contains(&format!("the whole result had {} bytes", text.len())), "{short}");
+                assert!(short.len() < SHORTENED * 2 && short.contains(&format!("the whole result had {} bytes", text.len())), "{short}");
                 let (head, _) = short.split_once("…[").expect("a cut");
-                assert!(text.starts_with(head) && head.len() > REST / 2 - 4, "{short}");
+                assert!(text.starts_with(head) && head.len() > SHORTENED / 2 - 4, "{short}");
             }
         }
     }

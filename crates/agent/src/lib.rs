@@ -1,4 +1,4 @@
-//! Helve's agents: a run that asks a model and answers its calls, without input or output of its own.
+//! Agents: a run asks a model and executes its calls until it answers.
 
 mod agent;
 mod context;
@@ -7,26 +7,23 @@ mod driver;
 mod error;
 mod fit;
 mod options;
-mod owned;
 mod probe;
 mod quotes;
 mod run;
 mod scripted;
-mod stored;
 mod strategy;
 mod stream;
 mod typed;
 mod user_input;
 
-pub use agent::Agent;
+pub use agent::{Agent, cancel_run};
 pub use context::{Context, ContextError, ToolCallContext, ToolCallRecord};
 pub use conversation::Conversation;
-pub use error::{AgentError, Paused};
+pub use error::{AgentError, PausedRun};
 pub use options::{AgentOptions, RunLimits};
-pub use probe::{Probed, probe};
+pub use probe::{ProbeResult, probe};
 pub use run::{Answer, Effect, Input, Run, RunSettings, ToolFacts};
 pub use scripted::ScriptedModel;
-pub use stored::cancel_run;
 pub use strategy::Strategy;
 pub use stream::{OwnedRunStream, RunStream};
 pub use user_input::UserInput;

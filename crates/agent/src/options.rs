@@ -1,4 +1,4 @@
-//! How an agent is set up: what it is told, how it calls tools, when it stops.
+//! The options of an agent, and the limits of its runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,26 +7,45 @@ use helve_core::{GenerateOptions, OutputStrategy, ToolChoice};
 use helve_dialect::Language;
 use serde::{Deserialize, Serialize};
 
-/// How an agent is set up.
-#[derive(Debug, Clone, helve_core::Setters)]
+/// Options of an agent.
+#[derive(Debug, Clone)]
 pub struct AgentOptions {
-    /// Its name, for events, errors and permission rules.
+    /// The name, for events, errors and permission rules.
     pub name: Option<Arc<str>>,
-    /// What the model is told before anyone speaks.
+    /// The system prompt.
     pub system_prompt: Option<String>,
-    /// How often the model is asked in one run.
+    /// Maximum number of model requests in one run.
     pub max_iterations: u32,
-    /// Whether the model may, must or must not call tools. A call that it must make is the first one of a run.
+    /// Whether the model may, must or must not call tools. A required call is the first one of a run.
     pub tool_choice: ToolChoice,
-    /// How the model answers.
+    /// Temperature and other options of the model.
     pub generate_options: GenerateOptions,
-    /// When a run stops, besides its iterations.
+    /// The other limits of a run.
     pub limits: RunLimits,
-    /// How calls are carried.
+    /// The allowed strategies for calls.
     pub output_strategy: OutputStrategy,
-    /// The language of what Helve itself tells the model.
+    /// The language of Helve's own prompts.
     pub language: Language,
 }
+
+helve_core::setters!(AgentOptions {
+    /// Sets the name, for events, errors and permission rules.
+    name: some into Arc<str>,
+    /// Sets the system prompt.
+    system_prompt: some into String,
+    /// Sets the maximum number of model requests in one run.
+    max_iterations: u32,
+    /// Sets whether the model may, must or must not call tools.
+    tool_choice: ToolChoice,
+    /// Sets temperature and other options of the model.
+    generate_options: GenerateOptions,
+    /// Sets the other limits of a run.
+    limits: RunLimits,
+    /// Sets the allowed strategies for calls.
+    output_strategy: OutputStrategy,
+    /// Sets the language of Helve's own prompts.
+    language: Language,
+});
 
 impl Default for AgentOptions {
     fn default() -> Self {
@@ -43,25 +62,42 @@ impl Default for AgentOptions {
     }
 }
 
-/// When a run stops. Each limit ends it with a reason of its own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, helve_core::Setters)]
+/// The limits of a run. Each ends it with its own reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunLimits {
-    /// How many calls it may make.
+    /// Maximum number of calls.
     pub max_calls: u32,
-    /// How many tokens it may use, read and written.
+    /// Maximum number of input and output tokens.
     pub max_tokens: Option<u64>,
-    /// What it may cost, in US dollars.
+    /// Maximum cost, in US dollars.
     pub max_cost: Option<f64>,
-    /// How long it may take.
+    /// Time limit.
     pub timeout: Option<Duration>,
-    /// How often the same call may give the same result, one after the other.
+    /// Maximum number of equal calls with equal results.
     pub same_calls: u32,
-    /// How much of one result the model is told, in bytes.
+    /// Maximum size of one result for the model, in bytes.
     pub result_bytes: usize,
-    /// How many tokens of a conversation the model is told; what it can read, where that is known.
+    /// Maximum size of the conversation for the model, in tokens; by default the model's context window, if known.
     pub context_tokens: Option<u32>,
 }
+
+helve_core::setters!(RunLimits {
+    /// Sets the maximum number of calls.
+    max_calls: u32,
+    /// Sets the maximum number of tokens.
+    max_tokens: some u64,
+    /// Sets the maximum cost, in US dollars.
+    max_cost: some f64,
+    /// Sets the time limit.
+    timeout: some Duration,
+    /// Sets the maximum number of equal calls with equal results.
+    same_calls: u32,
+    /// Sets the maximum size of one result, in bytes.
+    result_bytes: usize,
+    /// Sets the maximum size of the conversation, in tokens.
+    context_tokens: some u32,
+});
 
 impl Default for RunLimits {
     fn default() -> Self {

@@ -1,4 +1,4 @@
-//! Finds out what a model can do by asking it to do it.
+//! Probes what a model can do.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 use crate::strategy::Strategy;
 
-/// Long enough for a call, short enough for a slow machine.
+/// Enough for a call, and short on a slow machine.
 const MAX_TOKENS: u32 = 300;
 
-/// What a model showed that it can do.
+/// The abilities that a model showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Probed {
-    /// It called a function natively.
+pub struct ProbeResult {
+    /// The model called a function natively.
     pub native: bool,
-    /// Its answer fitted the schema that its server was given.
+    /// The response fitted the schema of the request.
     pub structured: bool,
 }
 
-impl Probed {
-    /// How calls are best carried.
+impl ProbeResult {
+    /// The best strategy for calls.
     #[must_use]
     pub fn strategy(self) -> Strategy {
         match (self.native, self.structured) {
@@ -36,43 +36,43 @@ impl Probed {
 /// Asks a model to call a function, and to fill a schema.
 ///
 /// # Errors
-/// Where it cannot be asked at all.
-pub async fn probe(model: &dyn DynModel) -> Result<Probed, ModelError> {
-    let native = attempt(model, &call_request()).await?.is_some_and(|said| said.called == "get_weather");
+/// If the requests fail.
+pub async fn probe(model: &dyn DynModel) -> Result<ProbeResult, ModelError> {
+    let native = attempt(model, &call_request()).await?.is_some_and(|response| response.called == "get_weather");
     let structured = model.info().constrains_output
         && attempt(model, &schema_request())
             .await?
-            .is_some_and(|said| serde_json::from_str::<Value>(said.text.trim()).is_ok_and(|value| schema().is_valid(&value)));
-    Ok(Probed { native, structured })
+            .is_some_and(|response| serde_json::from_str::<Value>(response.text.trim()).is_ok_and(|value| schema().is_valid(&value)));
+    Ok(ProbeResult { native, structured })
 }
 
 #[derive(Default)]
-struct SaidSoFar {
+struct ProbeResponse {
     text: String,
     called: String,
 }
 
-/// What the model says to a request; nothing where it cannot do what the request wants.
-async fn attempt(model: &dyn DynModel, request: &ModelRequest) -> Result<Option<SaidSoFar>, ModelError> {
+/// The response to a request; `None` if the model does not support it.
+async fn attempt(model: &dyn DynModel, request: &ModelRequest) -> Result<Option<ProbeResponse>, ModelError> {
     let mut stream = match model.ask(request.clone()).await {
         Ok(stream) => stream,
         Err(ModelError::Unsupported { .. } | ModelError::Refused(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let (mut said, mut deltas) = (SaidSoFar::default(), Deltas::default());
+    let (mut response, mut deltas) = (ProbeResponse::default(), Deltas::default());
     while stream.read(&mut deltas).await? {
         for delta in deltas.iter() {
             match delta {
-                ModelDelta::Text(text) => said.text.push_str(text),
-                ModelDelta::Call { name: Some(name), .. } => said.called.push_str(name),
+                ModelDelta::Text(text) => response.text.push_str(text),
+                ModelDelta::Call { name: Some(name), .. } => response.called.push_str(name),
                 _ => {}
             }
         }
     }
-    Ok(Some(said))
+    Ok(Some(response))
 }
 
-fn asked(prompt: &str) -> ModelRequest {
+fn request(prompt: &str) -> ModelRequest {
     let mut request = ModelRequest::default();
     request.messages = vec![Arc::new(Message::user(prompt))];
     request.options = Arc::new(GenerateOptions::default().temperature(0.0).max_tokens(MAX_TOKENS));
@@ -81,7 +81,7 @@ fn asked(prompt: &str) -> ModelRequest {
 }
 
 fn call_request() -> ModelRequest {
-    let mut request = asked("What is the weather in Paris? Call the function.");
+    let mut request = request("What is the weather in Paris? Call the function.");
     let parameters = Schema::new(json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}));
     let tool = |parameters| ModelTool { name: "get_weather".into(), description: "Tells the weather in a city.".into(), parameters };
     request.tools = Arc::new(ModelTools::new(parameters.ok().map(tool).into_iter().collect()));
@@ -90,7 +90,7 @@ fn call_request() -> ModelRequest {
 }
 
 fn schema_request() -> ModelRequest {
-    let mut request = asked("Which city is the capital of France? Answer as JSON: {\"city\": \"…\"}");
+    let mut request = request("Which city is the capital of France? Answer as JSON: {\"city\": \"…\"}");
     request.output = Some(schema());
     request
 }

@@ -1,62 +1,67 @@
-//! A run: one agent answering one request. It does no input or output: what happens goes in, what to do comes out.
+//! A run: one agent answers one request. It is a state machine without input or output: what happened goes in as [`Input`],
+//! what to do comes out as [`Effect`].
 //!
-//! It can be written down between any two inputs and go on in another process. A call that it announces gets exactly
-//! one outcome, and the history that it leaves is always one that a model can read: every call in it is answered.
+//! It can be stored between any two inputs and resumed in another process. A call that it announces gets exactly one outcome,
+//! and its history is always one that a model accepts: every call has a result.
 
+mod calls;
+mod effect;
+mod end;
 mod guard;
+mod input;
 mod quotes;
 mod recover;
-mod settle;
+mod response;
 mod turn;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use helve_core::{
-    ApprovalId, ApprovalRequest, CallId, ConversationId, EndOfRun, EndReason, EventData, Message, MessageBody, ModelError, Outcome,
-    OutputStrategy, Part, RunId, ToolCall, ToolChoice, Usage,
+    ApprovalId, CallId, ConversationId, EndOfRun, EventData, Message, MessageBody, ModelError, OutputStrategy, Part, RunId, ToolChoice,
+    Usage,
 };
-use helve_dialect::{Call, Language, Malformed};
+use helve_dialect::Language;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use self::guard::Guard;
+pub use self::effect::{Answer, Effect};
+use self::guard::RepetitionGuard;
+pub use self::input::{Input, ToolFacts};
 use self::quotes::has_native_call;
 pub(crate) use self::recover::result_in;
 use self::turn::{Slot, Turn};
-use crate::error::AgentError;
 use crate::options::RunLimits;
 use crate::strategy::Strategy;
 
-/// No answer has more words and thoughts than this, in bytes.
-const MAX_ANSWER: usize = 32 << 20;
+/// Maximum size of a response with its reasoning, in bytes.
+const MAX_RESPONSE: usize = 32 << 20;
 
-/// What a run may do, and how.
+/// The settings of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunSettings {
     /// The agent's name.
     pub agent: Option<Arc<str>>,
     /// The model's name.
     pub model: Arc<str>,
-    /// How often the model is asked.
+    /// Maximum number of model requests.
     pub max_iterations: u32,
-    /// When it stops besides.
+    /// The other limits.
     pub limits: RunLimits,
-    /// Whether the model must call a tool.
+    /// Whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
-    /// Which strategies are allowed.
+    /// The allowed strategies.
     pub output_strategy: OutputStrategy,
-    /// The strategy to begin with.
+    /// The first strategy.
     pub strategy: Strategy,
-    /// Whether the server can hold its model to a schema.
+    /// Whether the model's server can enforce a schema.
     pub constrains_output: bool,
-    /// The language of what Helve itself says.
+    /// The language of Helve's own prompts.
     pub language: Language,
 }
 
-/// One agent answering one request.
+/// One agent answers one request.
 #[derive(Clone, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "what happened once, each by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about the run so far")]
 pub struct Run {
     id: RunId,
     conversation: ConversationId,
@@ -68,179 +73,55 @@ pub struct Run {
     turns: u32,
     calls: u32,
     usage: Usage,
-    guard: Guard,
-    /// How often in a row the model was told that it could not be understood.
+    guard: RepetitionGuard,
+    /// Corrections in a row.
     corrections: u32,
-    /// Ids that the model used already; it is not always careful.
+    /// Call ids that the model has used. Models may repeat them.
     model_ids: BTreeSet<Arc<str>>,
-    waiting_told: bool,
-    /// Whether an answer that broke off was asked for once more.
-    asked_again: bool,
+    /// Whether `run_waiting` was emitted for the current wait.
+    #[serde(rename = "waiting_told")]
+    waiting_announced: bool,
+    /// Whether a request was repeated because its response broke off.
+    #[serde(rename = "asked_again")]
+    repeated_request: bool,
     seq: u64,
-    /// How often the model said that the conversation does not fit.
-    refused: u32,
-    /// Whether a call was really made in an earlier turn.
+    /// How often the model refused the conversation because it is too long.
+    #[serde(rename = "refused")]
+    too_long: u32,
+    /// Whether a call was started in an earlier turn.
     has_called: bool,
-    /// Whether the model made a call by its own function calling, in this run or before: then its text is text.
+    /// Whether the model made a native call in this run or before. Then its text is not searched for calls.
     #[serde(default)]
     calls_natively: bool,
-    /// Whether the model was told that it quoted a call, and made none since.
-    #[serde(default)]
-    told_of_quotes: bool,
-    /// Whether anyone is told what happens.
+    /// Whether the model was told that it quoted a call, and has made no call since.
+    #[serde(default, rename = "told_of_quotes")]
+    quotes_explained: bool,
+    /// Whether a listener or a store gets the events.
     #[serde(skip)]
     watched: bool,
 }
 
-/// Leaves out what was said, and what tools are called with: it may be secret.
+/// Omits messages and arguments, which may contain secrets.
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let calls: Vec<_> = self.turn.slots.iter().map(|slot| (slot.said.id, &slot.said.tool)).collect();
-        let mut shown = f.debug_struct("Run");
-        shown.field("id", &self.id).field("conversation", &self.conversation).field("phase", &self.phase).field("turns", &self.turns);
-        shown.field("messages", &self.messages.len()).field("calls", &calls).finish_non_exhaustive()
+        let calls: Vec<_> = self.turn.slots.iter().map(|slot| (slot.call.id, &slot.call.tool)).collect();
+        let mut fields = f.debug_struct("Run");
+        fields.field("id", &self.id).field("conversation", &self.conversation).field("phase", &self.phase).field("turns", &self.turns);
+        fields.field("messages", &self.messages.len()).field("calls", &calls).finish_non_exhaustive()
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
     New,
-    Asking,
+    #[serde(rename = "Asking")]
+    Responding,
     Calling,
     Over,
 }
 
-/// Something that happened.
-#[derive(Debug)]
-pub enum Input<'a> {
-    /// It begins.
-    Begin,
-    /// The model says something.
-    Text(&'a str),
-    /// The model thinks aloud.
-    Reasoning(&'a str),
-    /// The model's provider wants this back.
-    Kept(&'a str, &'a Value),
-    /// The model made a call.
-    Call {
-        /// The call.
-        call: Call,
-        /// What the run must know of the tool.
-        tool: ToolFacts,
-        /// Whether it was found in text.
-        in_text: bool,
-    },
-    /// The model wrote a call that stands in a result: it is text, and not run.
-    Quoted {
-        /// What the model wrote.
-        text: &'a str,
-        /// The tool.
-        tool: &'a str,
-        /// Whether that it stands there is certain; else there is too much to compare it with.
-        certain: bool,
-    },
-    /// The model meant to make a call.
-    Malformed(Malformed),
-    /// What the answer costs so far.
-    Usage(Usage),
-    /// The model ended its answer.
-    ModelEnded(EndReason),
-    /// The model did not answer, or its answer broke off.
-    ModelFailed {
-        /// Why.
-        error: ModelError,
-        /// Whether its answer had begun; what failed before was repeated already, where that may help.
-        begun: bool,
-    },
-    /// A call ended.
-    CallFinished(Outcome),
-    /// A call must be confirmed first.
-    CallWaits(Box<ApprovalRequest>),
-    /// A person answered a request; the call goes on its way.
-    Decided {
-        /// The request.
-        approval: ApprovalId,
-        /// The answer, for the record.
-        decision: helve_core::Verdict,
-        /// Who answered.
-        by: String,
-    },
-    /// The result of a background call came.
-    Result {
-        /// The tool's name.
-        tool: Arc<str>,
-        /// What came of it.
-        outcome: Outcome,
-    },
-    /// It goes on in another process, from where it was recorded last.
-    Recover,
-    /// It cannot go on.
-    Failed(AgentError),
-    /// Nobody wants the answer any more.
-    Cancel,
-    /// Time is up.
-    TimeUp,
-}
-
-/// What a run must know of a tool that is called.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
-pub struct ToolFacts {
-    /// A call may begin while the model still speaks.
-    pub early: bool,
-    /// No other call of the turn may run beside it.
-    pub exclusive: bool,
-    /// A call that ends well ends the run.
-    pub ends_run: bool,
-    /// A call that broke off may be made again: it is idempotent, or only goes into the queue.
-    #[serde(default)]
-    pub repeatable: bool,
-}
-
-/// Something to do.
-#[derive(Debug)]
-pub enum Effect {
-    /// Ask the model.
-    AskModel,
-    /// Let a call run: admit it, and attempt it.
-    StartCall(ToolCall),
-    /// Stop the calls that are under way; their outcomes are known already.
-    CancelCalls,
-    /// Ask a person.
-    AskPerson(Box<ApprovalRequest>),
-    /// Tell whoever listens.
-    Emit(EventData),
-    /// Write the messages down: all calls in them are answered.
-    Persist,
-    /// Nothing can be done before a person answers.
-    Pause,
-    /// It is over.
-    Done(Result<Answer, AgentError>),
-}
-
-/// What came of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// The answer.
-    pub text: String,
-    /// Why the run is over.
-    pub reason: EndOfRun,
-    /// What it cost.
-    pub usage: Usage,
-    /// How often the model was asked.
-    pub turns: u32,
-    /// How many calls it made.
-    pub calls: u32,
-}
-
-impl std::fmt::Display for Answer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
 impl Run {
-    /// A run that will answer the last of these messages.
+    /// Creates a run that answers the last of these messages.
     #[must_use]
     pub fn new(id: RunId, conversation: ConversationId, messages: Vec<Arc<Message>>, settings: RunSettings) -> Self {
         let strategy = settings.strategy;
@@ -256,98 +137,92 @@ impl Run {
             turns: 0,
             calls: 0,
             usage: Usage::default(),
-            guard: Guard::default(),
+            guard: RepetitionGuard::default(),
             corrections: 0,
             model_ids: BTreeSet::new(),
-            waiting_told: false,
-            asked_again: false,
+            waiting_announced: false,
+            repeated_request: false,
             seq: 0,
-            refused: 0,
+            too_long: 0,
             has_called: false,
             calls_natively,
-            told_of_quotes: false,
+            quotes_explained: false,
             watched: false,
         }
     }
 
-    /// The same run, whose larger events are worth making because someone is told of them.
+    /// Sets whether a listener or a store gets the events. If not, the large ones are not made.
     #[must_use]
     pub fn watched(mut self, watched: bool) -> Self {
         self.watched = watched;
         self
     }
 
-    /// Names it.
+    /// The id of the run.
     #[must_use]
     pub fn id(&self) -> RunId {
         self.id
     }
 
-    /// The conversation that it belongs to.
+    /// The conversation of the run.
     #[must_use]
     pub fn conversation(&self) -> ConversationId {
         self.conversation
     }
 
-    /// What was said so far, by turns that are complete.
+    /// The messages of all complete turns.
     #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
 
-    /// What it may do, and how it began.
+    /// The settings of the run.
     #[must_use]
     pub fn settings(&self) -> &RunSettings {
         &self.settings
     }
 
-    /// How calls are carried now.
+    /// The current strategy.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// How often the model was asked.
+    /// The number of model requests so far.
     #[must_use]
     pub fn turns(&self) -> u32 {
         self.turns
     }
 
-    /// What it cost so far.
+    /// Tokens and cost so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// The place of an event in the run.
-    pub fn place(&mut self, event: &EventData) -> u64 {
+    /// The sequence number of the next event.
+    pub fn next_seq(&mut self, event: &EventData) -> u64 {
         if !event.is_piece() {
             self.seq += 1;
         }
         self.seq
     }
 
-    /// What the model said in this turn so far.
+    /// The text of the response so far.
     #[must_use]
-    pub fn words(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.turn.text
     }
 
-    /// How often the model said that the conversation does not fit.
+    /// How often the model refused the conversation because it is too long.
     #[must_use]
-    pub fn refused(&self) -> u32 {
-        self.refused
+    pub fn too_long(&self) -> u32 {
+        self.too_long
     }
 
-    /// Whether it is over.
+    /// The tool choice of this turn.
     #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.phase == Phase::Over
-    }
-
-    /// Whether the model must call a tool in this turn.
-    #[must_use]
-    pub fn choice(&self) -> ToolChoice {
+    pub fn tool_choice(&self) -> ToolChoice {
         match &self.settings.tool_choice {
             _ if self.guard.must_answer => ToolChoice::None,
             ToolChoice::Required | ToolChoice::Specific(_) if self.has_called => ToolChoice::Auto,
@@ -355,75 +230,75 @@ impl Run {
         }
     }
 
-    /// Whether a call waits for the answer to this request.
+    /// Returns whether a call waits for the decision about this request.
     #[must_use]
     pub fn is_waiting(&self, approval: ApprovalId) -> bool {
         self.phase != Phase::Over && self.turn.open_requests().contains(&approval)
     }
 
-    /// Whether this is the last chance to answer, without tools.
+    /// Returns whether the model must answer now, without tools.
     #[must_use]
     pub fn must_answer(&self) -> bool {
         self.guard.must_answer
     }
 
-    /// Takes what happened, and adds what to do now.
+    /// Handles an input, and appends its effects.
     pub fn handle(&mut self, input: Input<'_>, effects: &mut Vec<Effect>) {
         if self.phase == Phase::Over {
             return;
         }
         match input {
-            Input::Begin => self.begin(effects),
+            Input::Start => self.start(effects),
             Input::Text(text) if self.has_room(text, effects) => self.turn.text.push_str(text),
             Input::Reasoning(text) if self.has_room(text, effects) => self.turn.reasoning.push_str(text),
-            Input::Quoted { text, tool, certain } if self.has_room(text, effects) => self.quoted(text, tool, certain, effects),
-            Input::Text(_) | Input::Reasoning(_) | Input::Quoted { .. } => {}
-            Input::Kept(format, part) => self.turn.keep(format, part),
-            Input::Call { call, tool, in_text } => self.called(call, tool, in_text, effects),
-            Input::Malformed(malformed) => self.malformed(malformed.kind, malformed.error, malformed.raw),
+            Input::QuotedCall { text, tool, certain } if self.has_room(text, effects) => self.quoted_call(text, tool, certain, effects),
+            Input::Text(_) | Input::Reasoning(_) | Input::QuotedCall { .. } => {}
+            Input::ProviderPart(format, part) => self.turn.add_provider_part(format, part),
+            Input::Call { call, tool, in_text } => self.add_call(call, tool, in_text, effects),
+            Input::MalformedCall(malformed) => self.add_malformed(malformed.kind, malformed.error, malformed.raw),
             Input::Usage(usage) => self.turn.usage = usage,
-            Input::ModelEnded(end) => self.answered(end, effects),
-            Input::ModelFailed { error, begun } => self.broke_off(error, begun, effects),
-            Input::CallFinished(outcome) => self.finished(outcome, effects),
-            Input::CallWaits(request) => self.waits(request, effects),
-            Input::Decided { approval, decision, by } => {
-                effects.push(Effect::Emit(EventData::PermissionResult { approval_id: approval, decision, by }));
-                self.waiting_told = false;
+            Input::ModelResponded(end) => self.model_responded(end, effects),
+            Input::ModelFailed { error, begun } => self.model_failed(error, begun, effects),
+            Input::CallFinished(outcome) => self.call_finished(outcome, effects),
+            Input::ApprovalRequested(request) => self.approval_requested(request, effects),
+            Input::Decided { approval, verdict, by } => {
+                effects.push(Effect::Emit(EventData::PermissionResult { approval_id: approval, decision: verdict, by }));
+                self.waiting_announced = false;
                 self.turn.resume(approval);
             }
-            Input::Result { tool, outcome } => self.heard(&tool, &outcome),
+            Input::BackgroundResult { tool, outcome } => self.background_result(&tool, &outcome),
             Input::Recover => self.recover(effects),
             Input::Failed(error) => self.fail(error, effects),
             Input::Cancel => self.stop(EndOfRun::Cancelled, effects),
-            Input::TimeUp => self.stop(EndOfRun::TimeBudget, effects),
+            Input::Timeout => self.stop(EndOfRun::TimeBudget, effects),
         }
     }
 
-    /// Whether there is room for more of an answer. Without any, the answer is broken off: its model may never stop by itself.
+    /// Returns whether the response may grow by this text. If not, it is broken off: the model may never stop by itself.
     fn has_room(&mut self, more: &str, effects: &mut Vec<Effect>) -> bool {
-        let fits = self.turn.text.len() + self.turn.reasoning.len() + more.len() <= MAX_ANSWER;
+        let fits = self.turn.text.len() + self.turn.reasoning.len() + more.len() <= MAX_RESPONSE;
         if !fits {
-            let error = ModelError::Protocol(format!("the answer is larger than {MAX_ANSWER} bytes"));
-            self.broke_off(error, true, effects);
+            let error = ModelError::Protocol(format!("the response is larger than {MAX_RESPONSE} bytes"));
+            self.model_failed(error, true, effects);
         }
         fits
     }
 
-    fn begin(&mut self, effects: &mut Vec<Effect>) {
-        let input = self.messages.last().map(|message| asked(message)).unwrap_or_default();
+    fn start(&mut self, effects: &mut Vec<Effect>) {
+        let input = self.messages.last().map(|message| user_text(message)).unwrap_or_default();
         let (agent, model) = (self.settings.agent.clone(), self.settings.model.clone());
         effects.push(Effect::Emit(EventData::RunStarted { agent, model, input }));
         effects.push(Effect::Persist);
-        self.ask(effects);
+        self.ask_model(effects);
     }
 
-    /// Asks the model, unless a limit is reached.
-    fn ask(&mut self, effects: &mut Vec<Effect>) {
+    /// Sends the next request to the model, unless a limit is reached.
+    fn ask_model(&mut self, effects: &mut Vec<Effect>) {
         if let Some(reason) = self.limit() {
             return self.end(reason, effects);
         }
         self.turns += 1;
-        self.phase = Phase::Asking;
+        self.phase = Phase::Responding;
         self.turn = Turn::default();
         effects.push(Effect::AskModel);
     }
@@ -433,14 +308,14 @@ impl Run {
         if self.turns >= self.settings.max_iterations {
             return Some(EndOfRun::MaxIterations);
         }
-        if limits.max_tokens.is_some_and(|most| self.usage.tokens() >= most) {
+        if limits.max_tokens.is_some_and(|max| self.usage.tokens() >= max) {
             return Some(EndOfRun::TokenBudget);
         }
         let spent = self.usage.cost.unwrap_or_default();
-        limits.max_cost.is_some_and(|most| spent >= most).then_some(EndOfRun::CostBudget)
+        limits.max_cost.is_some_and(|max| spent >= max).then_some(EndOfRun::CostBudget)
     }
 
-    /// Changes how calls are carried; says whether there is another way.
+    /// Changes to the next strategy. Returns `false` if there is none.
     fn fall_back(&mut self, reason: &str, effects: &mut Vec<Effect>) -> bool {
         let Some(next) = self.strategy.next(self.settings.output_strategy, self.settings.constrains_output) else { return false };
         let (from, to) = (self.strategy.name().into(), next.name().into());
@@ -449,46 +324,14 @@ impl Run {
         true
     }
 
-    /// Ends the run with a reason.
-    fn end(&mut self, reason: EndOfRun, effects: &mut Vec<Effect>) {
-        self.phase = Phase::Over;
-        let text = std::mem::take(&mut self.turn.text);
-        let text = if text.is_empty() { self.last_words() } else { text };
-        effects.push(Effect::Persist);
-        effects.push(Effect::Emit(EventData::RunFinished { text: text.as_str().into(), reason, usage: self.usage }));
-        let answer = Answer { text, reason, usage: self.usage, turns: self.turns, calls: self.calls };
-        effects.push(Effect::Done(match reason {
-            EndOfRun::Answered | EndOfRun::Stopped => Ok(answer),
-            _ => Err(AgentError::Stopped { reason, text: answer.text }),
-        }));
-    }
-
-    /// Ends the run with an error.
-    fn fail(&mut self, error: AgentError, effects: &mut Vec<Effect>) {
-        self.phase = Phase::Over;
-        effects.push(Effect::Persist);
-        effects.push(Effect::Emit(EventData::RunFailed { error: error.for_event() }));
-        effects.push(Effect::Done(Err(error)));
-    }
-
-    /// What the model said last in this run.
-    fn last_words(&self) -> String {
-        let last = self.messages.iter().rev().take_while(|message| !matches!(message.body(), MessageBody::User { .. }));
-        let mut words = last.filter_map(|message| match message.body() {
-            MessageBody::Assistant { text, .. } if !text.is_empty() => Some(text.to_string()),
-            _ => None,
-        });
-        words.next().unwrap_or_default()
-    }
-
     fn slot(&mut self, call: CallId) -> Option<&mut Slot> {
-        self.turn.slots.iter_mut().find(|slot| slot.said.id == call)
+        self.turn.slots.iter_mut().find(|slot| slot.call.id == call)
     }
 }
 
-/// What a message asks, in words.
-fn asked(message: &Message) -> Arc<str> {
+/// The text of a user's message.
+fn user_text(message: &Message) -> Arc<str> {
     let MessageBody::User { parts } = message.body() else { return "".into() };
-    let words = parts.iter().filter_map(|part| if let Part::Text { text } = part { Some(&**text) } else { None });
-    words.collect::<Vec<_>>().join("\n").into()
+    let texts = parts.iter().filter_map(|part| if let Part::Text { text } = part { Some(&**text) } else { None });
+    texts.collect::<Vec<_>>().join("\n").into()
 }

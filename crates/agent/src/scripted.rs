@@ -1,4 +1,4 @@
-//! A model that says what it is told to: for tests and examples.
+//! A model that follows a script, for tests and examples.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use helve_core::{Deltas, EndReason, LanguageModel, ModelDelta, ModelError, Model
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// A model that gives prepared answers, one for each time it is asked, and remembers what it was asked.
+/// A model with scripted responses, one for each request. It remembers the requests.
 #[derive(Clone)]
 pub struct ScriptedModel {
     info: ModelInfo,
@@ -16,39 +16,37 @@ pub struct ScriptedModel {
 
 #[derive(Default)]
 struct State {
-    answers: VecDeque<Scripted>,
-    asked: Vec<ModelRequest>,
+    responses: VecDeque<ScriptedResponse>,
+    requests: Vec<ModelRequest>,
     calls: usize,
 }
 
 impl std::fmt::Debug for ScriptedModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let state = self.state();
-        f.debug_struct("ScriptedModel")
-            .field("asked", &state.asked.len())
-            .field("answers_left", &state.answers.len())
-            .finish_non_exhaustive()
+        let state = self.state.lock();
+        let mut fields = f.debug_struct("ScriptedModel");
+        fields.field("asked", &state.requests.len()).field("answers_left", &state.responses.len()).finish_non_exhaustive()
     }
 }
 
-/// One answer of the script, made when it is asked for.
-type Scripted = Box<dyn FnOnce(&ModelRequest) -> Result<ModelStream, ModelError> + Send>;
+/// One response of the script, made from the request.
+type ScriptedResponse = Box<dyn FnOnce(&ModelRequest) -> Result<ModelStream, ModelError> + Send>;
 
 impl ScriptedModel {
-    /// A model without answers, which calls tools natively.
+    /// Creates a model without responses, which calls tools natively.
     #[must_use]
     pub fn new() -> Self {
         Self { info: ModelInfo::new("scripted"), state: Arc::default() }
     }
 
-    /// The same model, of which other things are known.
+    /// Changes the model's properties.
     #[must_use]
     pub fn with_info(mut self, change: impl FnOnce(&mut ModelInfo)) -> Self {
         change(&mut self.info);
         self
     }
 
-    /// Then it says this.
+    /// Adds a response with a text.
     #[must_use]
     pub fn says(self, text: &str) -> Self {
         let mut deltas = Deltas::default();
@@ -58,30 +56,29 @@ impl ScriptedModel {
         self.ends(deltas, EndReason::Stop)
     }
 
-    /// Then it calls these tools, natively.
+    /// Adds a response with native calls.
     #[must_use]
     pub fn calls<'a>(self, calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         let mut deltas = Deltas::default();
         for (index, (name, arguments)) in calls.into_iter().enumerate() {
-            let number = {
-                let mut state = self.state();
+            let id = {
+                let mut state = self.state.lock();
                 state.calls += 1;
-                state.calls
+                format!("call_{}", state.calls)
             };
-            let id = format!("call_{number}");
             let index = u32::try_from(index).ok();
             deltas.push(ModelDelta::Call { index, id: Some(&id), name: Some(name), arguments: &arguments.to_string() });
         }
         self.ends(deltas, EndReason::Calls)
     }
 
-    /// Then it gives these pieces.
+    /// Adds a response with these deltas.
     #[must_use]
     pub fn gives(self, deltas: Deltas) -> Self {
         self.then(|_| Ok(deltas.into()))
     }
 
-    /// Then it answers what it is asked: with a text, or with [`Deltas`].
+    /// Adds a response that depends on the request: a text, or [`Deltas`].
     ///
     /// ```
     /// # use helve_agent::{Agent, AgentError, ScriptedModel};
@@ -96,26 +93,26 @@ impl ScriptedModel {
         self.then(|request| Ok(answer(request).into()))
     }
 
-    /// Then it fails.
+    /// Adds a failure.
     #[must_use]
     pub fn fails(self, error: ModelError) -> Self {
         self.then(|_| Err(error))
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     #[must_use]
     pub fn asked(&self) -> Vec<ModelRequest> {
-        self.state().asked.clone()
+        self.state.lock().requests.clone()
     }
 
-    /// How many answers of the script were not asked for. A test that is over expects none.
+    /// The number of unused responses. A test should expect none at its end.
     #[must_use]
     pub fn answers_left(&self) -> usize {
-        self.state().answers.len()
+        self.state.lock().responses.len()
     }
 
     fn then(self, answer: impl FnOnce(&ModelRequest) -> Result<ModelStream, ModelError> + Send + 'static) -> Self {
-        self.state().answers.push_back(Box::new(answer));
+        self.state.lock().responses.push_back(Box::new(answer));
         self
     }
 
@@ -123,10 +120,6 @@ impl ScriptedModel {
         deltas.push(ModelDelta::Usage(Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() }));
         deltas.push(ModelDelta::End(end));
         self.gives(deltas)
-    }
-
-    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 
@@ -142,9 +135,10 @@ impl LanguageModel for ScriptedModel {
     }
 
     async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        let next = self.state().answers.pop_front();
-        let answer = next.map_or_else(|| Err(ModelError::Refused("the script has no more answers".into())), |answer| answer(&request));
-        self.state().asked.push(request);
-        answer
+        let next = self.state.lock().responses.pop_front();
+        let exhausted = || Err(ModelError::Refused("the script has no more responses".into()));
+        let response = next.map_or_else(exhausted, |respond| respond(&request));
+        self.state.lock().requests.push(request);
+        response
     }
 }

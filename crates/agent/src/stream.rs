@@ -1,4 +1,4 @@
-//! A run that is watched: everything that happens, as it happens.
+//! A run as a stream of events.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -14,17 +14,17 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::run::Answer;
 
-/// What happens in a run, as it happens. The last item is the event that ends it, or the error.
+/// The events of a run. The last item is the event that ends it, or the error.
 ///
-/// The run goes on only while someone listens; dropping the stream stops it. A recorded run can then be resumed.
+/// The run makes progress only while the stream is polled, and stops if it is dropped. A stored run can then be resumed.
 pub struct RunStream<'a, A = ()> {
-    work: Option<BoxFuture<'a, (A, Result<Answer, AgentError>)>>,
+    run: Option<BoxFuture<'a, (A, Result<Answer, AgentError>)>>,
     outbox: Outbox,
     cancel: CancellationToken,
     answer: Option<Answer>,
-    /// Told after all that happened before.
+    /// The last item, after all events.
     error: Option<AgentError>,
-    /// Whose run it was, once it is over.
+    /// The agent, once the run is over.
     agent: Option<A>,
 }
 
@@ -34,71 +34,75 @@ pub type OwnedRunStream = RunStream<'static, Agent>;
 
 /// Events on their way from the run to its listener.
 #[derive(Clone)]
-pub(crate) struct Outbox {
-    waiting: Arc<Mutex<VecDeque<Event>>>,
-    pieces: Arc<Mutex<Pieces>>,
-}
+pub(crate) struct Outbox(Arc<Mutex<Queue>>);
 
-/// What a model says and thinks in pieces: a secret may begin in one and end in another.
-struct Pieces {
+struct Queue {
+    events: VecDeque<Event>,
+    /// Text and reasoning come in pieces: a secret may start in one piece and end in the next.
     text: RedactedPieces,
-    thoughts: RedactedPieces,
+    reasoning: RedactedPieces,
 }
 
 impl Outbox {
-    /// Tells what happens without the secrets that a redactor knows.
+    /// Creates an outbox that removes the secrets of a redactor.
     pub(crate) fn new(redactor: &Redactor) -> Self {
-        let pieces = Pieces { text: redactor.pieces(), thoughts: redactor.pieces() };
-        Self { waiting: Arc::default(), pieces: Arc::new(Mutex::new(pieces)) }
+        Self(Arc::new(Mutex::new(Queue { events: VecDeque::new(), text: redactor.pieces(), reasoning: redactor.pieces() })))
     }
 
-    fn lock(&self) -> parking_lot::MutexGuard<'_, VecDeque<Event>> {
-        self.waiting.lock()
+    pub(crate) fn push(&self, event: Event) {
+        self.0.lock().push(event);
     }
 
-    pub(crate) fn push(&self, mut event: Event) {
-        let mut pieces = self.pieces.lock();
+    fn pop(&self) -> Option<Event> {
+        self.0.lock().events.pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().events.is_empty()
+    }
+
+    /// Waits until the listener has read everything.
+    pub(crate) async fn flushed(&self) {
+        // The listener polls the run again after it took the last event, so no waker is needed.
+        std::future::poll_fn(|_| if self.is_empty() { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+}
+
+impl Queue {
+    fn push(&mut self, mut event: Event) {
         match &mut event.data {
-            EventData::TextDelta { text } => pieces.text.push_into(text),
-            EventData::ReasoningDelta { text } => pieces.thoughts.push_into(text),
+            EventData::TextDelta { text } => self.text.push_into(text),
+            EventData::ReasoningDelta { text } => self.reasoning.push_into(text),
             EventData::ModelResponded { .. }
             | EventData::RunFinished { .. }
             | EventData::RunFailed { .. }
             | EventData::RunWaiting { .. } => {
-                // The text is over: what was held back comes before what happens next.
-                let thought = EventData::ReasoningDelta { text: pieces.thoughts.finish() };
-                let text = EventData::TextDelta { text: pieces.text.finish() };
-                for data in [thought, text] {
-                    if !is_empty(&data) {
-                        self.tell(Event { data, ..event.clone() });
-                    }
+                // The text is complete: what was held back comes before this event.
+                let reasoning = EventData::ReasoningDelta { text: self.reasoning.finish() };
+                let text = EventData::TextDelta { text: self.text.finish() };
+                for data in [reasoning, text] {
+                    self.add(Event { data, ..event.clone() });
                 }
             }
-            // What happens while a model speaks passes by: half a secret must not show because a tool ended in its middle.
+            // Other events do not end the text: half a secret must not show because a tool ended in its middle.
             _ => {}
         }
-        if !is_empty(&event.data) {
-            self.tell(event);
-        }
+        self.add(event);
     }
 
-    fn tell(&self, event: Event) {
-        let mut waiting = self.lock();
-        // Pieces of one call's arguments that nobody has seen yet are one piece.
+    fn add(&mut self, event: Event) {
+        if is_empty(&event.data) {
+            return;
+        }
+        // Unread pieces of one call's arguments are joined.
         if let EventData::CallDelta { index, tool: None, arguments } = &event.data
-            && let Some(Event { data: EventData::CallDelta { index: last, arguments: before, .. }, .. }) = waiting.back_mut()
+            && let Some(Event { data: EventData::CallDelta { index: last, arguments: before, .. }, .. }) = self.events.back_mut()
             && last == index
         {
             before.push_str(arguments);
             return;
         }
-        waiting.push_back(event);
-    }
-
-    /// Waits until the listener has taken everything.
-    pub(crate) async fn taken(&self) {
-        // The listener polls the run again after it took the last event, so no waker is needed.
-        std::future::poll_fn(|_| if self.lock().is_empty() { Poll::Ready(()) } else { Poll::Pending }).await;
+        self.events.push_back(event);
     }
 }
 
@@ -108,22 +112,12 @@ fn is_empty(data: &EventData) -> bool {
 
 impl<A> std::fmt::Debug for RunStream<'_, A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunStream").field("is_over", &self.work.is_none()).finish_non_exhaustive()
-    }
-}
-
-impl<'a> RunStream<'a> {
-    pub(crate) fn borrowed(
-        work: impl Future<Output = Result<Answer, AgentError>> + Send + 'a,
-        outbox: Outbox,
-        cancel: CancellationToken,
-    ) -> Self {
-        Self::new(Box::pin(async move { ((), work.await) }), outbox, cancel)
+        f.debug_struct("RunStream").field("is_over", &self.run.is_none()).finish_non_exhaustive()
     }
 }
 
 impl OwnedRunStream {
-    /// The agent, once the stream is over; `None` before. To stop early and keep the agent, cancel the run with
+    /// The agent; `None` if the stream is not over. To stop early and keep the agent, cancel the run with
     /// [`canceller`](RunStream::canceller) and read to the end.
     #[must_use]
     pub fn into_agent(self) -> Option<Agent> {
@@ -132,17 +126,17 @@ impl OwnedRunStream {
 }
 
 impl<'a, A> RunStream<'a, A> {
-    pub(crate) fn new(work: BoxFuture<'a, (A, Result<Answer, AgentError>)>, outbox: Outbox, cancel: CancellationToken) -> Self {
-        Self { work: Some(work), outbox, cancel, answer: None, error: None, agent: None }
+    pub(crate) fn new(run: BoxFuture<'a, (A, Result<Answer, AgentError>)>, outbox: Outbox, cancel: CancellationToken) -> Self {
+        Self { run: Some(run), outbox, cancel, answer: None, error: None, agent: None }
     }
 
-    /// Cancels the run when it is triggered, from anywhere. The run then ends in good order.
+    /// A token that cancels the run. The stream then ends in good order.
     #[must_use]
     pub fn canceller(&self) -> CancellationToken {
         self.cancel.clone()
     }
 
-    /// The next piece of the answer's text. Everything else is left out.
+    /// The next piece of the answer's text. Other events are skipped.
     pub async fn next_text(&mut self) -> Option<Result<String, AgentError>>
     where
         A: Unpin,
@@ -159,7 +153,7 @@ impl<'a, A> RunStream<'a, A> {
     /// Runs to the end.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// If there is no answer.
     pub async fn finish(mut self) -> Result<Answer, AgentError>
     where
         A: Unpin,
@@ -170,7 +164,7 @@ impl<'a, A> RunStream<'a, A> {
         self.answer.ok_or(AgentError::Over)
     }
 
-    /// The answer, once the stream is over.
+    /// The answer; `None` if the stream is not over or there is none.
     #[must_use]
     pub fn answer(&self) -> Option<&Answer> {
         self.answer.as_ref()
@@ -182,19 +176,19 @@ impl<A: Unpin> Stream for RunStream<'_, A> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            if let Some(event) = self.outbox.lock().pop_front() {
+            if let Some(event) = self.outbox.pop() {
                 return Poll::Ready(Some(Ok(event)));
             }
-            let Some(work) = &mut self.work else { return Poll::Ready(self.error.take().map(Err)) };
-            match work.as_mut().poll(cx) {
+            let Some(run) = &mut self.run else { return Poll::Ready(self.error.take().map(Err)) };
+            match run.as_mut().poll(cx) {
                 Poll::Ready((agent, ended)) => {
-                    (self.work, self.agent) = (None, Some(agent));
+                    (self.run, self.agent) = (None, Some(agent));
                     match ended {
                         Ok(answer) => self.answer = Some(answer),
                         Err(error) => self.error = Some(error),
                     }
                 }
-                Poll::Pending if self.outbox.lock().is_empty() => return Poll::Pending,
+                Poll::Pending if self.outbox.is_empty() => return Poll::Pending,
                 Poll::Pending => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Answers as values of a type.
+//! Typed answers.
 
 use helve_core::Schema;
 use schemars::JsonSchema;
@@ -8,18 +8,18 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::user_input::UserInput;
 
-/// Asks for an answer that fits a type; a wrong one is answered with what is wrong, once.
+/// Runs the agent for an answer that fits a type. The model gets one correction.
 pub(crate) async fn run_as<T: DeserializeOwned + JsonSchema>(agent: &mut Agent, input: UserInput) -> Result<T, AgentError> {
     let schema = Schema::of::<T>();
     let form = format!("Give your final answer as one JSON value of this JSON Schema and nothing else:\n{}", schema.text());
-    let mut said = input.with_text(&form);
+    let mut input = input.with_text(&form);
     let mut last = String::new();
     for _ in 0..2 {
-        let answer = agent.run(said).await?;
+        let answer = agent.run(input).await?;
         match read::<T>(&answer.text, &schema) {
             Ok(value) => return Ok(value),
             Err(problem) => {
-                said = format!("Your answer does not fit: {problem}. Give only one JSON value of the schema.").as_str().into();
+                input = format!("Your answer does not fit: {problem}. Give only one JSON value of the schema.").as_str().into();
                 last = problem;
             }
         }
@@ -36,7 +36,7 @@ fn read<T: DeserializeOwned>(text: &str, schema: &Schema) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// The JSON in an answer: all of it, or what stands in its only fence.
+/// The JSON in an answer: all of it, or the content of its first code fence.
 fn json_in(text: &str) -> &str {
     let text = text.trim();
     let Some((_, rest)) = text.split_once("```") else { return text };

@@ -1,8 +1,8 @@
-//! What a user says to an agent.
+//! The input of a user.
 
 use helve_core::Part;
 
-/// What a user says: words, pictures, or both.
+/// The input of a user: text, images, or both.
 #[derive(Debug, Clone)]
 pub struct UserInput(Vec<Part>);
 
@@ -15,7 +15,7 @@ impl UserInput {
         self.0
     }
 
-    /// The same, with a paragraph behind it.
+    /// Adds a paragraph.
     pub(crate) fn with_text(mut self, text: &str) -> Self {
         self.0.push(Part::Text { text: text.into() });
         self

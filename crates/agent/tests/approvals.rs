@@ -116,7 +116,7 @@ async fn without_anyone_to_ask_the_run_pauses_and_goes_on_later() {
     let text = serde_json::to_string(&paused.run).expect("JSON");
     let run = serde_json::from_str(&text).expect("a run");
     let second = paused.requests[0].resolve(Verdict::Deny, "ada").because("no");
-    let paused = helve_agent::Paused { run, requests: paused.requests };
+    let paused = helve_agent::PausedRun { run, requests: paused.requests };
     assert_eq!(agent.resume(paused, vec![second]).await.expect("an answer").text, "done");
     let told = results(&model);
     assert_eq!(told[0], "deleted a");
@@ -212,7 +212,7 @@ async fn a_run_waits_for_what_a_tool_asks_and_is_answered_later() {
     let mut agent = Agent::new(model.clone());
     agent.register_tool(greeter()).expect("a tool");
     let Err(AgentError::Waiting(paused)) = agent.run("greet").await else { panic!("it waits") };
-    let paused: helve_agent::Paused = serde_json::from_value(json!(paused)).expect("it can be stored");
+    let paused: helve_agent::PausedRun = serde_json::from_value(json!(paused)).expect("it can be stored");
     let grant = paused.requests[0].resolve_with(&json!({"name": "Ada"}), "ada");
     assert_eq!(agent.resume(paused, vec![grant]).await.expect("an answer").text, "done");
     assert_eq!(results(&model), ["hello Ada"]);

@@ -351,8 +351,7 @@ async fn results_of_a_queue_in_memory_are_answered_too() {
     assert_eq!(agent.run_on_results().await.expect("no trouble"), None, "there is no queue yet");
     assert_eq!(agent.run("report").await.expect("an answer").text, "I ordered it");
     // A fork goes on with the queue when the first agent is gone.
-    let mut fork = agent.fork();
-    fork.set_conversation(agent.conversation().clone());
+    let mut fork = agent.fork().with_conversation(agent.conversation().clone());
     drop(agent);
     GATES[1].notify_one();
     let store = fork.executor().store().expect("a queue").inner().clone();

@@ -20,7 +20,7 @@
 #[cfg(all(feature = "project", feature = "models", feature = "store"))]
 pub use crate::compose::{AgentChoice, OpenAgent, OpenAgentError, ProjectWorker, Worked};
 pub use helve_agent::{
-    Agent, AgentError, AgentOptions, Answer, Context, ContextError, Conversation, OwnedRunStream, Paused, Probed, RunLimits, RunStream,
-    Strategy, ToolCallContext, ToolCallRecord, UserInput, cancel_run, probe,
+    Agent, AgentError, AgentOptions, Answer, Context, ContextError, Conversation, OwnedRunStream, PausedRun, ProbeResult, RunLimits,
+    RunStream, Strategy, ToolCallContext, ToolCallRecord, UserInput, cancel_run, probe,
 };
 pub use helve_core::OutputStrategy;

@@ -20,6 +20,6 @@
 
 pub use helve_core::{ListSource, Pattern, Scope, SourceId, SourceState, ToolList, ToolSource};
 pub use helve_tools::{
-    Catalogue, Entry, Lookalike, MAX_MODEL_NAME, ModelList, Reference, Selection, Snapshot, SourceKey, SourceReport, ToolSet, Toolkit,
-    ToolkitError, View, model_name,
+    Catalogue, DisplacedTool, DuplicateTool, Entry, Lookalike, MAX_MODEL_NAME, ModelList, Selection, Snapshot, SourceKey, SourceReport,
+    ToolSet, Toolkit, ToolkitError, View, model_name,
 };

@@ -15,4 +15,4 @@
 //! ```
 
 pub use helve_core::{DynLayer, Extensions, Layer, Next};
-pub use helve_tools::{ApprovedCall, CacheKey, CallState, Executor, ExecutorOptions, HeldTask};
+pub use helve_tools::{ApprovedCall, CacheKey, CallState, Executor, ExecutorOptions};

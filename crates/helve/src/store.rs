@@ -27,4 +27,4 @@ pub use crate::compose::PostgresStore;
 pub use crate::compose::{Durability, SqliteStore};
 pub use helve_core::store::*;
 pub use helve_core::{Store, StoreError};
-pub use helve_tools::{Hold, StoreConflict, StoreHandle, Worker};
+pub use helve_tools::{LeaseGuard, StoreConflict, StoreHandle, Worker};

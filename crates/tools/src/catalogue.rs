@@ -1,7 +1,7 @@
-//! All tools now known: sources in order, duplicates resolved, one consistent picture at a time.
+//! The catalogue of all tools: sources in order, duplicates resolved, one consistent snapshot at a time.
 //!
-//! The picture for everyone (the base) is shared; what a device or a conversation brings lies over it. Pictures
-//! are made when someone asks and something has changed, so a source that comes and goes costs nothing meanwhile.
+//! The base, with the tools for everyone, is shared; tools of a device or a conversation are overlays. Tables are rebuilt
+//! on demand after a change, so a source that comes and goes costs nothing in between.
 
 mod entry;
 mod lookalike;
@@ -17,28 +17,28 @@ use helve_core::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-pub use self::entry::{Entry, Reference};
+pub use self::entry::{DuplicateTool, Entry};
 pub use self::lookalike::Lookalike;
 use self::snapshot::Table;
-pub use self::snapshot::{Snapshot, SourceReport};
-use self::toolkits::KnownToolkits;
+pub use self::snapshot::{DisplacedTool, Snapshot, SourceReport};
+use self::toolkits::ToolkitCache;
 use crate::set::ToolSet;
 use crate::toolkit::{Selection, Toolkit, ToolkitError};
 
-/// All tools now known. Cheap to clone; clones share.
+/// The catalogue of all tools. Cheap to clone; clones share.
 #[derive(Clone)]
 pub struct Catalogue {
     state: Arc<Mutex<State>>,
-    /// Where [`Catalogue::register`] puts tools.
+    /// The tools from [`Catalogue::register`].
     own: Arc<ListSource>,
-    /// Ticks whenever sources are added or removed.
+    /// Changes whenever a source is added or removed.
     membership: Arc<watch::Sender<()>>,
 }
 
-/// Who looks at the catalogue: scoped sources show only to those they belong to.
+/// Who looks at the catalogue. A scoped source is visible only to its own device or conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
-    /// The device that is spoken with.
+    /// The device.
     pub device: Option<Arc<str>>,
     /// The conversation.
     pub conversation: Option<ConversationId>,
@@ -54,35 +54,36 @@ impl View {
     }
 }
 
-/// A source for those who see it. Two conversations may have sources of the same name, which are not the same source.
+/// A source and its scope. Sources of two conversations may have the same id, and are still different sources.
 pub type SourceKey = (Scope, SourceId);
 
 #[derive(Default)]
 struct State {
-    sources: Vec<Registered>,
+    sources: Vec<SourceSlot>,
     sets: Vec<ToolSet>,
     base: Arc<Table>,
-    /// Pictures of single sources with a scope, made over the base whose address is kept beside them.
+    /// The tables of scoped sources, each with the base that it was built on.
     overlays: HashMap<SourceKey, (Arc<Table>, Arc<Table>)>,
-    /// Whether the base shows a source that is gone.
+    /// Whether the base contains a removed source.
     stale: bool,
-    toolkits: KnownToolkits,
+    toolkits: ToolkitCache,
 }
 
-struct Registered {
+/// A source and its last state.
+struct SourceSlot {
     rank: u32,
     source: Arc<dyn ToolSource>,
     scope: Scope,
     state: watch::Receiver<SourceState>,
-    /// Whether the current pictures do not show it yet.
+    /// Whether no table contains it yet.
     fresh: bool,
-    /// Whether it has ended, and its last state was seen.
+    /// Whether it has ended, and its last state was read.
     ended: bool,
 }
 
-impl Registered {
+impl SourceSlot {
     fn take_change(&mut self) -> bool {
-        // A source that ended says so only once more: its last word, which may be that it failed.
+        // A source that ended counts as changed once more: its last state may be a failure.
         let changed = self.state.has_changed().unwrap_or(!self.ended);
         self.ended = self.state.has_changed().is_err();
         std::mem::take(&mut self.fresh) || changed
@@ -96,7 +97,7 @@ impl Default for Catalogue {
 }
 
 impl Catalogue {
-    /// An empty catalogue.
+    /// Creates an empty catalogue.
     #[must_use]
     pub fn new() -> Self {
         let own = Arc::new(ListSource::new("program", []));
@@ -105,37 +106,37 @@ impl Catalogue {
         catalogue
     }
 
-    /// Adds one tool of this program: what `#[tool]` makes of a function, a closure with [`helve_core::tool_fn`], or a type that
+    /// Adds a tool of this program: a function with `#[tool]`, a closure with [`helve_core::tool_fn`], or a type that
     /// implements [`helve_core::TypedTool`], [`helve_core::Tool`] or [`helve_core::DynTool`].
     ///
     /// # Errors
-    /// Where the tool's name, description or schema cannot be used; [`SpecError::Duplicate`] if the program registered a tool of this
-    /// name before. A tool of another source may have the same name: the program's own tool is used.
+    /// If the tool's name, description or schema is invalid; [`SpecError::Duplicate`] if the program already registered a tool of this
+    /// name. If another source has a tool of the same name, the program's own tool takes precedence.
     pub fn register<Kind>(&self, tool: impl IntoTool<Kind>) -> Result<(), SpecError> {
         self.own.add(tool.into_tool()?)
     }
 
-    /// Adds several tools of this program, all or none: a value whose type has `#[tools]`, or a list, such as
-    /// [`helve_core::function::linked`] gives.
+    /// Adds several tools of this program, all or none: a value whose type has `#[tools]`, or a list, such as that of
+    /// [`helve_core::function::linked`].
     ///
     /// # Errors
-    /// Where the name, description or schema of a tool cannot be used; [`SpecError::Duplicate`] if two tools of the program would have
-    /// the same name.
+    /// If the name, description or schema of a tool is invalid; [`SpecError::Duplicate`] if two tools of the program would have the same
+    /// name.
     pub fn register_all<Kind>(&self, tools: impl IntoTools<Kind>) -> Result<(), SpecError> {
         self.own.add_all(tools.into_tools()?)
     }
 
-    /// Adds a source behind those that are there; where names meet, the earlier source keeps them.
+    /// Adds a source after the existing ones. If two sources have tools of the same name, the earlier source takes precedence.
     pub fn add_source(&self, source: Arc<dyn ToolSource>) {
         self.add_source_at(u32::MAX, source);
     }
 
-    /// Adds a source at a rank: behind those of the same or a lower one, before those of a higher.
+    /// Adds a source at a rank: after sources of the same or a lower rank, before those of a higher one.
     pub fn add_source_at(&self, rank: u32, source: Arc<dyn ToolSource>) {
-        let registered = Registered { rank, scope: source.scope(), state: source.tools(), source, fresh: true, ended: false };
+        let slot = SourceSlot { rank, scope: source.scope(), state: source.tools(), source, fresh: true, ended: false };
         let mut state = self.lock();
-        let place = state.sources.partition_point(|known| known.rank <= rank);
-        state.sources.insert(place, registered);
+        let index = state.sources.partition_point(|known| known.rank <= rank);
+        state.sources.insert(index, slot);
         drop(state);
         self.membership.send_replace(());
     }
@@ -143,14 +144,14 @@ impl Catalogue {
     /// Removes a source and its tools.
     pub fn remove_source(&self, scope: &Scope, id: &SourceId) {
         let mut state = self.lock();
-        state.sources.retain(|registered| registered.source.id() != id || registered.scope != *scope);
+        state.sources.retain(|slot| slot.source.id() != id || slot.scope != *scope);
         state.overlays.remove(&(scope.clone(), id.clone()));
         state.stale = true;
         drop(state);
         self.membership.send_replace(());
     }
 
-    /// What a viewer sees now. The picture never changes; ask again for a newer one.
+    /// The tools that a viewer sees now.
     #[must_use]
     pub fn snapshot(&self, view: &View) -> Snapshot {
         let mut state = self.lock();
@@ -160,40 +161,36 @@ impl Catalogue {
         Snapshot::new(base, overlays)
     }
 
-    /// A tool that everyone sees, by its name or the name that models use.
+    /// A tool that is visible to everyone, by its name or its model name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<Entry>> {
         self.snapshot(&View::default()).get(name).cloned()
     }
 
-    /// The tools that everyone sees, in order.
+    /// The tools that are visible to everyone, in order.
     #[must_use]
     pub fn list(&self) -> Vec<Arc<Entry>> {
         self.snapshot(&View::default()).iter().cloned().collect()
     }
 
-    /// Waits until no source is still connecting.
+    /// Waits until no source is connecting.
     pub async fn settled(&self) {
         loop {
-            let connecting = self
-                .lock()
-                .sources
-                .iter()
-                .map(|registered| registered.state.clone())
-                .find(|state| matches!(*state.borrow(), SourceState::Connecting));
+            let is_connecting = |state: &SourceState| matches!(state, SourceState::Connecting);
+            let connecting = self.lock().sources.iter().find(|slot| is_connecting(&slot.state.borrow())).map(|slot| slot.state.clone());
             let Some(mut state) = connecting else { return };
-            if state.wait_for(|state| !matches!(state, SourceState::Connecting)).await.is_err() {
+            if state.wait_for(|state| !is_connecting(state)).await.is_err() {
                 return;
             }
         }
     }
 
-    /// Whether a tool of this name could still come: from a source that is not up now, or once a person agrees to it.
+    /// Returns whether a tool of this name may still appear: from a source that is not connected, or after approval by a person.
     #[must_use]
     pub fn may_appear(&self, name: &str) -> bool {
-        self.lock().sources.iter().any(|registered| {
-            let ready = matches!(*registered.state.borrow(), SourceState::Ready(_));
-            (!ready && registered.source.may_bring(name)) || registered.source.withholds(name)
+        self.lock().sources.iter().any(|slot| {
+            let ready = matches!(*slot.state.borrow(), SourceState::Ready(_));
+            (!ready && slot.source.may_bring(name)) || slot.source.withholds(name)
         })
     }
 
@@ -218,7 +215,7 @@ impl Catalogue {
         self.lock().sets.clone()
     }
 
-    /// The tools of a set that everyone sees, in the set's order; nothing where there is no such set.
+    /// The tools of a set that are visible to everyone, in the set's order; `None` if there is no such set.
     #[must_use]
     pub fn set(&self, name: &str) -> Option<Vec<Arc<Entry>>> {
         let set = self.lock().sets.iter().find(|set| *set.name == *name).cloned()?;
@@ -231,10 +228,10 @@ impl Catalogue {
         Some(tools)
     }
 
-    /// Resolves what an agent may use, as seen now. While nothing changes, the same toolkit is given again.
+    /// Resolves the tools that an agent may use now. Returns the same toolkit until something changes.
     ///
     /// # Errors
-    /// Where the selection names a set or a tool that no source can bring.
+    /// If the selection names an unknown set, or a tool that no source can provide.
     pub fn toolkit(&self, selection: &Selection, view: &View) -> Result<Toolkit, ToolkitError> {
         let snapshot = self.snapshot(view);
         if let Some(known) = self.lock().toolkits.get(Some(selection), &snapshot) {
@@ -245,7 +242,7 @@ impl Catalogue {
         Ok(toolkit)
     }
 
-    /// Every tool that a viewer sees now, for a person or a program that is no agent.
+    /// Every tool that a viewer sees now, for a person or a program that is not an agent.
     #[must_use]
     pub fn everything(&self, view: &View) -> Toolkit {
         let snapshot = self.snapshot(view);
@@ -258,19 +255,19 @@ impl Catalogue {
         toolkit
     }
 
-    /// Waits until a viewer sees something else than in an earlier snapshot, and gives the newer one.
+    /// Waits until a viewer's tools differ from an earlier snapshot, and returns the new one.
     pub async fn next(&self, view: &View, earlier: &Snapshot) -> Snapshot {
         loop {
-            // Watch first and look then, so that no change falls between.
+            // Subscribe before looking, so that no change is missed.
             let mut membership = self.membership.subscribe();
-            let visible = |registered: &&Registered| registered.scope == Scope::Global || view.sees(&registered.scope);
-            let mut states: Vec<_> = self.lock().sources.iter().filter(visible).map(|registered| registered.state.clone()).collect();
+            let visible = |slot: &&SourceSlot| slot.scope == Scope::Global || view.sees(&slot.scope);
+            let mut states: Vec<_> = self.lock().sources.iter().filter(visible).map(|slot| slot.state.clone()).collect();
             states.iter_mut().for_each(watch::Receiver::mark_unchanged);
             let now = self.snapshot(view);
             if !now.is_same(earlier) {
                 return now;
             }
-            // A source that has ended never changes again; the others wake us.
+            // A source that has ended never changes again.
             let mut changes: Vec<BoxFuture<'_, ()>> = vec![Box::pin(std::future::pending())];
             for state in &mut states {
                 changes.push(Box::pin(async {
@@ -293,26 +290,26 @@ impl Catalogue {
 
 impl State {
     fn refresh_base(&mut self) {
-        let global = |registered: &&mut Registered| registered.scope == Scope::Global;
-        // Not `any`: every source's change must be taken, or it would be seen as a change again.
-        let changes = self.sources.iter_mut().filter(global).filter_map(|registered| registered.take_change().then_some(())).count();
+        let global = |slot: &&mut SourceSlot| slot.scope == Scope::Global;
+        // Not `any`: the change of every source must be taken, or it would count again.
+        let changes = self.sources.iter_mut().filter(global).map(SourceSlot::take_change).filter(|changed| *changed).count();
         if changes > 0 || std::mem::take(&mut self.stale) {
-            let sources = self.sources.iter_mut().filter(global).map(|registered| (&*registered.source, &mut registered.state));
+            let sources = self.sources.iter_mut().filter(global).map(|slot| (&*slot.source, &mut slot.state));
             self.base = Arc::new(Table::build(sources, None, &self.base));
         }
     }
 
     fn refresh_overlays(&mut self, view: &View) -> Vec<Arc<Table>> {
         let mut visible = Vec::new();
-        for registered in self.sources.iter_mut().filter(|registered| view.sees(&registered.scope)) {
-            let key = (registered.scope.clone(), registered.source.id().clone());
-            let changed = registered.take_change();
+        for slot in self.sources.iter_mut().filter(|slot| view.sees(&slot.scope)) {
+            let key = (slot.scope.clone(), slot.source.id().clone());
+            let changed = slot.take_change();
             let known = self.overlays.get(&key);
             let overlay = match known {
                 Some((base, overlay)) if !changed && Arc::ptr_eq(base, &self.base) => overlay.clone(),
                 _ => {
                     let old = known.map(|(_, overlay)| overlay.clone()).unwrap_or_default();
-                    let only = std::iter::once((&*registered.source, &mut registered.state));
+                    let only = std::iter::once((&*slot.source, &mut slot.state));
                     let overlay = Arc::new(Table::build(only, Some(&self.base), &old));
                     self.overlays.insert(key, (self.base.clone(), overlay.clone()));
                     overlay
@@ -324,7 +321,7 @@ impl State {
     }
 }
 
-/// A sentence about a name that nobody knows, with the nearest that somebody does.
+/// The error message for an unknown tool, with a suggestion.
 pub(crate) fn unknown<'a>(name: &str, agent: Option<&str>, known: impl Iterator<Item = &'a str>) -> String {
     let shown = helve_core::printable::shorten(&helve_core::printable::escape_line(name), 80);
     let whose = agent.map(|agent| format!(" for agent `{agent}`")).unwrap_or_default();

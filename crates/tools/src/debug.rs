@@ -1,21 +1,38 @@
-//! What is shown of types that hold more than a reader wants to see, or may see: names and ids, no arguments and no results.
+//! `Debug` for types that may contain secrets: it shows names and ids, no arguments and no results.
 
 use std::fmt::{Debug, Formatter, Result};
 
-use helve_core::Outcome;
-
 use crate::call::CallState;
 use crate::catalogue::{Catalogue, Entry, Snapshot};
-use crate::durable::Worker;
-use crate::durable::{ApprovedCall, HeldTask};
-use crate::durable::{Hold, StoreHandle};
+use crate::durable::{ApprovedCall, LeaseGuard, StoreHandle, Worker};
 use crate::executor::{Executor, ExecutorOptions};
 use crate::toolkit::Toolkit;
 
-impl Debug for Entry {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Entry").field("name", self.name()).field("source", self.source()).finish_non_exhaustive()
+/// Implements `Debug` with the listed fields only.
+macro_rules! debug_fields {
+    ($($type:ident as $this:ident { $($field:literal: $value:expr),* })*) => {
+        $(impl Debug for $type {
+            fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+                let $this = self;
+                f.debug_struct(stringify!($type))$(.field($field, &$value))*.finish_non_exhaustive()
+            }
+        })*
+    };
+}
+
+debug_fields! {
+    Entry as entry { "name": entry.name(), "source": entry.source() }
+    Catalogue as catalogue { "tools": catalogue.snapshot(&crate::View::default()) }
+    Toolkit as toolkit { "agent": toolkit.agent(), "tools": toolkit.list().map(|entry| entry.name()).collect::<Vec<_>>() }
+    ExecutorOptions as options {
+        "concurrency": options.concurrency, "waiting": options.waiting, "cache_bytes": options.cache_bytes, "grace": options.grace,
+        "store": options.store, "layers": options.layers.len(), "extensions": options.extensions
     }
+    Executor as executor { "concurrency": executor.concurrency(), "store": executor.store() }
+    StoreHandle as store { "holder": store.holder(), "in_memory": store.is_in_memory() }
+    Worker as _worker {}
+    LeaseGuard as _lease {}
+    ApprovedCall as approved { "call": approved.call().id, "tool": approved.call().tool }
 }
 
 impl Debug for Snapshot {
@@ -24,79 +41,15 @@ impl Debug for Snapshot {
     }
 }
 
-impl Debug for Catalogue {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_tuple("Catalogue").field(&self.snapshot(&crate::View::default())).finish()
-    }
-}
-
-impl Debug for Toolkit {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let tools: Vec<_> = self.list().map(|entry| entry.name()).collect();
-        f.debug_struct("Toolkit").field("agent", &self.agent()).field("tools", &tools).finish_non_exhaustive()
-    }
-}
-
-impl Debug for ExecutorOptions {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let mut shown = f.debug_struct("ExecutorOptions");
-        shown.field("concurrency", &self.concurrency).field("waiting", &self.waiting).field("cache_bytes", &self.cache_bytes);
-        shown.field("grace", &self.grace).field("store", &self.store).field("layers", &self.layers.len());
-        shown.field("extensions", &self.extensions).finish_non_exhaustive()
-    }
-}
-
-impl Debug for Executor {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Executor").field("concurrency", &self.concurrency()).field("store", &self.store()).finish_non_exhaustive()
-    }
-}
-
-impl Debug for StoreHandle {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("StoreHandle").field("holder", &self.holder()).field("in_memory", &self.is_in_memory()).finish_non_exhaustive()
-    }
-}
-
-impl Debug for Worker {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Worker").finish_non_exhaustive()
-    }
-}
-
-impl Debug for Hold {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Hold").finish_non_exhaustive()
-    }
-}
-
-/// An outcome without its contents.
-struct Brief<'a>(&'a Outcome);
-
-impl Debug for Brief<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let mut shown = f.debug_struct("Outcome");
-        shown.field("call", &self.0.call_id).field("tool", &self.0.tool).field("success", &self.0.is_success()).finish_non_exhaustive()
-    }
-}
-
 impl Debug for CallState {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
-            Self::Over(outcome) => f.debug_tuple("Over").field(&Brief(outcome)).finish(),
+            Self::Over(outcome) => {
+                let mut fields = f.debug_struct("Over");
+                fields.field("call", &outcome.call_id).field("tool", &outcome.tool).field("success", &outcome.is_success());
+                fields.finish_non_exhaustive()
+            }
             Self::Waiting(request) => f.debug_tuple("Waiting").field(&request.id).finish(),
         }
-    }
-}
-
-impl Debug for ApprovedCall {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("ApprovedCall").field("call", &self.call().id).field("tool", &self.call().tool).finish_non_exhaustive()
-    }
-}
-
-impl Debug for HeldTask {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("HeldTask").field("cancelled", &self.cancelled().is_cancelled()).finish_non_exhaustive()
     }
 }

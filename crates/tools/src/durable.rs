@@ -2,11 +2,11 @@
 
 mod approved;
 mod heartbeat;
-mod hold;
+mod lease;
 mod store_handle;
 mod worker;
 
-pub use approved::{ApprovedCall, HeldTask};
-pub use hold::Hold;
+pub use approved::ApprovedCall;
+pub use lease::LeaseGuard;
 pub use store_handle::{StoreConflict, StoreHandle};
 pub use worker::Worker;

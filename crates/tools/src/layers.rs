@@ -1,4 +1,4 @@
-//! The concerns of a call, one in each file. Their order stands in `executor.rs` and nowhere else.
+//! The layers of a call, one in each file. Their order is defined only in `executor.rs`.
 
 pub(crate) mod cache;
 pub(crate) mod catch;

@@ -1,7 +1,7 @@
 //! The catalogue of all tools, and the one path that every call takes.
 //!
-//! What is offered is shaped by sources, tool sets and toolkits; how a call runs is shaped by layers, whose order
-//! stands in one place, [`Executor`].
+//! Sources, tool sets and toolkits decide which tools are offered. Layers decide how a call runs; their order is defined in one
+//! place, [`Executor`].
 
 mod call;
 mod catalogue;
@@ -14,8 +14,8 @@ mod set;
 mod toolkit;
 
 pub use call::CallState;
-pub use catalogue::{Catalogue, Entry, Lookalike, Reference, Snapshot, SourceKey, SourceReport, View};
-pub use durable::{ApprovedCall, HeldTask, Hold, StoreConflict, StoreHandle, Worker};
+pub use catalogue::{Catalogue, DisplacedTool, DuplicateTool, Entry, Lookalike, Snapshot, SourceKey, SourceReport, View};
+pub use durable::{ApprovedCall, LeaseGuard, StoreConflict, StoreHandle, Worker};
 pub use executor::{Executor, ExecutorOptions};
 pub use layers::cache::CacheKey;
 pub use names::{MAX_MODEL_NAME, model_name};

@@ -1,13 +1,13 @@
-//! Names that models accept, whatever a source calls its tools.
+//! Tool names in the form that all models accept.
 //!
-//! Providers allow `^[a-zA-Z0-9_-]{1,64}$`. The name of a tool depends on nothing but its own name, so it stays the
-//! same while other sources come and go. Three disjoint forms make it reversible:
+//! Providers allow `^[a-zA-Z0-9_-]{1,64}$`. The model name of a tool depends only on its own name, so it stays the same
+//! while other sources come and go. Three disjoint forms make the mapping reversible:
 //!
 //! | a name that | becomes | example |
 //! |---|---|---|
 //! | is allowed, has no `--` and no mark | itself | `get_time` |
 //! | is allowed but for single dots between parts | dots become `--` | `self.light.on` → `self--light--on` |
-//! | is anything else | what is legible, and a mark: `_x` and 13 characters of its hash | `天气/now` → `now_x…` |
+//! | is anything else | its allowed characters, and a mark: `_x` and 13 characters of its hash | `天气/now` → `now_x…` |
 
 use std::borrow::Cow;
 
@@ -17,11 +17,11 @@ use helve_core::Digest;
 pub const MAX_MODEL_NAME: usize = 64;
 
 const MARK: &str = "_x";
-/// 65 bits: two tools of strangers do not meet by chance, and the catalogue refuses them if they do.
+/// 65 bits: two names do not collide by chance, and the catalogue refuses them if they do.
 const HASH_LENGTH: usize = 13;
 const HASH_DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The name by which a model knows a tool.
+/// The name of a tool for models.
 #[must_use]
 pub fn model_name(name: &str) -> Cow<'_, str> {
     let allowed = !name.is_empty() && name.len() <= MAX_MODEL_NAME && !is_marked(name) && !name.contains("--");
@@ -41,12 +41,12 @@ fn is_legible(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// Whether every part between dots is legible and neither begins nor ends with `-`, which would blur the `--`.
+/// Returns whether every part between dots is legible and neither starts nor ends with `-`, which would make `--` ambiguous.
 fn has_only_inner_dots(name: &str) -> bool {
     name.split('.').all(|part| !part.is_empty() && part.bytes().all(is_legible) && !part.starts_with('-') && !part.ends_with('-'))
 }
 
-/// Whether a name ends like one that [`marked`] made.
+/// Returns whether a name ends like one that [`marked`] made.
 fn is_marked(name: &str) -> bool {
     let Some(start) = name.len().checked_sub(MARK.len() + HASH_LENGTH) else { return false };
     name.get(start..).and_then(|end| end.strip_prefix(MARK)).is_some_and(|hash| hash.bytes().all(|byte| HASH_DIGITS.contains(&byte)))

@@ -9,23 +9,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolSet {
-    /// Its name.
+    /// The name of the set.
     pub name: Arc<str>,
-    /// What it is good for.
+    /// What the tools are for.
     #[serde(default)]
     pub description: String,
-    /// Its tools, by name or pattern.
+    /// The tools, by name or pattern.
     pub tools: Vec<Pattern>,
 }
 
 impl ToolSet {
-    /// A set of these tools, by name or pattern.
+    /// Creates a set of tools, by name or pattern.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, tools: impl IntoIterator<Item = impl Into<Pattern>>) -> Self {
         Self { name: name.into(), description: String::new(), tools: tools.into_iter().map(Into::into).collect() }
     }
 
-    /// Sets what it is good for.
+    /// Sets what the tools are for.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();

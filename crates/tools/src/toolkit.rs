@@ -1,19 +1,20 @@
-//! The tools one agent may use, resolved from sets and names, and what the model is told about them.
+//! The tools that one agent may use, resolved from sets and names, and their definitions for the model.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
 use helve_core::mention::Mentions;
 use helve_core::store::Approval;
-use helve_core::{ApprovalRequest, CallContext, ModelTool, ModelTools, Outcome, Pattern, Permission, ToolCall};
+use helve_core::{ApprovalRequest, CallContext, Caller, ModelTool, ModelTools, Outcome, Pattern, Permission, ToolCall};
 use serde_json::{Value, json};
 
 use crate::catalogue::{Entry, Snapshot, unknown};
 use crate::executor::Executor;
 use crate::set::ToolSet;
 
-/// What an agent may use, as its author writes it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, helve_core::Setters)]
+/// The sets and tools of an agent, as its author writes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// The agent's name, for errors and permission rules.
     pub agent: Option<Arc<str>>,
@@ -21,33 +22,44 @@ pub struct Selection {
     pub sets: Vec<Arc<str>>,
     /// Tools by name or pattern.
     pub tools: Vec<Pattern>,
-    /// What the agent tightens: it can never loosen.
+    /// Permissions that the agent tightens; it cannot loosen any.
     pub restrictions: Vec<(Pattern, Permission)>,
 }
+
+helve_core::setters!(Selection {
+    /// Sets the agent's name, for errors and permission rules.
+    agent: some into Arc<str>,
+    /// Chooses tool sets by name.
+    sets: list Arc<str>,
+    /// Chooses tools by name or pattern.
+    tools: list Pattern,
+    /// Sets the permissions that the agent tightens.
+    restrictions: Vec<(Pattern, Permission)>,
+});
 
 /// Why a selection cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolkitError {
-    /// No such tool set.
+    /// There is no such tool set.
     #[error("there is no tool set `{name}`{hint}")]
     UnknownSet {
         /// The name.
         name: Arc<str>,
-        /// What was probably meant.
+        /// A suggestion, or empty.
         hint: String,
     },
-    /// No such tool, and no source that could bring it.
+    /// There is no such tool, and no source that could provide it.
     #[error("{message}")]
     UnknownTool {
         /// The name.
         name: Arc<str>,
-        /// The whole sentence, with what was probably meant.
+        /// The error message, with a suggestion.
         message: String,
     },
 }
 
-/// The tools one agent may use. Cheap to clone; it never changes.
+/// The tools that one agent may use. Immutable and cheap to clone.
 #[derive(Clone, Default)]
 pub struct Toolkit(Arc<Inner>);
 
@@ -66,12 +78,12 @@ struct Inner {
 #[derive(Clone)]
 pub(crate) struct Member {
     pub(crate) entry: Arc<Entry>,
-    /// The sets through which the agent has it.
+    /// The sets that contain it.
     pub(crate) sets: Arc<[Arc<str>]>,
 }
 
 impl Toolkit {
-    /// Every tool of a snapshot, for a person or a program that is no agent.
+    /// Every tool of a snapshot, for a person or a program that is not an agent.
     #[must_use]
     pub fn everything(snapshot: &Snapshot) -> Self {
         let no_sets: Arc<[Arc<str>]> = Arc::from([]);
@@ -79,7 +91,7 @@ impl Toolkit {
         Self::of(Inner { members, ..Inner::default() })
     }
 
-    /// Resolves a selection. A name that is not there is an error unless it may still appear.
+    /// Resolves a selection. An unknown name is an error unless a source may still provide it.
     pub(crate) fn resolve(
         selection: &Selection,
         sets: &[ToolSet],
@@ -101,14 +113,8 @@ impl Toolkit {
             draft.add(pattern, None)?;
         }
         let members = draft.members.into_iter().map(|(entry, sets)| Member { entry, sets: sets.into() }).collect();
-        let missing = draft.missing;
-        Ok(Self::of(Inner {
-            agent: selection.agent.clone(),
-            members,
-            missing,
-            restrictions: selection.restrictions.clone(),
-            ..Inner::default()
-        }))
+        let (agent, restrictions) = (selection.agent.clone(), selection.restrictions.clone());
+        Ok(Self::of(Inner { agent, members, missing: draft.missing, restrictions, ..Inner::default() }))
     }
 
     fn of(mut inner: Inner) -> Self {
@@ -121,7 +127,7 @@ impl Toolkit {
         Self(Arc::new(inner))
     }
 
-    /// A request about a call of one of its tools, to be stored; `None` if the tool is gone.
+    /// The stored form of an approval request; `None` if the toolkit does not have its tool.
     #[must_use]
     pub fn approval(&self, request: ApprovalRequest) -> Option<Approval> {
         let member = self.member(&request.tool)?;
@@ -129,7 +135,7 @@ impl Toolkit {
         Some(Approval { sets: member.sets.clone(), ..approval })
     }
 
-    /// The same toolkit with one more tool; a tool of the same name stays as it was.
+    /// Returns the toolkit with one more tool. An existing tool of the same name is kept.
     #[must_use]
     pub fn add(&self, entry: Arc<Entry>) -> Self {
         if self.get(entry.name()).is_some() {
@@ -141,19 +147,27 @@ impl Toolkit {
         Self::of(Inner { agent, members, restrictions, missing, ..Inner::default() })
     }
 
-    /// Whether both are one and the same.
+    /// Returns whether both are clones of one toolkit.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The agent it belongs to.
+    /// The agent that it belongs to.
     #[must_use]
     pub fn agent(&self) -> Option<&Arc<str>> {
         self.0.agent.as_ref()
     }
 
-    /// A tool by its name or the name that models use.
+    /// The caller of a call. The agent of the toolkit takes precedence over the caller's own statement.
+    pub(crate) fn caller(&self, cx: &CallContext) -> Caller {
+        match self.agent() {
+            Some(agent) => cx.caller().clone().agent(agent.clone()),
+            None => cx.caller().clone(),
+        }
+    }
+
+    /// A tool by its name or its model name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
         self.member(name).map(|member| &member.entry)
@@ -164,13 +178,13 @@ impl Toolkit {
         self.0.members.iter().map(|member| &member.entry)
     }
 
-    /// Names and patterns that nothing fits yet, because their source is not up.
+    /// Names and patterns without a tool, because their source is not connected.
     #[must_use]
     pub fn missing(&self) -> &[Pattern] {
         &self.0.missing
     }
 
-    /// What the model is told, made once.
+    /// The tool definitions for the model, built once.
     #[must_use]
     pub fn model_list(&self) -> &ModelList {
         self.0.model_list.get_or_init(|| ModelList::of(self.list()))
@@ -185,13 +199,13 @@ impl Toolkit {
         self.0.by_name.get(name).map(|index| &self.0.members[*index])
     }
 
-    /// The least permission that the agent asks for.
+    /// The strictest permission that the agent sets for a tool.
     pub(crate) fn restriction(&self, entry: &Entry) -> Permission {
         let named = self.0.restrictions.iter().filter(|(pattern, _)| entry.is_named(pattern));
         named.map(|(_, permission)| *permission).max().unwrap_or_default()
     }
 
-    /// The sentence about a tool that is not in the toolkit.
+    /// The error message for a tool that is not in the toolkit.
     pub(crate) fn unknown(&self, name: &str) -> String {
         unknown(name, self.0.agent.as_deref(), self.list().map(|entry| &**entry.model_name()))
     }
@@ -220,18 +234,20 @@ impl Draft<'_> {
             self.missing.push(pattern.clone());
         }
         for entry in found {
-            let place = self.members.iter().position(|(known, _)| Arc::ptr_eq(known, &entry));
-            let (_, sets) = match place {
-                Some(place) => &mut self.members[place],
+            let index = self.members.iter().position(|(known, _)| Arc::ptr_eq(known, &entry));
+            let (_, sets) = match index {
+                Some(index) => &mut self.members[index],
                 None => self.members.push_mut((entry, Vec::new())),
             };
-            sets.extend(set.filter(|set| !sets.contains(set)).cloned().into_iter().collect::<Vec<_>>());
+            if let Some(set) = set.filter(|set| !sets.contains(set)) {
+                sets.push(set.clone());
+            }
         }
         Ok(())
     }
 }
 
-/// What a model is told about its tools.
+/// The tool definitions that a model gets.
 #[derive(Debug, Clone, Default)]
 pub struct ModelList {
     tools: Arc<ModelTools>,
@@ -240,7 +256,7 @@ pub struct ModelList {
 
 impl ModelList {
     fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>> + Clone) -> Self {
-        // A source may speak of its own tools; what it calls them must not change the words of another.
+        // Descriptions may mention other tools of the same source. A rename must not change the text of another source.
         let mut renamed: HashMap<_, Vec<(&str, &str)>> = HashMap::new();
         for entry in entries.clone().filter(|entry| entry.name() != entry.model_name()) {
             renamed.entry(entry.source_key()).or_default().push((entry.name(), entry.model_name()));
@@ -261,7 +277,7 @@ impl ModelList {
         &self.tools
     }
 
-    /// The list as JSON: `[{"name", "description", "parameters"}, …]`, made once.
+    /// The list as JSON: `[{"name", "description", "parameters"}, …]`, built once.
     #[must_use]
     pub fn json(&self) -> &Arc<str> {
         self.json.get_or_init(|| {
@@ -270,13 +286,8 @@ impl ModelList {
                 if index > 0 {
                     text.push(',');
                 }
-                text.push_str("{\"name\":");
-                text.push_str(&json!(*tool.name).to_string());
-                text.push_str(",\"description\":");
-                text.push_str(&json!(*tool.description).to_string());
-                text.push_str(",\"parameters\":");
-                text.push_str(tool.parameters.text());
-                text.push('}');
+                let (name, description, parameters) = (json!(*tool.name), json!(*tool.description), tool.parameters.text());
+                let _ = write!(text, r#"{{"name":{name},"description":{description},"parameters":{parameters}}}"#);
             }
             text.push(']');
             text.into()

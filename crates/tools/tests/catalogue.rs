@@ -83,8 +83,8 @@ fn live_sources_come_and_go_without_a_restart() {
     live.set(SourceState::Failed("the server is down".into()));
     assert_eq!(names(&catalogue, &View::default()), ["a"]);
     let snapshot = catalogue.snapshot(&View::default());
-    let troubles: Vec<_> = snapshot.sources().filter_map(|report| report.trouble.as_deref()).collect();
-    assert_eq!(troubles, ["the server is down"]);
+    let errors: Vec<_> = snapshot.sources().filter_map(|report| report.error.as_deref()).collect();
+    assert_eq!(errors, ["the server is down"]);
     catalogue.remove_source(&Scope::Global, &SourceId::from("fixed"));
     assert_eq!(names(&catalogue, &View::default()), [""; 0]);
 }

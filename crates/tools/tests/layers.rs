@@ -257,7 +257,7 @@ async fn a_background_tool_is_refused_until_there_is_a_store() {
     let tools = toolkit([echo("later", Rules::default().mode(Mode::Background))]);
     let outcome = call(&Executor::default(), &tools, "later", json!({})).await;
     assert_eq!(outcome["error"]["kind"], "storage");
-    assert_eq!(outcome["error"]["message"], "`later` runs in the background, which needs a store, and none is set up");
+    assert_eq!(outcome["error"]["message"], "`later` runs in the background, which needs a store; none is configured");
 }
 
 #[tokio::test]

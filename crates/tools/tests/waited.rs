@@ -51,16 +51,26 @@ impl Stage {
     /// Makes a call as someone who waits for it.
     async fn call(&self, cx: &CallContext) -> Outcome {
         let request = self.request(cx).await;
-        match self.executor.approved(&self.tools, request, cx).await {
+        match self.executor.request_approval(&self.tools, request, cx).await {
             Err(outcome) => *outcome,
-            Ok(approved) => self.executor.make(&self.tools, approved, cx, |_| false).await.0.into_outcome(),
+            Ok(approved) => self.run(&self.tools, approved, cx).await,
         }
+    }
+
+    /// Runs an approved call to its recorded end.
+    async fn run(&self, tools: &Toolkit, approved: ApprovedCall, cx: &CallContext) -> Outcome {
+        let (state, open) = self.executor.run_approved(tools, approved, cx).await;
+        let outcome = state.into_outcome();
+        if let Some(open) = open {
+            open.end(outcome.clone()).await;
+        }
+        outcome
     }
 
     /// A call that a person agreed to.
     async fn agreed(&self, cx: &CallContext) -> ApprovedCall {
         let request = self.request(cx).await;
-        let (approved, ()) = tokio::join!(self.executor.approved(&self.tools, request, cx), self.resolve(Verdict::Approve, None));
+        let (approved, ()) = tokio::join!(self.executor.request_approval(&self.tools, request, cx), self.resolve(Verdict::Approve, None));
         approved.unwrap_or_else(|outcome| panic!("a person agreed: {outcome:?}"))
     }
 
@@ -76,8 +86,8 @@ impl Stage {
 
     /// Answers as soon as something is asked.
     async fn resolve(&self, verdict: Verdict, arguments: Option<Value>) {
-        let reply = DecisionRecord { verdict, by: "ada".into(), reason: Some("because".to_owned()), always: false, arguments };
-        self.store().decide(self.asked().await.request.id, reply).await.expect("answered");
+        let decision = DecisionRecord { verdict, by: "ada".into(), reason: Some("because".to_owned()), always: false, arguments };
+        self.store().decide(self.asked().await.request.id, decision).await.expect("decided");
     }
 
     async fn tasks(&self) -> Vec<Task> {
@@ -179,7 +189,7 @@ async fn a_tool_that_is_gone_by_now_is_not_called() {
     let cx = caller();
     let approved = stage.agreed(&cx).await;
     let other = helve_testkit::toolkit([helve_testkit::echo("other", Rules::default())]);
-    let outcome = stage.executor.make(&other, approved, &cx, |_| false).await.0.into_outcome();
+    let outcome = stage.run(&other, approved, &cx).await;
     assert!(outcome.error().is_some_and(|error| error.message().contains("gone or has changed")), "{outcome:?}");
 }
 
@@ -189,15 +199,17 @@ async fn a_call_that_goes_on_is_recorded_as_it_ends() {
         let stage = Stage::new(Mode::Inline);
         let cx = caller();
         let approved = stage.agreed(&cx).await;
-        let (CallState::Over(outcome), Some(mut held)) = stage.executor.make(&stage.tools, approved, &cx, |_| true).await else {
+        let (CallState::Over(outcome), Some(open)) = stage.executor.run_approved(&stage.tools, approved, &cx).await else {
             panic!("it goes on")
         };
         assert_eq!(stage.tasks().await[0].state, TaskState::Running);
+        let open = open.kept_open();
         if ends {
-            held.end(outcome).await;
+            open.end(outcome).await;
             assert_eq!(stage.tasks().await[0].state, TaskState::Done);
+        } else {
+            drop(open);
         }
-        drop(held);
         while stage.tasks().await[0].state == TaskState::Running {
             tokio::task::yield_now().await;
         }
@@ -207,19 +219,32 @@ async fn a_call_that_goes_on_is_recorded_as_it_ends() {
 }
 
 #[tokio::test]
+async fn an_outcome_is_recorded_also_if_the_caller_goes_away() {
+    let stage = Stage::new(Mode::Inline);
+    let cx = caller();
+    let approved = stage.agreed(&cx).await;
+    drop(stage.executor.run_approved(&stage.tools, approved, &cx).await);
+    while stage.tasks().await[0].state == TaskState::Running {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(stage.tasks().await[0].state, TaskState::Done);
+}
+
+#[tokio::test]
 async fn a_call_that_goes_on_is_made_again_without_another_question() {
     let stage = Stage::new(Mode::Inline);
     let cx = caller();
     let approved = stage.agreed(&cx).await;
-    let (_, held) = stage.executor.make(&stage.tools, approved, &cx, |_| true).await;
+    let (_, open) = stage.executor.run_approved(&stage.tools, approved, &cx).await;
     let again = CallContext::default().with_extension("the answer");
-    let (made, held) = stage.executor.make_again(&stage.tools, held.expect("it goes on"), &again, |_| true).await;
+    let open = open.expect("it is open").kept_open();
+    let (made, open) = stage.executor.run_approved(&stage.tools, open, &again).await;
     assert_eq!(made.into_outcome().text(), r#"{"disk":1} with the answer"#);
     // What rules forbid by now is not made again.
     stage.executor.set_policy(Policy::new(vec![PermissionRule::for_tool("wipe", Permission::Deny)]));
-    let (made, held) = stage.executor.make_again(&stage.tools, held.expect("it goes on"), &again, |_| false).await;
-    assert_eq!(made.into_outcome().error().expect("refused").details()["reason"], "policy");
-    assert!(held.is_none() && stage.tasks().await[0].state == TaskState::Failed);
+    let refused = stage.run(&stage.tools, open.expect("it is open").kept_open(), &again).await;
+    assert_eq!(refused.error().expect("refused").details()["reason"], "policy");
+    assert_eq!(stage.tasks().await[0].state, TaskState::Failed);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! How an agent runs: to its end, as a stream, for a typed answer, or on after people have answered.
+//! Runs of an agent: to the end, as a stream, with a typed answer, or resumed after decisions.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use crate::driver::Driver;
-use crate::error::{AgentError, Paused};
+use crate::error::{AgentError, PausedRun};
 use crate::run::{Answer, Run, RunSettings};
 use crate::strategy::Strategy;
 use crate::stream::{Outbox, RunStream};
@@ -20,28 +20,26 @@ impl Agent {
     /// Answers one request.
     ///
     /// # Errors
-    /// Why there is no answer. What was said so far stays in the conversation.
+    /// If the run ends without an answer. The conversation keeps what was said.
     pub async fn run(&mut self, input: impl Into<UserInput>) -> Result<Answer, AgentError> {
         let run = self.begin(input.into())?;
-        Driver::new(&mut self.0, run, None, CancellationToken::new()).begin().await
+        Driver::new(&mut self.0, run, None, CancellationToken::new()).start().await
     }
 
-    /// Answers one request, and tells what happens as it happens.
+    /// Answers one request as a stream of events.
     ///
     /// # Errors
-    /// Where the run cannot begin.
-    #[expect(clippy::unused_async, reason = "programs await it; the run begins when its stream is polled")]
+    /// If the run cannot start.
+    #[expect(clippy::unused_async, reason = "programs await it; the run starts when its stream is polled")]
     pub async fn run_stream(&mut self, input: impl Into<UserInput>) -> Result<RunStream<'_>, AgentError> {
         let run = self.begin(input.into())?;
-        let (outbox, cancel) = (Outbox::new(self.0.executor.redactor()), CancellationToken::new());
-        let driver = Driver::new(&mut self.0, run, Some(outbox.clone()), cancel.clone());
-        Ok(RunStream::borrowed(driver.begin(), outbox, cancel))
+        Ok(self.stream(run, CancellationToken::new(), Driver::start))
     }
 
-    /// Answers one request with a value of a type. The model is told its schema, and once what is wrong with its answer.
+    /// Answers one request with a value of a type. The model gets the schema, and one correction if its answer does not fit.
     ///
     /// # Errors
-    /// Why there is no such answer.
+    /// If there is no answer, or it does not fit the type.
     pub async fn run_as<T: DeserializeOwned + JsonSchema>(&mut self, input: impl Into<UserInput>) -> Result<T, AgentError> {
         self.0.output = Some(helve_core::Schema::of::<T>());
         let answer = crate::typed::run_as(self, input.into()).await;
@@ -49,49 +47,58 @@ impl Agent {
         answer
     }
 
-    /// Goes on with a run that waited for people.
+    /// Resumes a paused run.
     ///
     /// # Errors
-    /// Why there is no answer; [`AgentError::Waiting`] again where requests are left.
-    pub async fn resume(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<Answer, AgentError> {
-        if self.record_answers(&paused, &answers).await? {
+    /// If there is no answer; [`AgentError::Waiting`] again if requests are left.
+    pub async fn resume(&mut self, paused: PausedRun, grants: Vec<Grant>) -> Result<Answer, AgentError> {
+        if self.record_decisions(&paused, &grants).await? {
             return self.resume_run(paused.run.id()).await;
         }
         self.check_conversation(&paused)?;
-        Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.requests, answers).await
+        Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.requests, grants).await
     }
 
-    /// Goes on with a run that waited for people, and tells what happens as it happens.
+    /// Resumes a paused run as a stream of events.
     ///
     /// # Errors
     /// If the run belongs to another conversation.
-    pub async fn resume_stream(&mut self, paused: Paused, answers: Vec<Grant>) -> Result<RunStream<'_>, AgentError> {
-        if self.record_answers(&paused, &answers).await? {
+    pub async fn resume_stream(&mut self, paused: PausedRun, grants: Vec<Grant>) -> Result<RunStream<'_>, AgentError> {
+        if self.record_decisions(&paused, &grants).await? {
             return self.resume_run_stream(paused.run.id()).await;
         }
         self.check_conversation(&paused)?;
-        let (outbox, cancel) = (Outbox::new(self.0.executor.redactor()), CancellationToken::new());
-        let driver = Driver::new(&mut self.0, paused.run, Some(outbox.clone()), cancel.clone());
-        Ok(RunStream::borrowed(driver.resume(paused.requests, answers), outbox, cancel))
+        Ok(self.stream(paused.run, CancellationToken::new(), |driver| driver.resume(paused.requests, grants)))
     }
 
-    /// Records answers to a run that is stored: exactly one answer to a request counts, and another process may have been first. Says
-    /// whether the run is stored.
-    async fn record_answers(&self, paused: &Paused, answers: &[Grant]) -> Result<bool, AgentError> {
+    /// Drives a run as a stream that borrows the agent.
+    pub(super) fn stream<'a, F>(&'a mut self, run: Run, cancel: CancellationToken, drive: impl FnOnce(Driver<'a>) -> F) -> RunStream<'a>
+    where
+        F: Future<Output = Result<Answer, AgentError>> + Send + 'a,
+    {
+        let outbox = Outbox::new(self.0.executor.redactor());
+        let driver = Driver::new(&mut self.0, run, Some(outbox.clone()), cancel.clone());
+        let answer = drive(driver);
+        RunStream::new(Box::pin(async move { ((), answer.await) }), outbox, cancel)
+    }
+
+    /// Stores the decisions about a stored run. Only the first decision about a request counts, which may be that of another process.
+    /// Returns whether the run is stored.
+    async fn record_decisions(&self, paused: &PausedRun, grants: &[Grant]) -> Result<bool, AgentError> {
         let Some(store) = self.store() else { return Ok(false) };
         if store.run(paused.run.id()).await?.is_none() {
             return Ok(false);
         }
         for request in &paused.requests {
-            let grant = answers.iter().find(|grant| grant.approval_id == request.id && grant.digest == request.digest);
-            if let Some(reply) = grant.and_then(|grant| DecisionRecord::of_grant(grant, request)) {
-                store.decide(request.id, reply).await?;
+            let grant = grants.iter().find(|grant| grant.approval_id == request.id && grant.digest == request.digest);
+            if let Some(decision) = grant.and_then(|grant| DecisionRecord::of_grant(grant, request)) {
+                store.decide(request.id, decision).await?;
             }
         }
         Ok(true)
     }
 
-    fn check_conversation(&self, paused: &Paused) -> Result<(), AgentError> {
+    fn check_conversation(&self, paused: &PausedRun) -> Result<(), AgentError> {
         let conversation = &self.0.conversation;
         if paused.run.conversation() == conversation.id && paused.run.messages().starts_with(&conversation.messages) {
             return Ok(());

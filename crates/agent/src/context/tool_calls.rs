@@ -1,4 +1,4 @@
-//! The built-in context: which tools there are, what was called, what came of it, and what is still running.
+//! The built-in context: the tools, the calls with their results, and the running background calls.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use parking_lot::Mutex;
 
 use super::{Context, ContextError};
 
-/// How many calls are remembered.
-const REMEMBERED: usize = 100;
-/// How much of each result is.
-const KEPT: usize = 1000;
+/// Maximum number of remembered calls.
+const MAX_CALLS: usize = 100;
+/// Maximum size of a remembered result, in bytes.
+const MAX_TEXT: usize = 1000;
 
-/// One call and what came of it.
+/// One call and its result.
 #[derive(Debug, Clone)]
 pub struct ToolCallRecord {
-    /// The call; for a background call also its task.
+    /// The call id; for a background call also the task id.
     pub call_id: CallId,
     /// The tool's name.
     pub tool: Arc<str>,
-    /// Whether its result is still to come.
+    /// Whether the result is still to come.
     pub pending: bool,
-    /// Whether it ended well.
+    /// Whether the call succeeded.
     pub success: bool,
-    /// The beginning of what the model read.
+    /// The beginning of the result.
     pub text: Arc<str>,
 }
 
-/// Tells the model how background tools are used and which calls are still running. What a native model knows
-/// already, the definitions and the results in its history, is kept for programs and not said twice.
+/// Tells the model how to use background tools and which calls are still running. Definitions and results are for programs only,
+/// because the model gets them anyway.
 #[derive(Debug, Clone, Default)]
 pub struct ToolCallContext(Arc<Mutex<State>>);
 
@@ -44,15 +44,15 @@ struct State {
 }
 
 impl ToolCallContext {
-    /// A context that speaks this language.
+    /// Creates a context for a language.
     #[must_use]
     pub fn new(language: Language) -> Self {
         Self(Arc::new(Mutex::new(State { language, ..State::default() })))
     }
 
-    /// The tools that may be called now.
+    /// Sets the tools that may be called.
     pub fn set_definitions(&self, toolkit: &Toolkit) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.definitions = toolkit.list().map(|entry| entry.model_name().clone()).collect();
         state.background =
             toolkit.list().filter(|entry| entry.spec().rules().mode == Mode::Background).map(|entry| entry.model_name().clone()).collect();
@@ -61,28 +61,24 @@ impl ToolCallContext {
     /// The names of the tools that may be called.
     #[must_use]
     pub fn definitions(&self) -> Vec<Arc<str>> {
-        self.state().definitions.clone()
+        self.0.lock().definitions.clone()
     }
 
-    /// The latest calls with what came of them so far, oldest first.
+    /// The latest calls with their results so far, oldest first.
     #[must_use]
     pub fn calls(&self) -> Vec<ToolCallRecord> {
-        self.state().calls.iter().cloned().collect()
+        self.0.lock().calls.iter().cloned().collect()
     }
 
-    /// The background calls whose results are still to come.
+    /// The background calls that have not ended.
     #[must_use]
     pub fn pending(&self) -> Vec<ToolCallRecord> {
-        self.state().calls.iter().filter(|call| call.pending).cloned().collect()
+        self.0.lock().calls.iter().filter(|call| call.pending).cloned().collect()
     }
 
-    /// Forgets all calls, because another conversation begins.
+    /// Forgets all calls, for a new conversation.
     pub(crate) fn clear(&self) {
-        self.state().calls.clear();
-    }
-
-    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
-        self.0.lock()
+        self.0.lock().calls.clear();
     }
 }
 
@@ -92,7 +88,7 @@ impl Context for ToolCallContext {
     }
 
     fn render(&self) -> Result<Option<String>, ContextError> {
-        let state = self.state();
+        let state = self.0.lock();
         let pending: Vec<&ToolCallRecord> = state.calls.iter().filter(|call| call.pending).collect();
         if state.background.is_empty() && pending.is_empty() {
             return Ok(None);
@@ -122,16 +118,16 @@ impl Context for ToolCallContext {
     }
 
     fn on_tool_call(&mut self, outcome: &Outcome) -> Result<(), ContextError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let text = outcome.text();
-        let text = text[..text.floor_char_boundary(KEPT)].into();
+        let text = text[..text.floor_char_boundary(MAX_TEXT)].into();
         let pending = matches!(outcome.status, Status::Accepted);
         let record = ToolCallRecord { call_id: outcome.call_id, tool: outcome.tool.clone(), pending, success: outcome.is_success(), text };
         match state.calls.iter_mut().rev().find(|call| call.pending && call.call_id == outcome.call_id) {
             Some(known) => *known = record,
             None => state.calls.push_back(record),
         }
-        if state.calls.len() > REMEMBERED {
+        if state.calls.len() > MAX_CALLS {
             state.calls.pop_front();
         }
         Ok(())

@@ -1,50 +1,50 @@
-//! The calls of a run that are under way, each in a task of its own.
+//! The running calls of a run, each in its own task.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use helve_core::{BoxFuture, CallContext, CallId, ErrorKind, Grant, Outcome, Status, ToolCall, ToolError};
+use helve_core::{BoxFuture, CallContext, CallId, Grant, Outcome, ToolCall, ToolError};
 use helve_tools::{CallState, Executor, Toolkit};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::Driver;
 use crate::run::Input;
 
-/// The calls that are under way.
+/// The running calls.
 #[derive(Default)]
 pub(super) struct Calls {
     tasks: JoinSet<CallState>,
-    /// What each is, to be told of one that ends without a word.
-    running: Vec<(Id, CallId, std::sync::Arc<str>)>,
+    /// The call of each task, for tasks that end without an outcome.
+    running: Vec<(Id, CallId, Arc<str>)>,
 }
 
-/// Where calls run.
+/// What a call needs to run.
 #[derive(Clone)]
-pub(super) struct Around {
+pub(super) struct CallEnvironment {
     pub(super) executor: Executor,
     pub(super) toolkit: Toolkit,
     pub(super) cx: CallContext,
 }
 
 impl Calls {
-    /// Starts a call in a task of its own, or goes on with one that a person has answered.
-    pub(super) fn start(&mut self, around: &Around, call: ToolCall, grant: Option<Grant>) {
-        let (id, tool, around) = (call.id, call.tool.clone(), around.clone());
+    /// Starts a call in its own task, or resumes one after a decision.
+    pub(super) fn start(&mut self, environment: &CallEnvironment, call: ToolCall, grant: Option<Grant>) {
+        let (id, tool, to) = (call.id, call.tool.clone(), environment.clone());
         // Boxed, because a task is moved several times before it runs.
-        let work: BoxFuture<'static, CallState> = match grant {
-            None => Box::pin(async move { around.executor.call(&around.toolkit, call, &around.cx).await }),
-            Some(grant) => Box::pin(async move { around.executor.resume(&around.toolkit, call, grant, &around.cx).await }),
+        let future: BoxFuture<'static, CallState> = match grant {
+            None => Box::pin(async move { to.executor.call(&to.toolkit, call, &to.cx).await }),
+            Some(grant) => Box::pin(async move { to.executor.resume(&to.toolkit, call, grant, &to.cx).await }),
         };
-        let task = self.tasks.spawn(work);
+        let task = self.tasks.spawn(future);
         self.running.push((task.id(), id, tool));
     }
 
-    /// The next call that ends or asks. Never ready while there is none.
+    /// Waits for the next call that ends or waits for a person; forever if no call is running.
     pub(super) async fn next(&mut self) -> Option<CallState> {
         let Some(ended) = self.tasks.join_next_with_id().await else { return std::future::pending().await };
         self.take(ended)
     }
 
-    /// A call that ended or asks already.
+    /// Like [`Self::next`], but returns `None` instead of waiting.
     pub(super) fn try_next(&mut self) -> Option<CallState> {
         let ended = self.tasks.try_join_next_with_id()?;
         self.take(ended)
@@ -55,39 +55,36 @@ impl Calls {
             Ok((task, _)) => *task,
             Err(error) => error.id(),
         };
-        let place = self.running.iter().position(|(id, ..)| *id == task)?;
-        let (_, call_id, tool) = self.running.swap_remove(place);
-        let Ok((_, state)) = ended else {
-            // It panicked outside the tool, in a layer, and still owes an outcome.
-            let lost = ToolError::new(ErrorKind::Failed, "the call ended without a result");
-            return Some(CallState::Over(Outcome { call_id, tool, status: Status::Done(Err(lost)), duration: Duration::ZERO }));
-        };
-        Some(state)
+        let index = self.running.iter().position(|(id, ..)| *id == task)?;
+        let (_, call_id, tool) = self.running.swap_remove(index);
+        // A task that panicked outside its tool has no outcome, and needs one.
+        let lost = |_| CallState::Over(Outcome::failed(call_id, tool, ToolError::failed("the call ended without a result")));
+        Some(ended.map_or_else(lost, |(_, state)| state))
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.running.is_empty()
     }
 
-    /// Lets calls that were told to stop tidy up on their own.
-    pub(super) fn let_go(&mut self) {
+    /// Lets cancelled calls clean up on their own.
+    pub(super) fn detach(&mut self) {
         self.tasks.detach_all();
     }
 }
 
 impl Driver<'_> {
-    /// A call ended, or asks.
-    pub(super) fn settled(&mut self, state: CallState) {
-        // What the tool said while it worked was said before it ended.
-        while let Some(Ok(event)) = self.progress.as_mut().map(tokio::sync::mpsc::Receiver::try_recv) {
+    /// A call ended, or waits for a person.
+    pub(super) fn call_changed(&mut self, state: CallState) {
+        // Events of the tool come before the end of its call.
+        while let Some(Ok(event)) = self.tool_events.as_mut().map(tokio::sync::mpsc::Receiver::try_recv) {
             self.emit(event);
         }
         match state {
             CallState::Over(outcome) => {
-                self.parts.contexts.on_tool_call(&outcome);
+                self.agent.contexts.on_tool_call(&outcome);
                 self.handle(Input::CallFinished(outcome));
             }
-            CallState::Waiting(request) => self.handle(Input::CallWaits(request)),
+            CallState::Waiting(request) => self.handle(Input::ApprovalRequested(request)),
         }
     }
 }

@@ -1,49 +1,60 @@
-//! Writes a run down: each step is one transaction, and nobody is told of an event before it is recorded.
+//! Stores a run: each step is one transaction, and the listener gets an event only after it is stored.
 //!
-//! A turn costs two commits: before the model is asked, and before its calls begin. What happens while calls take their
-//! time is recorded and told shortly after.
+//! A turn costs two commits: before the request to the model, and before its calls start. Events while calls run are stored
+//! and sent to the listener after a short delay.
 
 use std::time::Duration;
 
-use helve_core::store::{Approval, DecisionRecord, DecisionResult, NewRun, RunCommit, RunState};
-use helve_core::{ApprovalRequest, CallId, Decision, Event, EventData, Grant, Redactor, StoreError, Verdict, printable};
-use helve_tools::{Hold, StoreHandle};
+use helve_core::store::{Approval, NewRun, RunCommit, RunState};
+use helve_core::{ApprovalRequest, CallId, Event, EventData, Redactor, printable};
+use helve_tools::{LeaseGuard, StoreHandle};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::Driver;
 use crate::error::AgentError;
-use crate::run::{Input, Run};
+use crate::run::{Answer, Input, Run};
 
-/// Who answers for a tool that was allowed for the whole conversation.
+/// Who decides about a tool that was allowed for the whole conversation.
 pub(super) const ALWAYS: &str = "always";
-/// How long an event waits for others that are recorded with it.
-pub(super) const SOON: Duration = Duration::from_millis(50);
-/// So much of the request is shown in lists.
-const SHOWN: usize = 200;
-/// So many events of others are read at once.
+/// How long an event waits for others to be stored with it.
+pub(super) const COMMIT_DELAY: Duration = Duration::from_millis(50);
+/// Maximum length of the input in lists of runs.
+const MAX_INPUT: usize = 200;
+/// Number of events that are read at once.
 const PAGE: usize = 1000;
 
-/// What is not written down yet.
+/// What is not stored yet, and what is.
 pub(super) struct Log {
-    store: StoreHandle,
+    pub(super) store: StoreHandle,
     epoch: u64,
     begin: Option<NewRun>,
     events: Vec<(Timestamp, EventData)>,
-    asked: Vec<Approval>,
-    heard: Vec<CallId>,
-    /// How much of what was said is written down.
-    said: usize,
-    /// The last event that listeners know.
-    told: u64,
-    hold: Hold,
+    /// Approval requests of this step.
+    pub(super) requests: Vec<Approval>,
+    /// Background calls whose results the run has taken in this step.
+    results: Vec<CallId>,
+    /// The number of stored messages.
+    stored_messages: usize,
+    /// The sequence number of the last event that the listener got.
+    last_seq: u64,
+    lease: LeaseGuard,
+}
+
+/// A stored run that this process has claimed.
+pub(crate) struct ClaimedRun {
+    pub(crate) store: StoreHandle,
+    pub(crate) lease: LeaseGuard,
+    pub(crate) epoch: u64,
+    pub(crate) seq: u64,
+    pub(crate) requests: Vec<ApprovalRequest>,
 }
 
 impl Log {
-    /// The log of a run that begins.
-    pub(super) fn new(store: StoreHandle, run: &Run, redactor: &Redactor, said: usize, cancel: CancellationToken) -> Self {
+    /// The log of a new run.
+    pub(super) fn new(store: StoreHandle, run: &Run, redactor: &Redactor, stored: usize, cancel: CancellationToken) -> Self {
         let (settings, input) = (run.settings(), run.input());
-        // Half a secret could not be found any more.
+        // Redact before cutting: half a secret would not be found.
         let input = redactor.clean(&input).map_or(input, Into::into);
         let begin = NewRun {
             id: run.id(),
@@ -51,30 +62,30 @@ impl Log {
             parent: None,
             agent: settings.agent.clone(),
             model: settings.model.clone(),
-            input: printable::shorten(&input, SHOWN).into(),
+            input: printable::shorten(&input, MAX_INPUT).into(),
             holder: store.holder(),
         };
-        let hold = store.hold_run(run.id(), cancel);
-        Self { begin: Some(begin), ..Self::taken(store, hold, 1, said, 0) }
+        let lease = store.lease_run(run.id(), cancel);
+        Self { begin: Some(begin), ..Self::resumed(store, lease, 1, stored, 0) }
     }
 
-    /// The log of a run that was written down before.
-    pub(super) fn taken(store: StoreHandle, hold: Hold, epoch: u64, said: usize, told: u64) -> Self {
-        Self { store, epoch, begin: None, events: Vec::new(), asked: Vec::new(), heard: Vec::new(), said, told, hold }
+    /// The log of a stored run.
+    fn resumed(store: StoreHandle, lease: LeaseGuard, epoch: u64, stored_messages: usize, last_seq: u64) -> Self {
+        Self { store, epoch, begin: None, events: Vec::new(), requests: Vec::new(), results: Vec::new(), stored_messages, last_seq, lease }
     }
 
-    /// Whether people are asked something that is not written down.
-    pub(super) fn asks(&self) -> bool {
-        !self.asked.is_empty()
+    /// Returns whether there are requests that are not stored.
+    pub(super) fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
     }
 
-    /// Whether something waits to be told.
-    pub(super) fn waits(&self) -> bool {
+    /// Returns whether there are events that are not stored.
+    pub(super) fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
 
     pub(super) fn add(&mut self, data: EventData) {
-        // Whoever answers a request adds that in the same transaction; what was allowed before is answered by nobody.
+        // The store adds this event together with a decision. A tool that is always allowed gets no decision in the store.
         if !matches!(&data, EventData::PermissionResult { by, .. } if by != ALWAYS) {
             self.events.push((Timestamp::now(), data));
         }
@@ -82,14 +93,29 @@ impl Log {
 }
 
 impl Driver<'_> {
-    /// Writes down what happened since, and tells it.
+    /// Resumes a stored run: decisions that were made meanwhile count, and interrupted calls are repeated if they may be.
+    pub(crate) async fn recover(mut self, claimed: ClaimedRun) -> Result<Answer, AgentError> {
+        let stored = self.agent.conversation.messages.len();
+        self.log = Some(Log::resumed(claimed.store, claimed.lease, claimed.epoch, stored, claimed.seq));
+        self.run = self.run.watched(true);
+        self.run.set_seq(claimed.seq);
+        self.agent.accept_background_calls();
+        self.environment.toolkit = self.agent.toolkit()?;
+        self.open = claimed.requests;
+        self.handle(Input::Recover);
+        self.paused = !self.open.is_empty();
+        self.take_decisions().await?;
+        self.drive().await
+    }
+
+    /// Stores everything since the last commit, and passes the events to the listener.
     pub(super) async fn commit(&mut self, state: RunState) -> Result<(), AgentError> {
         let Some(log) = &mut self.log else { return Ok(()) };
         let snapshot = if state.is_over() { None } else { Some(self.run.snapshot()?) };
-        let messages = self.run.messages().get(log.said..).unwrap_or_default().to_vec();
+        let messages = self.run.messages().get(log.stored_messages..).unwrap_or_default().to_vec();
         let count = messages.len();
         let events = std::mem::take(&mut log.events);
-        let conversation = &self.parts.conversation;
+        let conversation = &self.agent.conversation;
         let mut usage = conversation.usage;
         usage += self.run.usage();
         let commit = RunCommit {
@@ -100,36 +126,36 @@ impl Driver<'_> {
             snapshot,
             events: events.clone(),
             messages,
-            said: log.said,
-            asked: log.asked.clone(),
-            heard: std::mem::take(&mut log.heard),
+            said: log.stored_messages,
+            asked: log.requests.clone(),
+            heard: std::mem::take(&mut log.results),
             allowed: conversation.allowed.clone(),
             usage,
-            contexts: self.parts.contexts.save(),
+            contexts: self.agent.contexts.save(),
         };
         let store = log.store.clone();
         let before = store.commit_run(commit).await?;
         if state != RunState::Running {
-            log.hold.disarm();
+            log.lease.disarm();
         }
-        log.said += count;
-        for approval in std::mem::take(&mut log.asked) {
-            store.asked(&approval);
+        log.stored_messages += count;
+        for approval in std::mem::take(&mut log.requests) {
+            store.notify_request(&approval);
         }
-        let known = std::mem::replace(&mut log.told, before + events.len() as u64);
+        let known = std::mem::replace(&mut log.last_seq, before + events.len() as u64);
         if self.outbox.is_some() {
-            self.tell_others(&store, known, before).await?;
+            self.push_others(&store, known, before).await?;
         }
         let (run_id, conversation_id) = (self.run.id(), Some(self.run.conversation()));
-        for (place, (time, data)) in events.into_iter().enumerate() {
-            let seq = before + 1 + place as u64;
+        for (index, (time, data)) in events.into_iter().enumerate() {
+            let seq = before + 1 + index as u64;
             self.push(Event { run_id, conversation_id, parent_run_id: None, seq, time, data });
         }
         Ok(())
     }
 
-    /// Tells what others added to the run.
-    async fn tell_others(&mut self, store: &StoreHandle, mut known: u64, before: u64) -> Result<(), AgentError> {
+    /// Passes events that other processes added to the run to the listener.
+    async fn push_others(&mut self, store: &StoreHandle, mut known: u64, before: u64) -> Result<(), AgentError> {
         while known < before {
             let page = store.events(self.run.id(), known, PAGE.min(usize::try_from(before - known).unwrap_or(PAGE))).await?;
             let Some(last) = page.last() else { break };
@@ -142,85 +168,25 @@ impl Driver<'_> {
     }
 
     fn push(&mut self, event: Event) {
-        self.run.number(event.seq);
+        self.run.set_seq(event.seq);
         if let Some(outbox) = &self.outbox {
             outbox.push(event);
         }
     }
 
-    /// Hears the results of background calls that came since.
-    pub(super) async fn hear_results(&mut self) -> Result<(), AgentError> {
-        let Some(store) = self.around.executor.store().cloned() else { return Ok(()) };
+    /// Adds the results of background calls that have ended since.
+    pub(super) async fn add_background_results(&mut self) -> Result<(), AgentError> {
+        let Some(store) = self.environment.executor.store().cloned() else { return Ok(()) };
         let conversation = self.run.conversation();
         for task in store.inbox(conversation).await? {
             let Some(outcome) = task.outcome else { continue };
-            self.parts.contexts.on_tool_call(&outcome);
-            self.handle(Input::Result { tool: task.tool, outcome });
+            self.agent.contexts.on_tool_call(&outcome);
+            self.handle(Input::BackgroundResult { tool: task.tool, outcome });
             match &mut self.log {
-                Some(log) => log.heard.push(task.id),
+                Some(log) => log.results.push(task.id),
                 None => store.hear(task.id).await?,
             }
         }
         Ok(())
-    }
-
-    /// Writes a request down with the next commit.
-    pub(super) fn record_request(&mut self, request: &ApprovalRequest) {
-        if let Some(log) = &mut self.log
-            && let Some(approval) = self.around.toolkit.approval(request.clone())
-        {
-            log.asked.push(approval);
-        }
-    }
-
-    /// Records a person's answer. Returns the answer that counts, which may be an earlier one, and whether it also allows later calls.
-    pub(super) async fn record_answer(
-        &mut self,
-        request: &ApprovalRequest,
-        answer: Decision,
-        by: &str,
-    ) -> Result<(Option<Grant>, bool), AgentError> {
-        if let Some(log) = &self.log {
-            let store = log.store.inner().clone();
-            let stored = match DecisionRecord::of(&answer, by) {
-                Some(reply) => match store.decide(request.id, reply).await? {
-                    DecisionResult::Accepted(approval) | DecisionResult::TooLate(approval) => Some(*approval),
-                    DecisionResult::Unknown => None,
-                },
-                // Somebody else may have answered by now.
-                None => store.approval(request.id).await?,
-            };
-            if let Some(approval) = stored
-                && let Some(grant) = approval.grant()
-            {
-                return Ok((Some(grant), approval.is_always()));
-            }
-        }
-        let always = answer == Decision::Always && request.input.is_none();
-        let grant = request.grant(answer, by);
-        let always = always && grant.as_ref().is_some_and(|grant| grant.verdict == Verdict::Approve);
-        Ok((grant, always))
-    }
-
-    /// Takes answers that came from elsewhere. Says whether there were any.
-    pub(super) async fn take_answers(&mut self) -> Result<bool, AgentError> {
-        let Some(store) = self.log.as_ref().map(|log| log.store.clone()) else { return Ok(false) };
-        let stored = store.approvals(Some(self.run.id()), false, usize::MAX).await?;
-        let mut any = false;
-        for approval in stored {
-            let open = self.open.iter().position(|request| request.id == approval.request.id);
-            if let (Some(place), Some(grant)) = (open, approval.grant()) {
-                let request = self.open.swap_remove(place);
-                self.answer(request, Some(grant), approval.is_always());
-                any = true;
-            }
-        }
-        Ok(any)
-    }
-}
-
-impl From<StoreError> for AgentError {
-    fn from(error: StoreError) -> Self {
-        Self::Storage(error)
     }
 }

@@ -1,4 +1,4 @@
-//! The model's side of a run: the request of a turn, and the reading of its answer.
+//! The model in a run: the request of a turn, and its response.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -13,141 +13,133 @@ use super::Driver;
 use crate::context::paragraph;
 use crate::error::AgentError;
 use crate::fit;
-use crate::quotes::{Quoted, stands_in_result};
+use crate::quotes::{Quotation, is_in_result};
 use crate::run::{Effect, Input, ToolFacts};
-use crate::strategy::{Carrier, Strategy};
+use crate::strategy::{CallFormat, Strategy};
 
-/// What the model is doing.
-pub(super) enum Work<'m> {
+/// The response of the model.
+pub(super) enum ModelResponse<'m> {
     Idle,
-    Opening(BoxFuture<'m, Result<ModelStream, ModelError>>, Box<Reader>),
-    Speaking(ModelStream, Box<Reader>),
+    Requested(BoxFuture<'m, Result<ModelStream, ModelError>>, Box<Reader>),
+    Streaming(ModelStream, Box<Reader>),
 }
 
-/// What the model did.
-pub(super) enum ModelEvent {
-    Opened(ModelStream),
-    EventKind,
-    Over,
-    Failed(ModelError),
-}
+impl ModelResponse<'_> {
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self, Self::Idle)
+    }
 
-impl Work<'_> {
-    /// Waits for the model. What it says is in `deltas`.
-    pub(super) async fn next(&mut self, deltas: &mut Deltas) -> ModelEvent {
+    /// Waits until the model has written into `deltas`. Returns `false` if the response ended; never returns while idle.
+    pub(super) async fn next(&mut self, deltas: &mut Deltas) -> Result<bool, ModelError> {
+        if let Self::Requested(request, _) = self {
+            let stream = caught(request).await?;
+            if let Self::Requested(_, reader) = std::mem::replace(self, Self::Idle) {
+                *self = Self::Streaming(stream, reader);
+            }
+        }
         match self {
-            Self::Idle => std::future::pending().await,
-            Self::Opening(opening, _) => match AssertUnwindSafe(opening).catch_unwind().await {
-                Ok(Ok(stream)) => ModelEvent::Opened(stream),
-                Ok(Err(error)) => ModelEvent::Failed(error),
-                Err(_) => ModelEvent::Failed(panicked()),
-            },
-            Self::Speaking(stream, _) => match AssertUnwindSafe(stream.read(deltas)).catch_unwind().await {
-                Ok(Ok(true)) => ModelEvent::EventKind,
-                Ok(Ok(false)) => ModelEvent::Over,
-                Ok(Err(error)) => ModelEvent::Failed(error),
-                Err(_) => ModelEvent::Failed(panicked()),
-            },
+            Self::Streaming(stream, _) => caught(stream.read(deltas)).await,
+            _ => std::future::pending().await,
         }
     }
 }
 
-fn panicked() -> ModelError {
-    ModelError::Protocol("the model panicked".into())
+/// Turns a panic of the model into an error.
+async fn caught<T>(work: impl Future<Output = Result<T, ModelError>>) -> Result<T, ModelError> {
+    let panicked = |_| Err(ModelError::Protocol("the model panicked".into()));
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(panicked)
 }
 
 impl Driver<'_> {
-    /// The request of this turn, and who reads its answer.
+    /// The request of this turn, and the reader of its response.
     pub(super) fn request(&mut self, model: &dyn DynModel) -> Result<(ModelRequest, Box<Reader>), AgentError> {
-        let toolkit = self.parts.toolkit()?;
+        let toolkit = self.agent.toolkit()?;
         if self.run.turns() > 1 {
-            self.tell_changes(&toolkit);
+            self.emit_tool_changes(&toolkit);
         }
-        self.around.toolkit = toolkit;
-        self.parts.tool_calls.set_definitions(&self.around.toolkit);
-        let (tools, info) = (self.around.toolkit.model_list().tools(), model.info());
-        let carrier = Carrier {
+        self.environment.toolkit = toolkit;
+        self.agent.tool_calls.set_definitions(&self.environment.toolkit);
+        let (tools, info) = (self.environment.toolkit.model_list().tools(), model.info());
+        let format = CallFormat {
             strategy: self.run.strategy(),
             info,
             tools,
-            choice: self.run.choice(),
+            choice: self.run.tool_choice(),
             must_answer: self.run.must_answer(),
             calls_natively: self.run.calls_natively(),
-            language: self.parts.options.language,
+            language: self.agent.options.language,
         };
-        let mut system = self.parts.options.system_prompt.clone().unwrap_or_default();
-        paragraph(&mut system, carrier.words_on_results());
-        self.parts.contexts.render(&mut system);
-        paragraph(&mut system, &carrier.instructions());
-        let mut options = self.parts.generate.clone();
-        if carrier.strategy != Strategy::Native && options.temperature.is_none() {
-            // Calls that are written out must be exact.
+        let mut system = self.agent.options.system_prompt.clone().unwrap_or_default();
+        paragraph(&mut system, format.results_note());
+        self.agent.contexts.render(&mut system);
+        paragraph(&mut system, &format.instructions());
+        let mut options = self.agent.generate.clone();
+        if format.strategy != Strategy::Native && options.temperature.is_none() {
+            // Calls in text must be exact.
             options = Arc::new(GenerateOptions::clone(&options).temperature(0.0));
         }
         let mut request = ModelRequest::default();
         (request.options, request.stream) = (options, self.outbox.is_some());
-        let known = self.parts.system.as_ref().filter(|known| is_system(known, &system)).cloned();
+        let known = self.agent.system.as_ref().filter(|known| is_system(known, &system)).cloned();
         if !system.is_empty() {
             let message = known.unwrap_or_else(|| Arc::new(Message::system(system)));
             request.messages.push(message.clone());
-            self.parts.system = Some(message);
+            self.agent.system = Some(message);
         }
-        let limit = self.parts.options.limits.context_tokens.or(info.context_tokens);
-        let said = fit::fit(self.run.messages(), limit, self.run.refused());
-        carrier.fill(&said, &mut request);
-        // With tools beside it, a schema for the answer would forbid calls.
+        let limit = self.agent.options.limits.context_tokens.or(info.context_tokens);
+        let messages = fit::fit(self.run.messages(), limit, self.run.too_long());
+        format.fill(&messages, &mut request);
+        // Together with tools, a schema for the answer would forbid calls.
         if tools.is_empty() && info.constrains_output {
-            request.output.clone_from(&self.parts.output);
+            request.output.clone_from(&self.agent.output);
         }
-        let reader = carrier.reader(&self.parts.tables.of(tools));
-        self.heard.begin(self.run.messages());
+        let reader = format.reader(&self.agent.tables.of(tools));
+        self.response_text.start(self.run.messages());
         let (turn, messages, tools, strategy) = (self.run.turns(), request.messages.len(), tools.len(), self.run.strategy().name().into());
         self.emit(EventData::ModelRequested { turn, messages, tools, strategy });
         Ok((request, Box::new(reader)))
     }
 
-    fn tell_changes(&mut self, now: &helve_tools::Toolkit) {
-        if now.is_same(&self.around.toolkit) {
+    fn emit_tool_changes(&mut self, now: &helve_tools::Toolkit) {
+        if now.is_same(&self.environment.toolkit) {
             return;
         }
         let missing_in = |one: &helve_tools::Toolkit, other: &helve_tools::Toolkit| -> Vec<Arc<str>> {
             one.list().filter(|entry| other.get(entry.name()).is_none()).map(|entry| entry.name().clone()).collect()
         };
-        let (added, removed) = (missing_in(now, &self.around.toolkit), missing_in(&self.around.toolkit, now));
+        let (added, removed) = (missing_in(now, &self.environment.toolkit), missing_in(&self.environment.toolkit, now));
         if !(added.is_empty() && removed.is_empty()) {
             self.emit(EventData::ToolsChanged { added, removed });
         }
     }
 
-    /// Takes what the model did.
-    pub(super) fn model_event(&mut self, event: ModelEvent, work: &mut Work<'_>, deltas: &Deltas) {
-        match (event, std::mem::replace(work, Work::Idle)) {
-            (ModelEvent::Opened(stream), Work::Opening(_, reader)) => *work = Work::Speaking(stream, reader),
-            (ModelEvent::EventKind, Work::Speaking(stream, mut reader)) => match self.hear(deltas, &mut reader) {
-                None => *work = Work::Speaking(stream, reader),
-                Some(end) => self.over(end, reader),
+    /// Handles the result of [`ModelResponse::next`].
+    pub(super) fn model_progress(&mut self, result: Result<bool, ModelError>, response: &mut ModelResponse<'_>, deltas: &Deltas) {
+        match (result, std::mem::replace(response, ModelResponse::Idle)) {
+            (Ok(true), ModelResponse::Streaming(stream, mut reader)) => match self.read(deltas, &mut reader) {
+                None => *response = ModelResponse::Streaming(stream, reader),
+                Some(end) => self.end_response(end, reader),
             },
-            (ModelEvent::Over, Work::Speaking(_, reader)) => self.over(EndReason::Stop, reader),
-            (ModelEvent::Failed(error), Work::Speaking(..)) => self.handle(Input::ModelFailed { error, begun: true }),
-            (ModelEvent::Failed(error), _) => self.handle(Input::ModelFailed { error, begun: false }),
-            _ => {}
+            (Ok(_), ModelResponse::Streaming(_, reader)) => self.end_response(EndReason::Stop, reader),
+            (Ok(_), _) => {}
+            (Err(error), state) => self.handle(Input::ModelFailed { error, begun: matches!(state, ModelResponse::Streaming(..)) }),
         }
     }
 
-    /// Hears a group of pieces; says whether the answer is over.
-    fn hear(&mut self, deltas: &Deltas, reader: &mut Reader) -> Option<EndReason> {
+    /// Reads some deltas. Returns why the response ended, if it did.
+    fn read(&mut self, deltas: &Deltas, reader: &mut Reader) -> Option<EndReason> {
         let mut end = None;
         for delta in deltas.iter() {
             let piece = match delta {
                 ModelDelta::Text(text) => {
-                    self.heard.keep(text, reader);
+                    self.response_text.add(text, reader);
                     Delta::Text(text)
                 }
                 ModelDelta::Reasoning(text) => Delta::Reasoning(text),
                 ModelDelta::Call { index, id, name, arguments } => Delta::Call(CallDelta { index, id, name, arguments }),
-                ModelDelta::ProviderPart(part) => {
-                    let format = self.parts.model.info().wire.clone();
-                    self.handle(Input::Kept(&format, part));
+                ModelDelta::Kept(part) => {
+                    let wire = self.agent.model.info().wire.clone();
+                    self.handle(Input::ProviderPart(&wire, part));
                     continue;
                 }
                 ModelDelta::Usage(usage) => {
@@ -160,84 +152,84 @@ impl Driver<'_> {
                 }
                 _ => continue,
             };
-            reader.push(piece, &mut |event| self.said(event));
+            reader.push(piece, &mut |event| self.dialect_event(event));
         }
         end
     }
 
-    /// The answer is over.
-    fn over(&mut self, end: EndReason, reader: Box<Reader>) {
-        reader.finish(end == EndReason::Length, &mut |event| self.said(event));
-        if self.run.strategy() == Strategy::Structured && !self.run.words().is_empty() {
-            let words = self.run.words();
-            let text = answer_text(words).unwrap_or_else(|| words.to_owned());
+    /// The response is complete.
+    fn end_response(&mut self, end: EndReason, reader: Box<Reader>) {
+        reader.finish(end == EndReason::Length, &mut |event| self.dialect_event(event));
+        if self.run.strategy() == Strategy::Structured && !self.run.text().is_empty() {
+            let json = self.run.text();
+            let text = answer_text(json).unwrap_or_else(|| json.to_owned());
             self.emit(EventData::TextDelta { text });
         }
-        self.handle(Input::ModelEnded(end));
+        self.handle(Input::ModelResponded(end));
     }
 
-    fn said(&mut self, event: Event<'_>) {
-        let listening = self.outbox.is_some();
+    /// Handles text and calls that the reader found.
+    fn dialect_event(&mut self, event: Event<'_>) {
+        let streams = self.outbox.is_some();
         match event.kind {
             EventKind::Text(text) => {
-                self.heard.quoting = false;
+                self.response_text.quoting = false;
                 self.handle(Input::Text(text));
                 self.show(text);
             }
-            // What closes a quotation belongs to it.
-            EventKind::Markup(text) if self.heard.quoting => {
+            // The end of a quotation belongs to it.
+            EventKind::Markup(text) if self.response_text.quoting => {
                 self.handle(Input::Text(text));
                 self.show(text);
             }
             EventKind::Reasoning(text) => {
                 self.handle(Input::Reasoning(text));
-                if listening {
+                if streams {
                     self.emit(EventData::ReasoningDelta { text: text.to_owned() });
                 }
             }
-            EventKind::CallOpened { index, name } if listening => {
+            EventKind::CallOpened { index, name } if streams => {
                 self.emit(EventData::CallDelta { index, tool: Some(name.to_owned()), arguments: String::new() });
             }
-            EventKind::ArgsDelta { index, text } if listening => {
+            EventKind::ArgsDelta { index, text } if streams => {
                 self.emit(EventData::CallDelta { index, tool: None, arguments: text.to_owned() });
             }
             EventKind::Call(call) => {
                 let in_text = !event.span.is_empty();
-                let quoted = if in_text && self.heard.quotable { self.look_up(&call) } else { Quoted::No };
-                self.heard.quoting = quoted != Quoted::No;
-                if self.heard.quoting {
-                    let text = self.heard.at(event.span);
-                    self.handle(Input::Quoted { text: &text, tool: &call.name, certain: quoted == Quoted::Yes });
+                let quotation = if in_text && self.response_text.quotable { self.look_up(&call) } else { Quotation::No };
+                self.response_text.quoting = quotation != Quotation::No;
+                if self.response_text.quoting {
+                    let text = self.response_text.at(event.span);
+                    self.handle(Input::QuotedCall { text: &text, tool: &call.name, certain: quotation == Quotation::Yes });
                     return self.show(&text);
                 }
                 let tool = self.facts(&call.name);
                 self.handle(Input::Call { call, tool, in_text });
-                // A call may begin while the model still speaks.
+                // A call may start before the response is complete.
                 self.apply_starts();
             }
-            // Half a call that stands in a result was not meant as one.
-            EventKind::Malformed(malformed) if !event.span.is_empty() && stands_in_result(&malformed.raw, self.run.messages()) => {
+            // Half a call that was quoted from a result was not meant as one.
+            EventKind::Malformed(malformed) if !event.span.is_empty() && is_in_result(&malformed.raw, self.run.messages()) => {
                 self.handle(Input::Text(&malformed.raw));
                 self.show(&malformed.raw);
             }
-            EventKind::Malformed(malformed) => self.handle(Input::Malformed(malformed)),
+            EventKind::Malformed(malformed) => self.handle(Input::MalformedCall(malformed)),
             _ => {}
         }
     }
 
-    /// Shows people a piece of the answer. Held to a schema, the model writes JSON; then they are shown the answer in it, when it
-    /// is there.
+    /// Emits a piece of text. With a schema the model writes JSON, and the answer in it is emitted at the end.
     fn show(&mut self, text: &str) {
         if self.outbox.is_some() && self.run.strategy() != Strategy::Structured {
             self.emit(EventData::TextDelta { text: text.to_owned() });
         }
     }
 
-    /// Whether a call that was found in text stands in a result.
-    fn look_up(&mut self, call: &Call) -> Quoted {
-        let table = self.parts.tables.of(self.around.toolkit.model_list().tools());
-        let dialect = Dialect::of_model(&self.parts.model.info().name);
-        self.parts.quotes.look_up(call, self.run.messages(), dialect, &table)
+    /// Looks up whether a call in text is quoted from a result.
+    fn look_up(&mut self, call: &Call) -> Quotation {
+        let table = self.agent.tables.of(self.environment.toolkit.model_list().tools());
+        let dialect = Dialect::of_model(&self.agent.model.info().name);
+        self.agent.quotes.look_up(call, self.run.messages(), dialect, &table)
     }
 
     fn apply_starts(&mut self) {
@@ -247,7 +239,7 @@ impl Driver<'_> {
     }
 
     fn facts(&self, tool: &str) -> ToolFacts {
-        let Some(entry) = self.around.toolkit.get(tool) else { return ToolFacts::default() };
+        let Some(entry) = self.environment.toolkit.get(tool) else { return ToolFacts::default() };
         let rules = entry.spec().rules();
         ToolFacts {
             early: rules.idempotent && !rules.exclusive && self.outbox.is_some(),

@@ -1,4 +1,4 @@
-//! A run in pieces of paper: written down, read again, and gone on with after its process ended.
+//! Snapshots of a run, and its recovery after its process ended.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use helve_core::{EventData, Message, MessageBody, Outcome, Part, ToolCall, untru
 use serde_json::Value;
 
 use super::quotes::has_native_call;
-use super::turn::State;
-use super::{Effect, Phase, Run, asked};
+use super::turn::CallProgress;
+use super::{Effect, Phase, Run, user_text};
 use crate::error::AgentError;
 
-/// How messages begin that tell of a background call.
-const HEARD: &str = "[the background call ";
-const HEARD_CHINESE: &str = "[后台调用 ";
+/// Prefixes of messages about background calls.
+const BACKGROUND: &str = "[the background call ";
+const BACKGROUND_CHINESE: &str = "[后台调用 ";
 
-/// What a tool gave, as a message of the history has it.
+/// The tool result in a message; `None` if it is another message.
 pub(crate) fn result_in(message: &Message) -> Option<&str> {
     match message.body() {
         MessageBody::Tool { text, .. } => Some(text),
         MessageBody::User { parts } => match &parts[..] {
-            [Part::Text { text }] if text.starts_with(HEARD) || text.starts_with(HEARD_CHINESE) => Some(text),
+            [Part::Text { text }] if text.starts_with(BACKGROUND) || text.starts_with(BACKGROUND_CHINESE) => Some(text),
             _ => None,
         },
         _ => None,
@@ -28,77 +28,78 @@ pub(crate) fn result_in(message: &Message) -> Option<&str> {
 }
 
 impl Run {
-    /// What must be written down to go on later, without what was said.
+    /// The state that must be stored to resume the run later, without its messages.
     ///
     /// # Errors
-    /// Where it cannot be written as JSON.
+    /// If it cannot be written as JSON.
     pub fn snapshot(&mut self) -> Result<Value, AgentError> {
         let messages = std::mem::take(&mut self.messages);
-        let written = serde_json::to_value(&*self);
+        let snapshot = serde_json::to_value(&*self);
         self.messages = messages;
-        written.map_err(|error| AgentError::Snapshot(format!("the run cannot be written down: {error}")))
+        snapshot.map_err(|error| AgentError::Snapshot(format!("cannot serialize the run: {error}")))
     }
 
-    /// A run from what was written down, and what was said so far.
+    /// Restores a run from a snapshot and its messages.
     ///
     /// # Errors
-    /// Where it cannot be understood.
+    /// If the snapshot is invalid, for example because another version of Helve wrote it.
     pub fn restore(snapshot: Value, messages: Vec<Arc<Message>>) -> Result<Self, AgentError> {
-        let run: Self = serde_json::from_value(snapshot)
-            .map_err(|error| AgentError::Snapshot(format!("the run was written down by another version of Helve: {error}")))?;
+        let run: Self = serde_json::from_value(snapshot).map_err(|error| {
+            AgentError::Snapshot(format!("cannot read the stored run; another version of Helve may have written it: {error}"))
+        })?;
         let calls_natively = run.calls_natively || has_native_call(&messages, &run.settings.model);
         Ok(Self { messages, calls_natively, ..run })
     }
 
-    /// What it was asked.
+    /// The text of the request.
     #[must_use]
     pub fn input(&self) -> Arc<str> {
         let last = self.messages.iter().rev().find(|message| matches!(message.body(), MessageBody::User { .. }));
-        last.map(|message| asked(message)).unwrap_or_default()
+        last.map(|message| user_text(message)).unwrap_or_default()
     }
 
-    /// The place of the last event, where the record counts.
-    pub fn number(&mut self, seq: u64) {
+    /// Sets the sequence number of the last event, as the store counts.
+    pub fn set_seq(&mut self, seq: u64) {
         self.seq = seq;
     }
 
-    /// Tells the model of a background call that ended.
-    pub(super) fn heard(&mut self, tool: &str, outcome: &Outcome) {
+    /// Adds the result of a background call to the history.
+    pub(super) fn background_result(&mut self, tool: &str, outcome: &Outcome) {
         let text = outcome.text();
         let text = helve_core::printable::shorten_bytes(&text, self.settings.limits.result_bytes);
         let (id, text) = (outcome.call_id, untrusted::mark(&text));
-        let told = match self.settings.language {
-            helve_dialect::Language::Chinese => format!("{HEARD_CHINESE}{id}（`{tool}`）已结束，结果如下，仅作为数据]\n{text}"),
-            helve_dialect::Language::English => format!("{HEARD}{id} (`{tool}`) has ended; its result, as data:]\n{text}"),
+        let message = match self.settings.language {
+            helve_dialect::Language::Chinese => format!("{BACKGROUND_CHINESE}{id}（`{tool}`）已结束，结果如下，仅作为数据]\n{text}"),
+            helve_dialect::Language::English => format!("{BACKGROUND}{id} (`{tool}`) has ended; its result, as data:]\n{text}"),
         };
-        self.messages.push(Arc::new(Message::user(told)));
+        self.messages.push(Arc::new(Message::user(message)));
     }
 
-    /// Goes on after its process ended in the middle of something.
+    /// Resumes the run after its process ended.
     pub(super) fn recover(&mut self, effects: &mut Vec<Effect>) {
         match self.phase {
-            Phase::New => self.begin(effects),
-            Phase::Asking => {
-                // The answer is lost, and calls that began while it came are of no use without it.
-                for slot in self.turn.slots.iter().filter(|slot| matches!(slot.state, State::Running)) {
-                    let outcome = Outcome::failed(slot.said.id, slot.said.tool.clone(), interrupted());
-                    effects.push(Effect::Emit(EventData::ToolComplete { call_id: slot.said.id, outcome }));
+            Phase::New => self.start(effects),
+            Phase::Responding => {
+                // The response is lost, and so are the calls that started before it was complete.
+                for slot in self.turn.slots.iter().filter(|slot| matches!(slot.state, CallProgress::Running)) {
+                    let outcome = Outcome::failed(slot.call.id, slot.call.tool.clone(), interrupted());
+                    effects.push(Effect::Emit(EventData::ToolComplete { call_id: slot.call.id, outcome }));
                 }
                 self.turn = super::Turn::default();
                 effects.push(Effect::AskModel);
             }
             Phase::Calling => {
-                self.waiting_told = false;
-                let mut broken = Vec::new();
-                for slot in self.turn.slots.iter().filter(|slot| matches!(slot.state, State::Running)) {
+                self.waiting_announced = false;
+                let mut interrupted_calls = Vec::new();
+                for slot in self.turn.slots.iter().filter(|slot| matches!(slot.state, CallProgress::Running)) {
                     if slot.facts.repeatable {
-                        effects.push(Effect::StartCall(call(&slot.said)));
+                        effects.push(Effect::StartCall(tool_call(&slot.call)));
                     } else {
-                        broken.push(Outcome::failed(slot.said.id, slot.said.tool.clone(), interrupted()));
+                        interrupted_calls.push(Outcome::failed(slot.call.id, slot.call.tool.clone(), interrupted()));
                     }
                 }
-                for outcome in broken {
-                    self.finished(outcome, effects);
+                for outcome in interrupted_calls {
+                    self.call_finished(outcome, effects);
                 }
             }
             Phase::Over => {}
@@ -106,8 +107,8 @@ impl Run {
     }
 }
 
-/// A call as the model made it.
-fn call(said: &helve_core::SaidCall) -> ToolCall {
-    let arguments = serde_json::from_str(&said.arguments).unwrap_or_else(|_| Value::String(said.arguments.clone()));
-    ToolCall { id: said.id, tool: said.tool.clone(), arguments, model_id: said.model_id.clone() }
+/// The call as the model made it.
+fn tool_call(call: &helve_core::SaidCall) -> ToolCall {
+    let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| Value::String(call.arguments.clone()));
+    ToolCall { id: call.id, tool: call.tool.clone(), arguments, model_id: call.model_id.clone() }
 }

@@ -1,4 +1,4 @@
-//! What the model says in one turn, and how far its calls are.
+//! One turn: the response of the model, and the progress of its calls.
 
 use helve_core::{ApprovalId, ProviderParts, SaidCall, ToolCall, Usage};
 use helve_dialect::FaultKind;
@@ -7,48 +7,51 @@ use serde_json::Value;
 
 use super::ToolFacts;
 
-/// So many parts of an answer are kept for its provider.
-const MAX_KEPT: usize = 4096;
+/// Maximum number of provider parts of one response.
+const MAX_PROVIDER_PARTS: usize = 4096;
 
-/// One turn under way.
+/// The current turn.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Turn {
     pub(super) text: String,
     pub(super) reasoning: String,
-    pub(super) kept: Option<ProviderParts>,
+    #[serde(rename = "kept")]
+    pub(super) provider_parts: Option<ProviderParts>,
     pub(super) slots: Vec<Slot>,
-    pub(super) malformed: Vec<Broken>,
+    pub(super) malformed: Vec<MalformedCall>,
     pub(super) usage: Usage,
-    /// A call was found in text although the model can call natively.
+    /// A call was found in text although the strategy is native.
     pub(super) rescued: bool,
-    /// Calls that the model quoted.
+    /// The number of quoted calls.
     #[serde(default)]
     pub(super) quotes: usize,
-    /// A call was really made.
+    /// A call was started.
     #[serde(default)]
     pub(super) called: bool,
-    /// The answer is complete.
+    /// The response is complete.
     pub(super) complete: bool,
 }
 
 /// One call of the turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Slot {
-    pub(super) said: SaidCall,
+    #[serde(rename = "said")]
+    pub(super) call: SaidCall,
     pub(super) facts: ToolFacts,
-    /// Why it must not run, although it could be read.
+    /// Why the call must not run, although it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,
-    pub(super) state: State,
+    pub(super) state: CallProgress,
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum State {
+pub(super) enum CallProgress {
     /// Not announced yet.
-    Held(ToolCall),
+    #[serde(rename = "Held")]
+    Pending(ToolCall),
     Running,
-    /// A person must answer.
+    /// A person must decide.
     Waiting(ApprovalId),
     Done {
         text: String,
@@ -56,9 +59,9 @@ pub(super) enum State {
     },
 }
 
-/// Something that was meant as a call.
+/// Text that was meant as a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Broken {
+pub(super) struct MalformedCall {
     pub(super) error: String,
     pub(super) raw: String,
     #[serde(skip)]
@@ -66,40 +69,40 @@ pub(super) struct Broken {
 }
 
 impl Turn {
-    pub(super) fn keep(&mut self, format: &str, part: &Value) {
-        let kept = self.kept.get_or_insert_with(|| ProviderParts { format: format.into(), parts: Vec::new() });
-        if kept.parts.len() < MAX_KEPT {
-            kept.parts.push(part.clone());
+    pub(super) fn add_provider_part(&mut self, format: &str, part: &Value) {
+        let provider = self.provider_parts.get_or_insert_with(|| ProviderParts { format: format.into(), parts: Vec::new() });
+        if provider.parts.len() < MAX_PROVIDER_PARTS {
+            provider.parts.push(part.clone());
         }
     }
 
-    /// A request was answered, so that its call is on its way again.
+    /// Marks the call of a decided request as running again.
     pub(super) fn resume(&mut self, approval: ApprovalId) {
         for slot in &mut self.slots {
-            if matches!(slot.state, State::Waiting(waiting) if waiting == approval) {
-                slot.state = State::Running;
+            if matches!(slot.state, CallProgress::Waiting(waiting) if waiting == approval) {
+                slot.state = CallProgress::Running;
             }
         }
     }
 
-    /// The requests that are open.
+    /// The requests without a decision.
     pub(super) fn open_requests(&self) -> Vec<ApprovalId> {
-        self.slots.iter().filter_map(|slot| if let State::Waiting(approval) = slot.state { Some(approval) } else { None }).collect()
+        self.slots.iter().filter_map(|slot| if let CallProgress::Waiting(approval) = slot.state { Some(approval) } else { None }).collect()
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.slots.iter().any(|slot| matches!(slot.state, State::Running))
+        self.slots.iter().any(|slot| matches!(slot.state, CallProgress::Running))
     }
 
-    /// The next call that may begin: one that must be alone waits for those before it, and those after it wait for it.
+    /// The next call that may start. An exclusive call waits for the calls before it, and those after it wait for it.
     pub(super) fn next_to_start(&self) -> Option<usize> {
         let mut all_done = true;
-        for (place, slot) in self.slots.iter().enumerate() {
+        for (index, slot) in self.slots.iter().enumerate() {
             if slot.facts.exclusive && !all_done {
                 return None;
             }
-            if matches!(slot.state, State::Held(_)) {
-                return Some(place);
+            if matches!(slot.state, CallProgress::Pending(_)) {
+                return Some(index);
             }
             if slot.facts.exclusive && !slot.is_done() {
                 return None;
@@ -112,12 +115,12 @@ impl Turn {
 
 impl Slot {
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.state, State::Done { .. })
+        matches!(self.state, CallProgress::Done { .. })
     }
 
-    /// Takes note of what came of the call; what the model reads is bounded.
-    pub(super) fn settle(&mut self, text: String, success: bool, most: usize) {
-        let text = if text.len() > most { helve_core::printable::shorten_bytes(&text, most) } else { text };
-        self.state = State::Done { text, success };
+    /// Sets the result of the call, shortened to at most `max` bytes.
+    pub(super) fn finish(&mut self, text: String, success: bool, max: usize) {
+        let text = if text.len() > max { helve_core::printable::shorten_bytes(&text, max) } else { text };
+        self.state = CallProgress::Done { text, success };
     }
 }

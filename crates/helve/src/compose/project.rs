@@ -284,7 +284,7 @@ impl Helve {
             warnings.push(warning.hint("make sure that both are what you want, and rename or leave out one of them"));
         }
         for report in snapshot.sources() {
-            if let Some(trouble) = report.trouble.as_ref().filter(|_| !is_idle(report.source.as_str())) {
+            if let Some(trouble) = report.error.as_ref().filter(|_| !is_idle(report.source.as_str())) {
                 let message = format!("source `{}` has no tools now: {trouble}", report.source);
                 warnings.push(Diagnostic::general(Severity::Warning, message));
             }

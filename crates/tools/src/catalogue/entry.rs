@@ -1,4 +1,4 @@
-//! One tool in the catalogue, with its names and what it displaced.
+//! One tool in the catalogue, with its names and its duplicates.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,26 +15,26 @@ pub struct Entry {
     model_name: Arc<str>,
     tool: Arc<dyn DynTool>,
     source: SourceKey,
-    duplicates: Vec<Reference>,
+    duplicates: Vec<DuplicateTool>,
 }
 
-/// A tool of the same name that came later and is not called.
+/// A tool of the same name from a later source, which is not called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Reference {
-    /// Where it comes from.
+pub struct DuplicateTool {
+    /// The source of the tool.
     pub source: SourceId,
-    /// Where it is defined.
+    /// The file and line of its definition.
     pub location: Option<Arc<str>>,
 }
 
-impl Reference {
-    pub(super) fn to(tool: &dyn DynTool, source: &SourceId) -> Self {
+impl DuplicateTool {
+    pub(super) fn new(tool: &dyn DynTool, source: &SourceId) -> Self {
         Self { source: source.clone(), location: tool.spec().origin().location.clone() }
     }
 }
 
 impl Entry {
-    pub(crate) fn new(tool: Arc<dyn DynTool>, source: SourceKey, duplicates: Vec<Reference>) -> Self {
+    pub(crate) fn new(tool: Arc<dyn DynTool>, source: SourceKey, duplicates: Vec<DuplicateTool>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let name = tool.spec().name();
         let model_name = match model_name(name) {
@@ -50,7 +50,7 @@ impl Entry {
         self.tool.spec().name()
     }
 
-    /// The name by which models call it.
+    /// The name that models use.
     #[must_use]
     pub fn model_name(&self) -> &Arc<str> {
         &self.model_name
@@ -62,44 +62,47 @@ impl Entry {
         &self.tool
     }
 
-    /// What the tool says about itself.
+    /// The tool's specification.
     #[must_use]
     pub fn spec(&self) -> &Arc<ToolSpec> {
         self.tool.spec()
     }
 
-    /// Where it comes from.
+    /// The source of the tool.
     #[must_use]
     pub fn source(&self) -> &SourceId {
         &self.source.1
     }
 
-    /// Where it comes from, and for whom.
+    /// The source and its scope.
     pub(crate) fn source_key(&self) -> &SourceKey {
         &self.source
     }
 
-    /// What it is: where it comes from, how it is defined and what stands behind it. What a person allowed once and
-    /// for all is bound to it.
+    /// The digest of the tool's source, definition and implementation. Lasting approvals are bound to it.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let (spec, behind) = (self.spec().hash(), self.spec().implementation());
-        Digest::of([self.source().as_str().as_bytes(), spec.as_bytes(), behind.as_ref().map_or(&[][..], |behind| behind.as_bytes())])
+        let (spec, implementation) = (self.spec().hash(), self.spec().implementation());
+        Digest::of([
+            self.source().as_str().as_bytes(),
+            spec.as_bytes(),
+            implementation.as_ref().map_or(&[][..], |digest| digest.as_bytes()),
+        ])
     }
 
-    /// Tools of the same name that came later.
+    /// Tools of the same name from later sources.
     #[must_use]
-    pub fn duplicates(&self) -> &[Reference] {
+    pub fn duplicates(&self) -> &[DuplicateTool] {
         &self.duplicates
     }
 
-    /// Whether a pattern means this tool, by either of its names.
+    /// Returns whether a pattern matches one of the tool's names.
     #[must_use]
     pub fn is_named(&self, pattern: &Pattern) -> bool {
         pattern.matches(self.name()) || pattern.matches(&self.model_name)
     }
 
-    /// Tells entries apart, also those of equal tools.
+    /// Unique to this entry, also among entries of equal tools.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }

@@ -1,7 +1,7 @@
-//! Tools whose names are easily taken for each other, by people and by models.
+//! Tools whose names people and models easily confuse.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Place;
+use std::collections::hash_map::Entry as MapEntry;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use helve_core::lookalike::{skeleton, written_out};
 use super::entry::Entry;
 use super::snapshot::Snapshot;
 
-/// A tool that could be taken for one that was there before it.
+/// A tool whose name looks like that of an earlier one.
 #[derive(Debug, Clone)]
 pub struct Lookalike {
     /// The tool.
     pub tool: Arc<Entry>,
-    /// What it looks like.
+    /// The tool that it looks like.
     pub original: Arc<Entry>,
 }
 
@@ -27,19 +27,19 @@ impl fmt::Display for Lookalike {
 }
 
 impl Snapshot {
-    /// Tools whose names look like those of others: as a whole, or, where letters of other alphabets are in it, behind a prefix.
+    /// Tools whose names look like those of others. Names with non-ASCII letters are also compared without a prefix.
     #[must_use]
     pub fn lookalikes(&self) -> Vec<Lookalike> {
         let mut originals = HashMap::<String, &Arc<Entry>>::new();
         let (mut found, mut foreign) = (Vec::new(), Vec::new());
         for entry in self.iter() {
             match originals.entry(skeleton(entry.name())) {
-                Place::Occupied(original) => found.push(Lookalike { tool: entry.clone(), original: (*original.get()).clone() }),
-                Place::Vacant(place) => {
+                MapEntry::Occupied(original) => found.push(Lookalike { tool: entry.clone(), original: (*original.get()).clone() }),
+                MapEntry::Vacant(vacant) => {
                     if !entry.name().is_ascii() {
-                        foreign.push((entry, place.key().clone()));
+                        foreign.push((entry, vacant.key().clone()));
                     }
-                    place.insert(entry);
+                    vacant.insert(entry);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! One consistent picture of the catalogue.
+//! Immutable snapshots of the catalogue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use helve_core::{DynTool, SourceId, SourceState, ToolList, ToolSource};
 use tokio::sync::watch;
 
 use super::SourceKey;
-use super::entry::{Entry, Reference};
+use super::entry::{DuplicateTool, Entry};
 
 /// The tools of some sources, in order, without duplicates.
 #[derive(Default)]
@@ -18,31 +18,31 @@ pub(super) struct Table {
     reports: Vec<SourceReport>,
 }
 
-/// How a source is doing.
+/// The state of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceReport {
     /// The source.
     pub source: SourceId,
-    /// Why it has no tools now, where it should have some.
-    pub trouble: Option<Arc<str>>,
-    /// Tools that another source already brought under the same name.
-    pub displaced: Vec<Displaced>,
+    /// Why the source has no tools now; `None` if it is ready.
+    pub error: Option<Arc<str>>,
+    /// Tools that are not offered because an earlier source has a tool of the same name.
+    pub displaced: Vec<DisplacedTool>,
 }
 
-/// A tool that is not offered because an earlier one has its name.
+/// A tool that is not offered because an earlier one has the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Displaced {
-    /// The tool.
+pub struct DisplacedTool {
+    /// The name of the tool.
     pub name: Arc<str>,
-    /// Where it is defined.
+    /// The file and line of its definition.
     pub location: Option<Arc<str>>,
-    /// The source whose tool stays.
+    /// The source whose tool is offered.
     pub by: SourceId,
 }
 
 impl Table {
-    /// Makes the picture of some sources. Names that the base has are displaced; entries that did not change are
-    /// taken over from the old picture, so that what is cached for them stays good.
+    /// Builds the table of some sources. Names that the base has are displaced. Unchanged entries are taken from the old table, so that
+    /// what is cached for them stays valid.
     pub(super) fn build<'a>(
         sources: impl Iterator<Item = (&'a dyn ToolSource, &'a mut watch::Receiver<SourceState>)>,
         base: Option<&Self>,
@@ -52,13 +52,13 @@ impl Table {
         let mut reports = Vec::new();
         for (source, state) in sources {
             let state = state.borrow_and_update().clone();
-            let (tools, trouble) = match state {
+            let (tools, error) = match state {
                 SourceState::Ready(tools) => (tools, None),
                 SourceState::Connecting => (ToolList::default(), Some("still connecting".into())),
                 SourceState::Failed(why) => (ToolList::default(), Some(why)),
             };
             let displaced = tools.as_slice().iter().filter_map(|tool| draft.add(tool, &(source.scope(), source.id().clone()))).collect();
-            reports.push(SourceReport { source: source.id().clone(), trouble, displaced });
+            reports.push(SourceReport { source: source.id().clone(), error, displaced });
         }
         draft.finish(reports, old)
     }
@@ -71,22 +71,23 @@ impl Table {
 #[derive(Default)]
 struct Draft<'a> {
     base: Option<&'a Table>,
-    found: Vec<(Arc<dyn DynTool>, SourceKey, Vec<Reference>)>,
+    found: Vec<(Arc<dyn DynTool>, SourceKey, Vec<DuplicateTool>)>,
     by_name: HashMap<Arc<str>, usize>,
 }
 
 impl Draft<'_> {
-    /// Takes a tool, or says what displaces it.
-    fn add(&mut self, tool: &Arc<dyn DynTool>, source: &SourceKey) -> Option<Displaced> {
+    /// Adds a tool, unless an earlier one displaces it.
+    fn add(&mut self, tool: &Arc<dyn DynTool>, source: &SourceKey) -> Option<DisplacedTool> {
         let name = tool.spec().name();
         let mapped = crate::names::model_name(name);
-        let displaced = |by: &SourceId| Displaced { name: name.clone(), location: tool.spec().origin().location.clone(), by: by.clone() };
+        let displaced =
+            |by: &SourceId| DisplacedTool { name: name.clone(), location: tool.spec().origin().location.clone(), by: by.clone() };
         if let Some(earlier) = self.base.and_then(|base| base.get(name).or_else(|| base.get(&mapped))) {
             return Some(displaced(earlier.source()));
         }
         if let Some(index) = self.by_name.get(&**name).or_else(|| self.by_name.get(&*mapped)) {
             let (_, (_, by), duplicates) = &mut self.found[*index];
-            duplicates.push(Reference::to(&**tool, &source.1));
+            duplicates.push(DuplicateTool::new(&**tool, &source.1));
             return Some(displaced(by));
         }
         let index = self.found.len();
@@ -99,7 +100,7 @@ impl Draft<'_> {
     }
 
     fn finish(self, reports: Vec<SourceReport>, old: &Table) -> Table {
-        let unchanged = |tool: &Arc<dyn DynTool>, source: &SourceKey, duplicates: &[Reference]| {
+        let unchanged = |tool: &Arc<dyn DynTool>, source: &SourceKey, duplicates: &[DuplicateTool]| {
             let entry = old.get(tool.spec().name())?;
             (Arc::ptr_eq(entry.tool(), tool) && entry.source_key() == source && entry.duplicates() == duplicates).then(|| entry.clone())
         };
@@ -110,7 +111,7 @@ impl Draft<'_> {
     }
 }
 
-/// What one viewer sees at one moment. It never changes; a run keeps the one it told the model about.
+/// The tools that one viewer sees at one moment. Immutable.
 #[derive(Clone)]
 pub struct Snapshot {
     base: Arc<Table>,
@@ -126,41 +127,41 @@ impl Snapshot {
         std::iter::once(&self.base).chain(self.overlays.iter())
     }
 
-    /// A tool by its name or the name that models use.
+    /// A tool by its name or its model name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
         self.tables().find_map(|table| table.get(name))
     }
 
-    /// All tools, those of everyone first.
+    /// All tools; those for everyone come first.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
-        // Overlays are made over the base but not over each other, so two of them may bring the same name.
+        // Overlays are built on the base but not on each other, so two of them may have the same name.
         let several = self.overlays.len() > 1;
         let first = move |entry: &Arc<Entry>, name: &str| self.get(name).is_some_and(|first| Arc::ptr_eq(first, entry));
         let stays = move |entry: &&Arc<Entry>| !several || (first(entry, entry.name()) && first(entry, entry.model_name()));
         self.tables().flat_map(|table| &table.entries).filter(stays)
     }
 
-    /// Whether both are the same picture.
+    /// Returns whether both are the same snapshot.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let same = |(one, two): (&Arc<Table>, &Arc<Table>)| Arc::ptr_eq(one, two);
         self.overlays.len() == other.overlays.len() && self.tables().zip(other.tables()).all(same)
     }
 
-    /// How many tools there are.
+    /// The number of tools.
     #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no tools.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How each source is doing.
+    /// The state of each source.
     pub fn sources(&self) -> impl Iterator<Item = &SourceReport> {
         self.tables().flat_map(|table| &table.reports)
     }

@@ -1,36 +1,36 @@
-//! Toolkits that were resolved from a snapshot. Every call of an agent, a client or a person needs one, and few of them differ.
+//! A cache of resolved toolkits. Every call needs one, and few of them differ.
 
 use super::Snapshot;
 use crate::toolkit::{Selection, Toolkit};
 
-/// How many are remembered. More agents than that with tools of their own resolve them again.
-const REMEMBERED: usize = 64;
+/// Maximum number of cached toolkits.
+const MAX_TOOLKITS: usize = 64;
 
-/// What was resolved lately, the last one used at the end.
+/// The toolkits that were resolved last, newest at the end.
 #[derive(Default)]
-pub(super) struct KnownToolkits(Vec<Known>);
+pub(super) struct ToolkitCache(Vec<CachedToolkit>);
 
-struct Known {
+struct CachedToolkit {
     /// `None` stands for every tool.
     selection: Option<Selection>,
     snapshot: Snapshot,
     toolkit: Toolkit,
 }
 
-impl KnownToolkits {
+impl ToolkitCache {
     pub(super) fn get(&self, selection: Option<&Selection>, snapshot: &Snapshot) -> Option<Toolkit> {
-        let fits = |known: &&Known| known.snapshot.is_same(snapshot) && known.selection.as_ref() == selection;
+        let fits = |known: &&CachedToolkit| known.snapshot.is_same(snapshot) && known.selection.as_ref() == selection;
         self.0.iter().rev().find(fits).map(|known| known.toolkit.clone())
     }
 
     pub(super) fn put(&mut self, selection: Option<&Selection>, snapshot: Snapshot, toolkit: &Toolkit) {
-        // One of the same selection is probably of an older snapshot, and holds tools that are gone.
-        if let Some(place) = self.0.iter().position(|known| known.selection.as_ref() == selection) {
-            self.0.remove(place);
-        } else if self.0.len() >= REMEMBERED {
+        // The same selection of an older snapshot would keep removed tools alive.
+        if let Some(index) = self.0.iter().position(|known| known.selection.as_ref() == selection) {
+            self.0.remove(index);
+        } else if self.0.len() >= MAX_TOOLKITS {
             self.0.remove(0);
         }
-        self.0.push(Known { selection: selection.cloned(), snapshot, toolkit: toolkit.clone() });
+        self.0.push(CachedToolkit { selection: selection.cloned(), snapshot, toolkit: toolkit.clone() });
     }
 
     pub(super) fn clear(&mut self) {

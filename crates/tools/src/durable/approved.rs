@@ -1,234 +1,270 @@
-//! Calls that someone waits for in this process, while a person is asked about them or they are in the queue. When the person agrees,
-//! this process makes the call, with all that its context has: the way back to whoever made it, for one.
+//! Calls whose caller waits in this process while a person decides about them, or while a worker runs them.
+//!
+//! A call is requested, approved, run and ended. This process runs what a person approves, with everything its context has, such as the
+//! connection back to the caller. A caller that goes away at any stage ends the call: the request is withdrawn, or the call cancelled.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{ApprovalState, DecisionRecord, DecisionResult, Finish, Task, TaskEnd};
+use helve_core::store::{Approval, ApprovalState, DecisionRecord, DecisionResult, Finish, Task, TaskEnd};
 use helve_core::{
-    ApprovalId, ApprovalRequest, CallContext, CallId, Denial, ErrorKind, Outcome, Permission, Status, StoreError, ToolCall, ToolError,
-    Verdict,
+    ApprovalId, ApprovalRequest, Backoff, CallContext, CallId, Denial, ErrorKind, Outcome, Permission, Status, StoreError, ToolCall,
+    ToolError, Verdict,
 };
-
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::CallState;
-use crate::durable::worker::keep;
-use crate::durable::{Hold, StoreHandle};
+use crate::durable::worker::record;
+use crate::durable::{LeaseGuard, StoreHandle};
 use crate::executor::{Executor, Prepared};
 use crate::toolkit::Toolkit;
 
-/// How long is waited until it is tried again to take a request back. The store may be busy for a while.
-const PAUSES: [Duration; 4] = [Duration::from_millis(200), Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(30)];
+/// Backoff between attempts to withdraw a request, and their number: about a minute in all.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
+const WITHDRAW_ATTEMPTS: usize = 8;
 
-/// A call that a person agreed to. Dropped, it is cancelled.
+/// A request that the caller waits on. Dropped while it is open, it is withdrawn.
+struct OpenRequest {
+    store: StoreHandle,
+    id: ApprovalId,
+    call: CallId,
+    caller: Arc<str>,
+    open: bool,
+}
+
+impl OpenRequest {
+    fn withdraw(&self) -> impl Future<Output = ()> + use<> {
+        let (store, id, call, by) = (self.store.clone(), self.id, self.call, self.caller.clone());
+        let reason = Some("the caller gave up the call".to_owned());
+        let denial = DecisionRecord { verdict: Verdict::Deny, by, reason, always: false, arguments: None };
+        async move {
+            let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
+            for _ in 0..WITHDRAW_ATTEMPTS {
+                match withdraw(&store, id, call, &denial).await {
+                    Ok(true) => return,
+                    // The request may still be on its way to the store.
+                    Ok(false) => {}
+                    Err(error) => tracing::warn!(%error, %call, "could not withdraw an abandoned call; retrying"),
+                }
+                tokio::time::sleep(backoff.delay()).await;
+            }
+        }
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        if self.open
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(self.withdraw());
+        }
+    }
+}
+
+/// Denies a request, or cancels its call if a person approved it first. Returns `false` if the store does not know the request.
+async fn withdraw(store: &StoreHandle, request: ApprovalId, call: CallId, denial: &DecisionRecord) -> Result<bool, StoreError> {
+    match store.decide(request, denial.clone()).await? {
+        DecisionResult::TooLate(approval) if approval.state == ApprovalState::Approved => {}
+        DecisionResult::Unknown => return Ok(false),
+        _ => return Ok(true),
+    }
+    match store.task(call).await? {
+        Some(task) if task.holder == Some(store.holder()) => drop(store.finish(vec![ended(&task, cancelled(&task))]).await?),
+        Some(_) => drop(store.cancel_task(call).await?),
+        None => {}
+    }
+    Ok(true)
+}
+
+/// A call that a person approved. Dropped before its end is recorded, it ends with its last outcome, or as cancelled.
 pub struct ApprovedCall {
+    request: OpenRequest,
     task: Box<Task>,
-    waiting: Waiting,
+    cancel: CancellationToken,
+    /// The lease of a call that runs in this process; `None` if it is in the queue of the workers.
+    lease: Option<LeaseGuard>,
+    /// What is recorded when this is dropped; `None` if that was recorded, or a worker does it.
+    unrecorded: Option<Outcome>,
 }
 
 impl ApprovedCall {
-    /// The call, with the arguments that the person agreed to.
-    #[must_use]
-    pub fn call(&self) -> &ToolCall {
-        &self.task.call
+    fn new(mut request: OpenRequest, task: Task, cx: &CallContext) -> Self {
+        let cancel = cx.cancellation().child_token();
+        let is_local = task.holder == Some(request.store.holder());
+        request.open = !is_local;
+        let lease = is_local.then(|| request.store.lease_task(task.id, cancel.clone()));
+        let unrecorded = is_local.then(|| cancelled(&task));
+        Self { request, task: Box::new(task), cancel, lease, unrecorded }
     }
-}
 
-/// A call that a person agreed to and that is not over in the store: its tool asked for something. Dropped, it is cancelled.
-pub struct HeldTask {
-    store: StoreHandle,
-    task: Box<Task>,
-    cancel: CancellationToken,
-    over: bool,
-    _hold: Hold,
-}
-
-impl HeldTask {
-    /// The call, with the arguments that the person agreed to.
+    /// The call, with the arguments that the person approved.
     #[must_use]
     pub fn call(&self) -> &ToolCall {
         &self.task.call
     }
 
-    /// Records what came of the call in the end.
-    pub async fn end(&mut self, outcome: Outcome) {
-        self.over = true;
-        // Without anyone who stops it: the process that ends breaks it off.
-        keep(&self.store, &self.task.tool, &self.finish(outcome), &CancellationToken::new()).await;
-    }
-
-    /// Fires when someone cancels the task.
+    /// Fires when the call is cancelled, also by another process.
     #[must_use]
     pub fn cancelled(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    fn finish(&self, outcome: Outcome) -> Finish {
-        let outcome = Outcome { call_id: self.task.id, ..outcome };
-        Finish { task: self.task.id, epoch: self.task.epoch, end: TaskEnd::Over(outcome) }
+    /// Keeps the call open although it has an outcome, because its caller will run it again. If that does not happen, the call ends as
+    /// cancelled.
+    #[must_use]
+    pub fn kept_open(mut self) -> Self {
+        self.unrecorded = Some(cancelled(&self.task));
+        self
+    }
+
+    /// Records the outcome of the call.
+    pub async fn end(mut self, outcome: Outcome) {
+        let finish = ended(&self.task, outcome.clone());
+        // Dropped while it waits for the store, this is recorded by `drop`.
+        self.unrecorded = Some(outcome);
+        record(&self.request.store, &self.task.tool, &finish, &CancellationToken::new()).await;
+        self.unrecorded = None;
     }
 }
 
-impl Drop for HeldTask {
+impl Drop for ApprovedCall {
     fn drop(&mut self) {
-        if !self.over
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            let (store, tool) = (self.store.clone(), self.task.tool.clone());
-            let end = self.finish(Outcome::failed(self.task.id, tool.clone(), ToolError::cancelled()));
-            runtime.spawn(async move { keep(&store, &tool, &end, &CancellationToken::new()).await });
+        if let (Some(outcome), Ok(runtime)) = (self.unrecorded.take(), Handle::try_current()) {
+            let (store, tool, finish) = (self.request.store.clone(), self.task.tool.clone(), ended(&self.task, outcome));
+            runtime.spawn(async move { record(&store, &tool, &finish, &CancellationToken::new()).await });
         }
     }
 }
 
-/// A call in the store that someone waits for. When they do not any more, it must not be made later.
-struct Waiting {
-    store: StoreHandle,
-    request: ApprovalId,
-    call: CallId,
-    by: Arc<str>,
-    over: bool,
+fn cancelled(task: &Task) -> Outcome {
+    Outcome::failed(task.id, task.tool.clone(), ToolError::cancelled())
 }
 
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if !self.over
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            let (store, request, call, by) = (self.store.clone(), self.request, self.call, self.by.clone());
-            runtime.spawn(async move { withdraw(&store, request, call, by).await });
-        }
-    }
+fn ended(task: &Task, outcome: Outcome) -> Finish {
+    Finish { task: task.id, epoch: task.epoch, end: TaskEnd::Over(Outcome { call_id: task.id, ..outcome }) }
+}
+
+fn storage(error: StoreError) -> ToolError {
+    ToolError::new(ErrorKind::Storage, error.to_string()).caused_by(error)
+}
+
+/// The stored form of a request.
+fn approval(toolkit: &Toolkit, request: ApprovalRequest) -> Result<Approval, ToolError> {
+    let message = format!("the tool `{}` no longer exists", request.tool);
+    toolkit.approval(request).ok_or_else(|| ToolError::new(ErrorKind::UnknownTool, message))
+}
+
+async fn add_approval(store: &StoreHandle, approval: &Approval) -> Result<(), ToolError> {
+    store.add_approval(approval.clone()).await.map_err(storage)?;
+    store.notify_request(approval);
+    Ok(())
 }
 
 impl Executor {
-    /// Stores the request whether a call may run. Once a person approves it, in any process, a worker makes the call.
+    /// Stores an approval request. Once a person approves it, in any process, a worker runs the call.
     ///
     /// # Errors
-    /// Where the tool is gone, or the request cannot be stored.
+    /// If the tool no longer exists, or the request cannot be stored.
     pub async fn ask_later(&self, toolkit: &Toolkit, request: ApprovalRequest) -> Result<Outcome, ToolError> {
         if request.input.is_some() {
-            return Err(ToolError::failed(format!("the tool waits for an answer now, and cannot be asked later: {}", request.reason)));
+            return Err(ToolError::failed(format!("the tool is waiting for input and cannot be asked later: {}", request.reason)));
         }
-        let gone = ToolError::new(ErrorKind::UnknownTool, format!("`{}` is gone", request.tool));
-        let approval = toolkit.approval(request).ok_or(gone)?;
-        let stored = |error: StoreError| ToolError::new(ErrorKind::Storage, error.to_string());
-        let store = self.store().ok_or_else(|| ToolError::new(ErrorKind::Storage, "there is no store for the request"))?;
-        store.add_approval(approval.clone()).await.map_err(stored)?;
-        store.asked(&approval);
+        let store = self.store().ok_or_else(|| ToolError::new(ErrorKind::Storage, "there is no store for the approval request"))?;
+        let approval = approval(toolkit, request)?;
+        add_approval(store, &approval).await?;
         Ok(CallState::Waiting(Box::new(approval.request)).into_outcome())
     }
 
-    /// Asks a person about a call, and waits for their answer. Whoever cancels takes the request back.
+    /// Stores an approval request and waits for the decision. Cancelling the context withdraws the request.
     ///
     /// # Errors
-    /// What became of the call where it may not be made.
-    pub async fn approved(&self, toolkit: &Toolkit, request: ApprovalRequest, cx: &CallContext) -> Result<ApprovedCall, Box<Outcome>> {
-        let (call, id, tool) = (request.call.id, request.id, request.tool.clone());
-        let over = |error: ToolError| Box::new(Outcome::failed(call, tool.clone(), error));
-        let stored = |error: StoreError| over(ToolError::new(ErrorKind::Storage, error.to_string()));
-        let Some(store) = self.store() else {
-            let message = "a person must approve this call, and there is no store in which they could be asked";
-            return Err(over(ToolError::denied(Denial::Policy, message)));
-        };
-        // Whoever answers looks whether this process lives.
-        store.begin().await.map_err(stored)?;
-        let by = request.caller.agent.clone().unwrap_or_else(|| "caller".into());
-        let Some(approval) = toolkit.approval(request).map(|approval| approval.asked_by(store.holder())) else {
-            return Err(over(ToolError::new(ErrorKind::UnknownTool, format!("`{tool}` is gone"))));
-        };
-        // Also where nobody waits for that any more, the store may keep the request.
-        let mut waiting = Waiting { store: store.clone(), request: id, call, by, over: false };
-        store.add_approval(approval.clone()).await.map_err(stored)?;
-        store.asked(&approval);
-        let answered = tokio::select! {
-            answered = store.answer_to(id) => answered.map_err(stored)?,
+    /// The outcome of the call if it may not run.
+    pub async fn request_approval(
+        &self,
+        toolkit: &Toolkit,
+        request: ApprovalRequest,
+        cx: &CallContext,
+    ) -> Result<ApprovedCall, Box<Outcome>> {
+        let (call, tool) = (request.call.id, request.tool.clone());
+        self.wait_for_decision(toolkit, request, cx).await.map_err(|error| Box::new(Outcome::failed(call, tool, error)))
+    }
+
+    async fn wait_for_decision(&self, toolkit: &Toolkit, request: ApprovalRequest, cx: &CallContext) -> Result<ApprovedCall, ToolError> {
+        let (call, id) = (request.call.id, request.id);
+        let message = "a person must approve this call, and there is no store for the approval request";
+        let store = self.store().ok_or_else(|| ToolError::denied(Denial::Policy, message))?;
+        // The decision takes effect only if the heartbeat shows that this process is alive.
+        store.start_heartbeat().await.map_err(storage)?;
+        let caller = request.caller.agent.clone().unwrap_or_else(|| "caller".into());
+        let approval = approval(toolkit, request)?.asked_by(store.holder());
+        // Before the store has it: dropped while it is being stored, the request may be stored all the same.
+        let mut open = OpenRequest { store: store.clone(), id, call, caller, open: true };
+        add_approval(store, &approval).await?;
+        let decided = tokio::select! {
+            decided = store.decision(id) => decided.map_err(storage)?,
             () = cx.cancelled() => {
-                withdraw(store, id, call, waiting.by.clone()).await;
-                waiting.over = true;
-                return Err(over(ToolError::cancelled()));
+                open.withdraw().await;
+                open.open = false;
+                return Err(ToolError::cancelled());
             }
         };
-        if let Some(error) = answered.refusal() {
-            waiting.over = true;
-            return Err(over(error));
+        if let Some(error) = decided.refusal() {
+            open.open = false;
+            return Err(error);
         }
-        let gone = || StoreError::NotFound(format!("task {call}"));
-        let task = store.task(call).await.and_then(|task| task.ok_or_else(gone)).map_err(stored)?;
-        Ok(ApprovedCall { task: Box::new(task), waiting })
+        let task = store.task(call).await.map_err(storage)?;
+        let task = task.ok_or_else(|| storage(StoreError::NotFound(format!("task {call}"))))?;
+        Ok(ApprovedCall::new(open, task, cx))
     }
 
-    /// Makes a call that a person agreed to, and records what came of it; one in the background is waited for. The tool must still be as
-    /// it was, and no rule may forbid the call. Where its tool asks, the call is not over for the store, nor is it after an outcome of
-    /// which `goes_on` says so: then the task comes back, for [`Self::resume`] or [`Self::make_again`].
-    pub async fn make(
-        &self,
-        toolkit: &Toolkit,
-        approved: ApprovedCall,
-        cx: &CallContext,
-        goes_on: fn(&Outcome) -> bool,
-    ) -> (CallState, Option<HeldTask>) {
-        let ApprovedCall { task, mut waiting } = approved;
-        waiting.over = true;
-        let store = waiting.store.clone();
-        if task.holder != Some(store.holder()) {
-            let queued = Outcome { call_id: task.id, tool: task.tool, status: Status::Accepted, duration: Duration::ZERO };
-            return (CallState::Over(self.queued(queued, cx).await), None);
+    /// Runs a call that a person approved, for the first time or again; for a background call, waits for the worker. The tool must be
+    /// unchanged, and no rule may deny the call by now.
+    ///
+    /// The call stays open until [`ApprovedCall::end`]: its tool may have asked for input, or its caller may bring what was missing.
+    pub async fn run_approved(&self, toolkit: &Toolkit, mut approved: ApprovedCall, cx: &CallContext) -> (CallState, Option<ApprovedCall>) {
+        let (id, tool) = (approved.task.id, approved.task.tool.clone());
+        if approved.lease.is_none() {
+            approved.request.open = false;
+            let accepted = Outcome { call_id: id, tool, status: Status::Accepted, duration: Duration::ZERO };
+            return (CallState::Over(self.wait_for_worker(accepted, cx).await), None);
         }
-        let cancel = cx.cancellation().child_token();
-        let hold = store.hold_task(task.id, cancel.clone());
-        self.make_again(toolkit, HeldTask { store, task, cancel, over: false, _hold: hold }, cx, goes_on).await
-    }
-
-    /// Makes a call once more that a person agreed to: its caller brings what it asked for. That it may run was decided, and is checked
-    /// like that of every call in the queue.
-    pub async fn make_again(
-        &self,
-        toolkit: &Toolkit,
-        mut held: HeldTask,
-        cx: &CallContext,
-        goes_on: fn(&Outcome) -> bool,
-    ) -> (CallState, Option<HeldTask>) {
-        // It is brought to its end also where nobody waits for that.
-        let cancel = held.cancel.child_token();
-        let gone = cancel.clone().drop_guard();
+        // Spawned, so that the call comes to its end and is recorded even if this future is dropped.
+        let cancel = approved.cancel.child_token();
+        let dropped = cancel.clone().drop_guard();
         let caller = cx.cancellation().clone();
         let cx = cx.clone().with_cancel(cancel.clone());
         let (executor, toolkit) = (self.clone(), toolkit.clone());
-        let (id, tool) = (held.task.id, held.task.tool.clone());
-        let work = async move {
-            let state = match executor.prepare_approved(&toolkit, &held.task, &cx) {
+        let mut run = tokio::spawn(async move {
+            let state = match executor.prepare_approved(&toolkit, &approved.task, &cx) {
                 Ok(prepared) => executor.attempt(prepared, &cx, !cx.is_silent()).await,
                 Err(outcome) => CallState::Over(*outcome),
             };
-            match &state {
-                CallState::Over(outcome) if !goes_on(outcome) => {
-                    held.end(outcome.clone()).await;
-                    (state, None)
-                }
-                _ => (state, Some(held)),
+            if let CallState::Over(outcome) = &state {
+                approved.unrecorded = Some(outcome.clone());
             }
-        };
-        let mut work = tokio::spawn(work);
-        let made = tokio::select! {
-            made = &mut work => made,
+            (state, Some(approved))
+        });
+        let ran = tokio::select! {
+            ran = &mut run => ran,
             () = caller.cancelled() => {
                 cancel.cancel();
-                work.await
+                run.await
             }
         };
-        gone.disarm();
-        made.unwrap_or_else(|error| {
-            let broken = ToolError::new(ErrorKind::Interrupted, format!("{error}"));
-            (CallState::Over(Outcome::failed(id, tool, broken)), None)
+        dropped.disarm();
+        ran.unwrap_or_else(|error| {
+            let interrupted = ToolError::new(ErrorKind::Interrupted, error.to_string());
+            (CallState::Over(Outcome::failed(id, tool, interrupted)), None)
         })
     }
 
     fn prepare_approved(&self, toolkit: &Toolkit, task: &Task, cx: &CallContext) -> Result<Prepared, Box<Outcome>> {
         let refuse = |message| Err(Box::new(Outcome::failed(task.id, task.tool.clone(), ToolError::denied(Denial::Policy, message))));
         let Some(member) = toolkit.member(&task.tool).filter(|member| member.entry.digest() == task.definition) else {
-            return refuse("the tool is gone or has changed since the request was asked");
+            return refuse("the tool is gone or has changed since approval was requested");
         };
         if toolkit.restriction(&member.entry) == Permission::Deny {
             return refuse("the agent's own rules say `deny`");
@@ -236,50 +272,19 @@ impl Executor {
         self.prepare(member, toolkit.agent().or(cx.caller().agent.as_ref()), task)
     }
 
-    /// Waits for the end of a call that was accepted into the queue. Whoever cancels cancels it there.
-    pub async fn queued(&self, accepted: Outcome, cx: &CallContext) -> Outcome {
+    /// Waits until a worker has run a call from the queue. Cancelling the context cancels the call.
+    pub async fn wait_for_worker(&self, accepted: Outcome, cx: &CallContext) -> Outcome {
         let Some(store) = self.store() else { return accepted };
         let (call, tool) = (accepted.call_id, accepted.tool.clone());
         let failed = |error| Outcome::failed(call, tool.clone(), error);
         tokio::select! {
-            ended = store.end_of(&accepted) => ended.unwrap_or_else(|error| failed(ToolError::new(ErrorKind::Storage, error.to_string()))),
+            ended = store.end_of(&accepted) => ended.unwrap_or_else(|error| failed(storage(error))),
             () = cx.cancelled() => {
                 if let Err(error) = store.cancel_task(call).await {
-                    tracing::warn!(%error, %call, "a call that nobody waits for any more could not be cancelled");
+                    tracing::warn!(%error, %call, "could not cancel an abandoned call in the queue");
                 }
                 failed(ToolError::cancelled())
             }
         }
     }
-}
-
-/// Nobody waits for the answer any more: what would come of it must not come later, as far as that can be helped.
-async fn withdraw(store: &StoreHandle, request: ApprovalId, call: CallId, by: Arc<str>) {
-    let reason = Some("whoever made the call gave it up".to_owned());
-    let reply = DecisionRecord { verdict: Verdict::Deny, by, reason, always: false, arguments: None };
-    for pause in PAUSES {
-        match store.decide(request, reply.clone()).await {
-            Ok(DecisionResult::TooLate(approval)) if approval.state == ApprovalState::Approved => match forget(store, call).await {
-                Ok(()) => return,
-                Err(error) => tracing::warn!(%error, %call, "a call that nobody waits for any more is not withdrawn yet"),
-            },
-            // The request may still be on its way to the store.
-            Ok(DecisionResult::Unknown) => {}
-            Ok(_) => return,
-            Err(error) => tracing::warn!(%error, %call, "a call that nobody waits for any more is not withdrawn yet"),
-        }
-        tokio::time::sleep(pause).await;
-    }
-}
-
-/// Ends a call that was approved and not made.
-async fn forget(store: &StoreHandle, call: CallId) -> Result<(), StoreError> {
-    if let Some(task) = store.task(call).await? {
-        if task.holder != Some(store.holder()) {
-            return store.cancel_task(call).await.map(drop);
-        }
-        let end = TaskEnd::Over(Outcome::failed(call, task.tool.clone(), ToolError::cancelled()));
-        store.finish(vec![Finish { task: call, epoch: task.epoch, end }]).await?;
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The heartbeat: it renews the lease of this process, hears what to stop, and gives back runs that were dropped before their end.
+//! The heartbeat: it renews the lease of this process, learns what to stop, and releases runs that were dropped before their end.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -8,83 +8,84 @@ use helve_core::store::RunState;
 use helve_core::{HolderId, RunId, Store, StoreError};
 use tokio::runtime::{Builder, Runtime};
 
-use super::hold::{Held, Key};
+use super::lease::{LeaseKey, Leases};
 
-/// How often it says something, or four times in a shorter lease. Whoever cancels from elsewhere waits so long at most.
-const BEAT: Duration = Duration::from_secs(2);
-const QUICKEST: Duration = Duration::from_millis(10);
+/// Longest interval between heartbeats; a shorter lease is renewed four times. A cancellation by another process takes effect with the
+/// next heartbeat.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(2);
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What wakes the heartbeat before its time.
+/// What wakes the heartbeat early.
 pub(super) enum Signal {
     /// A run was dropped before its end.
-    Dropped,
-    /// The process lets everything go.
-    End,
+    RunDropped,
+    /// The process releases everything.
+    Stop,
 }
 
-/// The heartbeat. It has a thread of its own, so that no tool can hold it up.
-pub(super) struct Heart {
+/// The heartbeat. It has its own thread, so that no tool can delay it.
+pub(super) struct Heartbeat {
     pub(super) store: Arc<dyn Store>,
     pub(super) holder: HolderId,
     pub(super) lease: Duration,
-    pub(super) held: Arc<Held>,
+    pub(super) leases: Arc<Leases>,
     pub(super) signals: Receiver<Signal>,
 }
 
-impl Heart {
-    pub(super) fn beat(self) {
+impl Heartbeat {
+    pub(super) fn run(self) {
         let Ok(runtime) = Builder::new_current_thread().enable_time().build() else {
-            tracing::error!("there is no heartbeat; other processes will take what this one has");
+            tracing::error!("cannot start the heartbeat; other processes will claim the runs and tasks of this one");
             return;
         };
-        let mut kept = Instant::now();
-        let mut next = kept + self.interval();
+        let mut renewed = Instant::now();
+        let mut next = renewed + self.interval();
         loop {
             match self.signals.recv_timeout(next.saturating_duration_since(Instant::now())) {
-                Ok(Signal::Dropped) => {}
+                Ok(Signal::RunDropped) => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    self.keep(&runtime, &mut kept);
+                    self.renew(&runtime, &mut renewed);
                     next = Instant::now() + self.interval();
                 }
-                Ok(Signal::End) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.give_back(&runtime);
+            self.release_dropped(&runtime);
         }
     }
 
     fn interval(&self) -> Duration {
-        BEAT.min(self.lease / 4).max(QUICKEST)
+        LONGEST_INTERVAL.min(self.lease / 4).max(SHORTEST_INTERVAL)
     }
 
-    fn keep(&self, runtime: &Runtime, kept: &mut Instant) {
-        match runtime.block_on(self.store.keep(self.holder, self.lease, &self.held.take_progress())) {
+    fn renew(&self, runtime: &Runtime, renewed: &mut Instant) {
+        match runtime.block_on(self.store.keep(self.holder, self.lease, &self.leases.take_progress())) {
             Ok(stop) => {
-                *kept = Instant::now();
-                self.held.stop(stop.tasks.into_iter().map(Key::Task).chain(stop.runs.into_iter().map(Key::Run)));
+                *renewed = Instant::now();
+                self.leases.stop(stop.tasks.into_iter().map(LeaseKey::Task).chain(stop.runs.into_iter().map(LeaseKey::Run)));
             }
-            Err(error) if kept.elapsed() < self.lease => tracing::warn!(%error, "the store was not told that this process lives"),
+            Err(error) if renewed.elapsed() < self.lease => tracing::warn!(%error, "heartbeat failed"),
             Err(error) => {
-                tracing::error!(%error, "the store thinks that this process is gone; what it does is stopped");
-                self.held.stop_all();
+                tracing::error!(%error, "the lease of this process expired; its runs and tasks are stopped");
+                self.leases.stop_all();
             }
         }
     }
 
-    /// Gives back what was dropped. What the run wrote last may still be on its way to the store, so each is looked at once more later.
-    fn give_back(&self, runtime: &Runtime) {
-        for (run, since) in self.held.dropped() {
+    /// Releases dropped runs. The last write of a run may still be on its way to the store, so each is checked once more later.
+    fn release_dropped(&self, runtime: &Runtime) {
+        for (run, since) in self.leases.dropped() {
             match runtime.block_on(self.release(run)) {
-                Ok(()) if since.elapsed() >= self.interval() => self.held.given_back(run, since),
+                Ok(()) if since.elapsed() >= self.interval() => self.leases.released(run, since),
                 Ok(()) => {}
-                Err(error) => tracing::warn!(%error, %run, "a run that nothing drives is not given back yet"),
+                Err(error) => tracing::warn!(%error, %run, "could not release a dropped run; retrying"),
             }
         }
     }
 
     async fn release(&self, run: RunId) -> Result<(), StoreError> {
         let Some(stored) = self.store.run(run).await? else { return Ok(()) };
-        // Whoever takes the run holds it first, and has another epoch.
-        let is_left = (stored.state, stored.holder) == (RunState::Running, Some(self.holder)) && !self.held.holds_run(run);
-        if is_left { self.store.release_run(run, self.holder, stored.epoch).await } else { Ok(()) }
+        // A process that claims the run takes its lease first, and gets another epoch.
+        let is_unused = (stored.state, stored.holder) == (RunState::Running, Some(self.holder)) && !self.leases.has_run(run);
+        if is_unused { self.store.release_run(run, self.holder, stored.epoch).await } else { Ok(()) }
     }
 }

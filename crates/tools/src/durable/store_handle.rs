@@ -1,4 +1,4 @@
-//! The store as one process uses it: what it holds, and how it waits for what others write.
+//! The store as one process uses it: its leases, and how it waits for what other processes write.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -11,15 +11,15 @@ use parking_lot::RwLock;
 use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::heartbeat::{Heart, Signal};
-use super::hold::{Held, Hold, Key};
+use super::heartbeat::{Heartbeat, Signal};
+use super::lease::{LeaseGuard, LeaseKey, Leases};
 
-/// How long a process that says nothing is thought to live, where nobody says otherwise.
+/// Default lease: a process without a heartbeat for this long counts as dead.
 const LEASE: Duration = Duration::from_secs(30);
-/// How often is looked for the end of a call that nobody told of.
-const LOOK: Duration = Duration::from_millis(500);
+/// Interval between checks for the end of a call, if the store does not announce it.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The store, and what this process holds of it. Cheap to clone; clones share.
+/// A store, and what this process has claimed from it. Cheap to clone; clones share.
 #[derive(Clone)]
 pub struct StoreHandle(Arc<Inner>);
 
@@ -28,21 +28,20 @@ struct Inner {
     sealed: Arc<SealedStore>,
     holder: HolderId,
     lease: Duration,
-    held: Arc<Held>,
-    begun: OnceCell<Sender<Signal>>,
+    leases: Arc<Leases>,
+    heartbeat: OnceCell<Sender<Signal>>,
     in_memory: bool,
-    tell: RwLock<Option<Tell>>,
+    on_request: RwLock<Option<OnRequest>>,
 }
 
-/// Someone who is told of requests.
-type Tell = Arc<dyn Fn(&Approval) + Send + Sync>;
+type OnRequest = Arc<dyn Fn(&Approval) + Send + Sync>;
 
-/// An executor has another store already.
+/// The executor already uses another store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the executor has another store already: an executor, its agents and its workers use the same one")]
+#[error("the executor already uses another store; an executor, its agents and its workers must share one")]
 pub struct StoreConflict;
 
-/// What every process may do with the store stands in [`Store`]; what this one holds, in the methods here.
+/// What any process may do with the store is in [`Store`]; leases are in the methods here.
 impl std::ops::Deref for StoreHandle {
     type Target = dyn Store;
 
@@ -52,181 +51,180 @@ impl std::ops::Deref for StoreHandle {
 }
 
 impl StoreHandle {
-    /// A store in a store.
+    /// Creates a handle of this process to a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self::of(store, LEASE, false)
+        Self::with_lease(store, LEASE)
     }
 
-    /// The same for a process that is thought to be gone after it has said nothing for so long. A process holds what it has for as
-    /// long as it lives, however long that is.
+    /// Like [`Self::new`], but with another lease: other processes take over from this one if its heartbeat stops for that long.
     #[must_use]
     pub fn with_lease(store: Arc<dyn Store>, lease: Duration) -> Self {
-        Self::of(store, lease, false)
+        Self::create(store, lease, false)
     }
 
-    /// A store that ends with the process.
+    /// Creates a store that ends with the process.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::of(Arc::new(MemoryStore::default()), LEASE, true)
+        Self::create(Arc::new(MemoryStore::default()), LEASE, true)
     }
 
-    fn of(store: Arc<dyn Store>, lease: Duration, in_memory: bool) -> Self {
+    fn create(store: Arc<dyn Store>, lease: Duration, in_memory: bool) -> Self {
         let sealed = Arc::new(SealedStore::new(store));
         Self(Arc::new(Inner {
             store: sealed.clone(),
             sealed,
             holder: HolderId::mint(),
             lease,
-            held: Arc::default(),
-            begun: OnceCell::new(),
+            leases: Arc::default(),
+            heartbeat: OnceCell::new(),
             in_memory,
-            tell: RwLock::default(),
+            on_request: RwLock::default(),
         }))
     }
 
-    /// Keeps the secrets that a redactor knows out of the store, unless they are kept on purpose.
-    pub(crate) fn use_secrets(&self, redactor: &Redactor, are_kept: bool) {
-        self.0.sealed.use_secrets(redactor, are_kept);
+    /// Stores placeholders for the secrets that a redactor knows, unless `store_secrets` is set.
+    pub(crate) fn use_secrets(&self, redactor: &Redactor, store_secrets: bool) {
+        self.0.sealed.use_secrets(redactor, store_secrets);
     }
 
-    /// The store. What is read has its secrets back, where they are known.
+    /// The store. Placeholders for known secrets are filled in when it is read.
     #[must_use]
     pub fn inner(&self) -> &Arc<dyn Store> {
         &self.0.store
     }
 
-    /// Returns whether both are the same store, not only records in the same store.
+    /// Returns whether both are clones of one handle, not only handles to the same database.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Names this process.
+    /// The id of this process in the store.
     #[must_use]
     pub fn holder(&self) -> HolderId {
         self.0.holder
     }
 
-    /// Whether it ends with the process.
+    /// Returns whether the store ends with the process.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
         self.0.in_memory
     }
 
-    /// Begins to hold things. What is held before is anybody's.
+    /// Starts the heartbeat. Until then, other processes may claim the tasks and runs of this one.
     ///
     /// # Errors
-    /// Where the store cannot be used.
-    pub async fn begin(&self) -> Result<(), StoreError> {
+    /// If the store cannot be used.
+    pub async fn start_heartbeat(&self) -> Result<(), StoreError> {
         let start = || async {
             self.0.store.keep(self.0.holder, self.0.lease, &[]).await?;
             let (signal, signals) = channel();
-            let inner = &self.0;
-            let heart = Heart { store: inner.store.clone(), holder: inner.holder, lease: inner.lease, held: inner.held.clone(), signals };
-            let started = thread::Builder::new().name("helve-heart".to_owned()).spawn(move || heart.beat());
-            started.map(|_| signal).map_err(|error| StoreError::Unavailable(format!("no thread for the heartbeat: {error}")))
+            let Inner { store, holder, lease, leases, .. } = &*self.0;
+            let heartbeat = Heartbeat { store: store.clone(), holder: *holder, lease: *lease, leases: leases.clone(), signals };
+            let started = thread::Builder::new().name("helve-heart".to_owned()).spawn(move || heartbeat.run());
+            started.map(|_| signal).map_err(|error| StoreError::Unavailable(format!("cannot start the heartbeat thread: {error}")))
         };
-        self.0.begun.get_or_try_init(start).await.map(|_| ())
+        self.0.heartbeat.get_or_try_init(start).await.map(|_| ())
     }
 
-    /// Lets everything go that is not over.
+    /// Releases everything that this process has claimed.
     ///
     /// # Errors
-    /// Where the store cannot be used; then leases end it.
+    /// If the store cannot be used; then the leases expire.
     pub async fn close(&self) -> Result<(), StoreError> {
-        match self.0.begun.get() {
-            Some(heart) => {
-                let _ = heart.send(Signal::End);
+        match self.0.heartbeat.get() {
+            Some(heartbeat) => {
+                let _ = heartbeat.send(Signal::Stop);
                 self.0.store.leave(self.0.holder).await
             }
             None => Ok(()),
         }
     }
 
-    /// Tells someone of every request that this process records from now on. It must not take long.
-    pub fn on_request(&self, tell: impl Fn(&Approval) + Send + Sync + 'static) {
-        *self.0.tell.write() = Some(Arc::new(tell));
+    /// Sets a function that is called with every approval request that this process stores. It must return quickly.
+    pub fn on_request(&self, notify: impl Fn(&Approval) + Send + Sync + 'static) {
+        *self.0.on_request.write() = Some(Arc::new(notify));
     }
 
-    /// A request was recorded.
-    pub fn asked(&self, approval: &Approval) {
-        let tell = self.0.tell.read().clone();
-        if let Some(tell) = tell {
-            tell(approval);
+    /// Calls the function set by [`Self::on_request`] after an approval request was stored.
+    pub fn notify_request(&self, approval: &Approval) {
+        let notify = self.0.on_request.read().clone();
+        if let Some(notify) = notify {
+            notify(approval);
         }
     }
 
-    /// Waits for the end of a call that was put off: one in the background, or one that waits for a person.
+    /// Waits for the final outcome of a call that is in the queue or waits for a person.
     ///
     /// # Errors
-    /// Where the store cannot be read.
-    pub async fn end_of(&self, put_off: &Outcome) -> Result<Outcome, StoreError> {
+    /// If the store cannot be read.
+    pub async fn end_of(&self, deferred: &Outcome) -> Result<Outcome, StoreError> {
         let mut changes = self.0.store.changes();
         loop {
-            if let Some(outcome) = self.0.store.task(put_off.call_id).await?.and_then(|task| task.outcome) {
+            if let Some(outcome) = self.0.store.task(deferred.call_id).await?.and_then(|task| task.outcome) {
                 return Ok(outcome);
             }
-            if let Status::Waiting(id) = put_off.status
+            if let Status::Waiting(id) = deferred.status
                 && let Some(error) = self.0.store.approval(id).await?.and_then(|approval| approval.refusal())
             {
-                return Ok(Outcome::failed(put_off.call_id, put_off.tool.clone(), error));
+                return Ok(Outcome::failed(deferred.call_id, deferred.tool.clone(), error));
             }
-            next(&mut changes).await;
+            changed(&mut changes).await;
         }
     }
 
-    /// Waits for the answer to a request, or that nobody needs it any more.
-    pub(crate) async fn answer_to(&self, request: ApprovalId) -> Result<Approval, StoreError> {
+    /// Waits until an approval request is decided, expired or cancelled.
+    pub(crate) async fn decision(&self, request: ApprovalId) -> Result<Approval, StoreError> {
         let mut changes = self.0.store.changes();
         loop {
             let approval = self.0.store.approval(request).await?;
             if let Some(approval) = approval.filter(|approval| approval.state != ApprovalState::Pending) {
                 return Ok(approval);
             }
-            next(&mut changes).await;
+            changed(&mut changes).await;
         }
     }
 
-    /// Holds a run that begins: who cancels it from elsewhere cancels this token.
+    /// Takes the lease of a new run. Cancelling the run from elsewhere cancels the token.
     #[must_use]
-    pub fn hold_run(&self, run: RunId, stop: CancellationToken) -> Hold {
-        self.0.held.hold(Key::Run(run), stop, self.0.begun.get())
+    pub fn lease_run(&self, run: RunId, stop: CancellationToken) -> LeaseGuard {
+        self.0.leases.add(LeaseKey::Run(run), stop, self.0.heartbeat.get())
     }
 
-    /// Takes a run that nothing drives, here or elsewhere, to go on with it. Who cancels it from elsewhere cancels this token.
+    /// Claims a stored run that no process drives. Cancelling the run from elsewhere cancels the token.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if this or another process drives it, or it is over.
-    pub async fn take_run(&self, run: RunId, stop: CancellationToken) -> Result<(TakenRun, Hold), StoreError> {
-        self.begin().await?;
-        // Held before it is taken, so that the heartbeat never sees a run of this process that nothing holds.
-        let hold = self.0.held.try_hold(Key::Run(run), stop, self.0.begun.get());
-        let mut hold = hold.ok_or_else(|| StoreError::Conflict(format!("this process drives run {run} already")))?;
+    pub async fn claim_run(&self, run: RunId, stop: CancellationToken) -> Result<(TakenRun, LeaseGuard), StoreError> {
+        self.start_heartbeat().await?;
+        // The lease comes first, so that the heartbeat never sees a run of this process without one.
+        let lease = self.0.leases.try_add(LeaseKey::Run(run), stop, self.0.heartbeat.get());
+        let mut lease = lease.ok_or_else(|| StoreError::Conflict(format!("this process already drives run {run}")))?;
         let taken = self.0.store.take_run(run, self.0.holder).await;
-        taken.inspect_err(|_| hold.disarm()).map(|taken| (taken, hold))
+        taken.inspect_err(|_| lease.disarm()).map(|taken| (taken, lease))
     }
 
-    /// Stops a run that this process drives; others are told by their heartbeat.
+    /// Stops a run that this process drives; other processes learn of it by their heartbeat.
     pub fn stop_run(&self, run: RunId) {
-        self.0.held.stop(std::iter::once(Key::Run(run)));
+        self.0.leases.stop(std::iter::once(LeaseKey::Run(run)));
     }
 
-    /// Holds a task.
-    pub(crate) fn hold_task(&self, task: CallId, stop: CancellationToken) -> Hold {
-        self.0.held.hold(Key::Task(task), stop, None)
+    /// Takes the lease of a task.
+    pub(crate) fn lease_task(&self, task: CallId, stop: CancellationToken) -> LeaseGuard {
+        self.0.leases.add(LeaseKey::Task(task), stop, None)
     }
 
-    /// Remembers how far a task is, for the next heartbeat.
-    pub(crate) fn progress(&self, task: CallId, progress: Progress) {
-        self.0.held.note(task, progress);
+    /// Sets the progress of a task, which the next heartbeat reports.
+    pub(crate) fn set_progress(&self, task: CallId, progress: Progress) {
+        self.0.leases.set_progress(task, progress);
     }
 }
 
-/// Waits until something may have changed.
-async fn next(changes: &mut watch::Receiver<u64>) {
+/// Waits until the store may have changed.
+async fn changed(changes: &mut watch::Receiver<u64>) {
     tokio::select! {
         _ = changes.changed() => {}
-        () = tokio::time::sleep(LOOK) => {}
+        () = tokio::time::sleep(POLL_INTERVAL) => {}
     }
 }

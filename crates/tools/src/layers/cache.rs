@@ -1,4 +1,4 @@
-//! Results that may be kept: looked up before a call runs, and filled in by one caller for all who ask at once.
+//! The result cache. It is looked up before a call runs, and equal concurrent calls run once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::catalogue::{Entry, SourceKey};
 
-/// What makes two calls the same call: the tool, its definition, the arguments, and the caller where that matters.
+/// Calls with equal keys share a result: the tool, its definition, the arguments, and the caller if the cache rule says so.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     source: SourceKey,
@@ -24,10 +24,10 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// The key of a call. Arguments that differ only in order or spelling are the same.
+    /// The key of a call. Arguments that differ only in key order or number format are equal.
     #[must_use]
     pub fn new(source: &SourceKey, spec: Digest, arguments: &Value, caller: Option<&Caller>) -> Self {
-        // Which run of a conversation asks makes no difference to what it may see.
+        // All runs of a conversation may see the same.
         let caller = caller.map(|caller| caller.clone().run(None));
         Self { source: source.clone(), spec, arguments: canonical(arguments).into(), caller }
     }
@@ -37,17 +37,17 @@ impl CacheKey {
     }
 }
 
-/// Where the result of a call that runs now will be told; `None` until then.
-type Told = watch::Receiver<Option<Result<Output, ToolError>>>;
+/// Receives the result of a call that runs now; `None` until it ends.
+type RunningResult = watch::Receiver<Option<Result<Output, ToolError>>>;
 
-/// Kept results, bounded in size; the least used go first.
+/// Cached results, bounded in size.
 pub(crate) struct Cache {
-    kept: quick_cache::sync::Cache<CacheKey, Kept, ByBytes>,
-    running: Mutex<HashMap<CacheKey, Told>>,
+    results: quick_cache::sync::Cache<CacheKey, CachedResult, ByBytes>,
+    running: Mutex<HashMap<CacheKey, RunningResult>>,
 }
 
 #[derive(Clone)]
-struct Kept {
+struct CachedResult {
     output: Arc<Output>,
     since: Instant,
     ttl: Duration,
@@ -56,32 +56,32 @@ struct Kept {
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<CacheKey, Kept> for ByBytes {
-    fn weight(&self, key: &CacheKey, kept: &Kept) -> u64 {
-        let output = &kept.output;
-        let beside: usize = output.metadata.iter().map(|(key, value)| key.len() + bytes_of(value)).sum();
-        (key.arguments.len() + output.text.len() + bytes_of(&output.data) + beside + 256) as u64
+impl Weighter<CacheKey, CachedResult> for ByBytes {
+    fn weight(&self, key: &CacheKey, cached: &CachedResult) -> u64 {
+        let output = &cached.output;
+        let metadata: usize = output.metadata.iter().map(|(key, value)| key.len() + bytes_of(value)).sum();
+        (key.arguments.len() + output.text.len() + bytes_of(&output.data) + metadata + 256) as u64
     }
 }
 
-/// About how much memory a value takes.
+/// The approximate memory of a value.
 fn bytes_of(value: &Value) -> usize {
-    let inside = match value {
+    let content = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(bytes_of).sum(),
         Value::Object(fields) => fields.iter().map(|(key, field)| key.len() + 48 + bytes_of(field)).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     };
-    inside + size_of::<Value>()
+    content + size_of::<Value>()
 }
 
 impl Cache {
     pub(crate) fn new(bytes: u64) -> Self {
         let items = usize::try_from(bytes / 1024).unwrap_or(usize::MAX).max(16);
-        Self { kept: quick_cache::sync::Cache::with_weighter(items, bytes, ByBytes), running: Mutex::default() }
+        Self { results: quick_cache::sync::Cache::with_weighter(items, bytes, ByBytes), running: Mutex::default() }
     }
 
-    /// The kept result of a call, where there is one that is still good.
+    /// The cached result of a call, if there is one that has not expired.
     pub(crate) fn lookup(&self, entry: &Entry, call: &ToolCall, cx: &CallContext) -> Option<Output> {
         let rule = entry.spec().rules().cache?;
         self.fresh(&CacheKey::of(entry, rule, call, cx))
@@ -94,41 +94,41 @@ impl Cache {
     }
 
     fn fresh(&self, key: &CacheKey) -> Option<Output> {
-        let kept = self.kept.get(key)?;
-        if kept.since.elapsed() < kept.ttl {
-            return Some(Output::clone(&kept.output).with_metadata("cached", json!(true)));
+        let cached = self.results.get(key)?;
+        if cached.since.elapsed() < cached.ttl {
+            return Some(Output::clone(&cached.output).with_metadata("cached", json!(true)));
         }
-        self.kept.remove(key);
+        self.results.remove(key);
         None
     }
 
-    /// Either the right to run the call for everyone, or the place where someone else will tell the result.
-    fn lead_or_follow(self: &Arc<Self>, key: &CacheKey) -> Result<Leader, Told> {
+    /// Returns a leader if this caller must run the call, or the receiver of the result if another caller runs it.
+    fn lead_or_follow(self: &Arc<Self>, key: &CacheKey) -> Result<Leader, RunningResult> {
         let mut running = self.running.lock();
         if let Some(result) = running.get(key) {
             return Err(result.clone());
         }
-        let (tell, result) = watch::channel(None);
+        let (sender, result) = watch::channel(None);
         running.insert(key.clone(), result);
-        Ok(Leader { cache: self.clone(), key: key.clone(), tell })
+        Ok(Leader { cache: self.clone(), key: key.clone(), sender })
     }
 }
 
-/// Whoever runs a call for all who wait for it. Dropped without a result, it lets the next one lead.
+/// Runs a call for all callers that wait for it. Dropped without a result, it lets the next caller lead.
 struct Leader {
     cache: Arc<Cache>,
     key: CacheKey,
-    tell: watch::Sender<Option<Result<Output, ToolError>>>,
+    sender: watch::Sender<Option<Result<Output, ToolError>>>,
 }
 
 impl Leader {
-    fn tell(self, result: &Result<Output, ToolError>, ttl: Duration) {
+    fn publish(self, result: &Result<Output, ToolError>, ttl: Duration) {
         if let Ok(output) = result {
-            self.cache.kept.insert(self.key.clone(), Kept { output: Arc::new(output.clone()), since: Instant::now(), ttl });
+            self.cache.results.insert(self.key.clone(), CachedResult { output: Arc::new(output.clone()), since: Instant::now(), ttl });
         }
-        // A caller who gave up says nothing about the others, and a request is for one of them.
+        // A cancellation and an input request concern this caller only.
         if !matches!(result, Err(error) if error.kind() == ErrorKind::Cancelled || error.input().is_some()) {
-            self.tell.send_replace(Some(result.clone()));
+            self.sender.send_replace(Some(result.clone()));
         }
     }
 }
@@ -139,7 +139,7 @@ impl Drop for Leader {
     }
 }
 
-/// Runs equal calls once and keeps what comes back.
+/// Runs equal calls once and caches the result.
 struct Fill {
     cache: Arc<Cache>,
     rule: CacheRule,
@@ -161,15 +161,15 @@ impl DynLayer for Fill {
                 match self.cache.lead_or_follow(&key) {
                     Ok(leader) => {
                         let result = next.run(call, cx).await;
-                        leader.tell(&result, self.rule.ttl);
+                        leader.publish(&result, self.rule.ttl);
                         return result;
                     }
                     Err(mut result) => {
-                        let told = tokio::select! {
-                            told = result.wait_for(Option::is_some) => told.ok().and_then(|told| told.clone()),
+                        let shared = tokio::select! {
+                            shared = result.wait_for(Option::is_some) => shared.ok().and_then(|shared| shared.clone()),
                             () = cx.cancelled() => return Err(ToolError::cancelled()),
                         };
-                        if let Some(result) = told {
+                        if let Some(result) = shared {
                             return result.map(|output| output.with_metadata("cached", json!(true)));
                         }
                     }

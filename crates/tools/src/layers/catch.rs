@@ -1,8 +1,8 @@
-//! A panic in a tool is a failed call, not a dead process.
+//! A panic in a tool or a layer fails the call and leaves the process running.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -14,31 +14,24 @@ pub(crate) struct Catch {
 }
 
 impl Catch {
-    /// Around the tool alone, so that retries and those who share its result see a failure.
-    pub(crate) fn tool() -> Arc<dyn DynLayer> {
-        static TOOL: LazyLock<Arc<Catch>> = LazyLock::new(|| Arc::new(Catch { who: "the tool" }));
-        TOOL.clone()
-    }
-
-    /// Around everything, so that a broken layer costs a call and not its caller.
-    pub(crate) fn layers() -> Arc<dyn DynLayer> {
-        static LAYERS: LazyLock<Arc<Catch>> = LazyLock::new(|| Arc::new(Catch { who: "a layer" }));
-        LAYERS.clone()
+    /// The layer is used twice: around the tool, so that retries and the cache see a failure, and around all other layers.
+    pub(crate) fn layer(who: &'static str) -> Arc<dyn DynLayer> {
+        Arc::new(Self { who })
     }
 }
 
 impl DynLayer for Catch {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            // The call is over after a panic and nothing of it is used again, so broken invariants stay inside.
+            // Nothing of the call is used after a panic, so broken invariants cannot leak.
             let work = AssertUnwindSafe(async { next.run(call, cx).await });
             work.catch_unwind().await.unwrap_or_else(|panic| Err(panicked(self.who, &*panic)))
         })
     }
 }
 
-/// What is told of a panic.
+/// The error for a panic.
 pub(crate) fn panicked(who: &str, panic: &(dyn Any + Send)) -> ToolError {
-    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    ToolError::failed(format!("{who} panicked: {}", said.unwrap_or("without a message")))
+    let message = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    ToolError::failed(format!("{who} panicked: {}", message.unwrap_or("without a message")))
 }

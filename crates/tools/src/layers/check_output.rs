@@ -1,4 +1,4 @@
-//! A tool that promises what its results look like is held to it.
+//! Checks results against the output schema of the tool.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::catalogue::Entry;
 
-/// Turns results that break the output schema into `invalid_output`.
+/// Turns results that violate the output schema into `invalid_output`.
 pub(crate) struct CheckOutput {
     schema: Schema,
     redactor: Redactor,
@@ -25,16 +25,16 @@ impl DynLayer for CheckOutput {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             let output = next.run(call, cx).await?;
-            // A result that is only text is a string to programs.
+            // A result without data is a string to programs.
             let text = if output.data.is_null() { Some(json!(output.text)) } else { None };
             if self.schema.is_valid(&output.data) || text.as_ref().is_some_and(|text| self.schema.is_valid(text)) {
                 return Ok(output);
             }
             let data = text.as_ref().unwrap_or(&output.data);
-            // Problems quote the result in part, so they are told of a result that holds no secret.
+            // Problems quote parts of the result, so they are computed on a redacted copy.
             let problems = self.schema.problems(&self.redactor.cleaned(data));
             if problems.is_empty() {
-                let message = "the tool's result does not fit its own schema, and holds a secret that is not shown";
+                let message = "the tool's result does not fit its own schema; details are hidden because it contains a secret";
                 return Err(ToolError::new(ErrorKind::InvalidOutput, message));
             }
             let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();

@@ -1,55 +1,54 @@
-//! Whether a call may run: at once, after a person agrees, or not at all.
+//! Decides whether a call may run: at once, after approval, or not at all.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use helve_core::{
-    ApprovalId, ApprovalRequest, CallContext, CallId, Caller, Denial, Digest, Grant, InputNeeded, Permission, Policy, Subject, ToolCall,
-    ToolError, Verdict, input_digest,
+    ApprovalId, ApprovalRequest, CallContext, CallId, Denial, Digest, Grant, InputNeeded, Permission, Policy, Subject, ToolCall, ToolError,
+    Verdict, input_digest,
 };
 use parking_lot::{Mutex, RwLock};
-
 use serde_json::Value;
 
 use crate::catalogue::Entry;
 use crate::toolkit::{Member, Toolkit};
 
-/// Answers that are remembered. Across restarts that is the business of whoever stores the requests.
+/// Number of used grants that are remembered. The store remembers them across restarts.
 const REMEMBERED: usize = 65_536;
 
-/// Stands for whoever put a call in the queue that neither an agent nor a person stands behind.
+/// The agent of a queued call that was made neither by an agent nor by a person.
 const UNKNOWN_AGENT: &str = "(unknown)";
 
-/// What is decided about one call.
+/// The decision about one call.
 pub(crate) enum PermitState {
     Allow,
     Refuse(ToolError),
     Ask(Box<ApprovalRequest>),
 }
 
-/// Decides by the tool's wish, the operator's rules, what the agent tightens, and a person's answer.
+/// Decides by the tool's own permission, the operator's rules, the agent's restrictions, and a person's decision.
 pub(crate) struct Permit {
     policy: RwLock<Arc<Policy>>,
-    used: Mutex<Used<CallId>>,
-    /// Questions of tools that were answered.
-    heard: Mutex<Used<ApprovalId>>,
+    /// Calls whose approval request was decided.
+    calls: Mutex<UsedIds<CallId>>,
+    /// Input requests that were answered.
+    inputs: Mutex<UsedIds<ApprovalId>>,
 }
 
-/// What was answered: calls, or requests. Ids are in the order of time: of those older than all that are remembered
-/// nobody can say whether they were answered, so they count as if.
-struct Used<I> {
+/// Ids that were used once. Ids sort by time; anything older than the oldest remembered id counts as used.
+struct UsedIds<I> {
     ids: BTreeSet<I>,
     forgotten: Option<I>,
 }
 
-impl<I> Default for Used<I> {
+impl<I> Default for UsedIds<I> {
     fn default() -> Self {
         Self { ids: BTreeSet::new(), forgotten: None }
     }
 }
 
-impl<I: Ord + Copy> Used<I> {
-    /// Takes note of one; says whether it is the first time.
+impl<I: Ord + Copy> UsedIds<I> {
+    /// Adds an id. Returns whether it was unused.
     fn insert(&mut self, id: I) -> bool {
         if self.forgotten.is_some_and(|forgotten| id <= forgotten) || !self.ids.insert(id) {
             return false;
@@ -63,15 +62,15 @@ impl<I: Ord + Copy> Used<I> {
 
 impl Permit {
     pub(crate) fn new(policy: Policy) -> Self {
-        Self { policy: RwLock::new(Arc::new(policy)), used: Mutex::default(), heard: Mutex::default() }
+        Self { policy: RwLock::new(Arc::new(policy)), calls: Mutex::default(), inputs: Mutex::default() }
     }
 
-    /// Lets other rules hold from now on.
+    /// Replaces the rules.
     pub(crate) fn replace(&self, policy: Policy) {
         *self.policy.write() = Arc::new(policy);
     }
 
-    /// What holds for a call without arguments by a person.
+    /// The permission of a person's call without arguments.
     pub(crate) fn usual(&self, entry: &Entry) -> Permission {
         let policy = self.policy.read().clone();
         let (source, arguments) = (entry.source().as_str(), &Value::Null);
@@ -79,10 +78,10 @@ impl Permit {
         policy.decide(entry.spec().rules().permission, &subject).permission
     }
 
-    /// Whether rules let a call run that was accepted before, under the consent of a person or without. They may have changed since:
-    /// a folder is not trusted any more, for one.
+    /// Checks a queued call against the rules again, with or without a person's consent. Rules may have changed since the call was
+    /// accepted; for example, its folder may no longer be trusted.
     pub(crate) fn check(&self, member: &Member, agent: Option<&str>, call: &ToolCall, consent: bool) -> Result<(), ToolError> {
-        // Only a person calls without being an agent, and a person's call carries their consent.
+        // Only a person calls without an agent, and a person's call has consent.
         let agent = agent.or((!consent).then_some(UNKNOWN_AGENT));
         let policy = self.policy.read().clone();
         let ruling = policy.decide(member.entry.spec().rules().permission, &subject(member, agent, call));
@@ -94,7 +93,7 @@ impl Permit {
         }
     }
 
-    /// Decides about a call. A grant comes with the digest of the call that it must be for.
+    /// Decides about a call. A grant comes with the digest of the call that was shown to the person.
     pub(crate) fn decide(
         &self,
         toolkit: &Toolkit,
@@ -114,29 +113,29 @@ impl Permit {
             ruling.reason = format!("the agent's own rules say `{restriction}`");
         }
         let ask = |reason| {
-            let mut request = ApprovalRequest::new(call.clone(), entry.source(), entry.spec(), caller(toolkit, cx), reason);
+            let mut request = ApprovalRequest::new(call.clone(), entry.source(), entry.spec(), toolkit.caller(cx), reason);
             request.expires_at = policy.expires(request.asked_at);
             PermitState::Ask(Box::new(request))
         };
         match (ruling.permission, grant) {
             (Permission::Deny, grant) => {
-                // An answer is used up also where a rule denies the call: a no that was said stays said.
+                // The decision is used up even if a rule denies the call, so that a denial stays final.
                 if grant.is_some_and(|(grant, _)| grant.given.is_none()) {
-                    self.used.lock().insert(call.id);
+                    self.calls.lock().insert(call.id);
                 }
-                PermitState::Refuse(ToolError::denied(Denial::Policy, ruling.reason))
+                refuse(Denial::Policy, ruling.reason)
             }
             (Permission::Auto, None) => PermitState::Allow,
             (Permission::Confirm, None) => ask(ruling.reason),
-            (_, Some((grant, shown))) if grant.given.is_some() => self.go_on(shown, &grant),
+            (_, Some((grant, shown))) if grant.given.is_some() => self.resume(shown, &grant),
             (_, Some((grant, shown))) if grant.digest != shown => {
-                ask("the call or its tool changed after the request was asked".to_owned())
+                ask("the call or its tool changed after approval was requested".to_owned())
             }
             (_, Some((grant, _))) => self.redeem(call.id, &grant),
         }
     }
 
-    /// The request what a call needs to know that has begun already.
+    /// The input request of a running call.
     pub(crate) fn ask_input(&self, call: &ToolCall, entry: &Entry, cx: &CallContext, needed: InputNeeded) -> ApprovalRequest {
         let policy = self.policy.read().clone();
         let mut request = ApprovalRequest::about_input(call.clone(), entry.source(), entry.spec(), cx.caller().clone(), needed);
@@ -144,47 +143,43 @@ impl Permit {
         request
     }
 
-    /// Lets a call go on that asked for something, once for each request. That it may run was decided when it began; what a person
-    /// answered, also a no, is for the tool to hear.
-    fn go_on(&self, shown: Digest, grant: &Grant) -> PermitState {
+    /// Resumes a call that requested input, once per request. Whether it may run was decided when it started; its tool handles the
+    /// person's response, also a refusal.
+    fn resume(&self, shown: Digest, grant: &Grant) -> PermitState {
         let state = grant.given.as_ref().map_or(&Value::Null, |given| &given.state);
         if grant.digest != input_digest(shown, state) {
-            return PermitState::Refuse(ToolError::denied(Denial::Policy, "the call or its tool changed after the request was asked"));
+            return refuse(Denial::Policy, "the call or its tool changed after its input was requested");
         }
-        if self.heard.lock().insert(grant.approval_id) {
+        if self.inputs.lock().insert(grant.approval_id) {
             PermitState::Allow
         } else {
-            PermitState::Refuse(ToolError::denied(Denial::Policy, "the request was answered before, and counts once"))
+            refuse(Denial::Policy, "this request was already decided; a decision is valid once")
         }
     }
 
-    /// Lets one answer count for a call. A denial is used up too, so that nobody can approve what was denied.
+    /// Uses up the decision about a call. A denial is used up too, so that a denied call cannot be approved later.
     fn redeem(&self, call: CallId, grant: &Grant) -> PermitState {
-        let first = self.used.lock().insert(call);
-        let said = grant.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let first = self.calls.lock().insert(call);
+        let reason = grant.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         match grant.verdict {
-            Verdict::Deny => PermitState::Refuse(ToolError::denied(Denial::Denied, format!("the user said no{said}"))),
-            Verdict::Expired => PermitState::Refuse(ToolError::denied(Denial::Expired, "the approval request expired before a decision")),
+            Verdict::Deny => refuse(Denial::Denied, format!("the user said no{reason}")),
+            Verdict::Expired => refuse(Denial::Expired, "the approval request expired"),
             Verdict::Approve if first => PermitState::Allow,
-            Verdict::Approve => PermitState::Refuse(ToolError::denied(Denial::Policy, "the request was answered before, and counts once")),
+            Verdict::Approve => refuse(Denial::Policy, "this request was already decided; a decision is valid once"),
         }
     }
 }
 
-/// Why a queued call did not run, and how a person can let it run.
+fn refuse(denial: Denial, reason: impl Into<String>) -> PermitState {
+    PermitState::Refuse(ToolError::denied(denial, reason))
+}
+
+/// The error of a queued call that needs approval, and how to approve it.
 fn unapproved(call: CallId, reason: &str) -> String {
-    format!("the call needs a person's approval by now, and has none: {reason}. `helve tasks retry {call}` approves and repeats it")
+    format!("the call now needs a person's approval and has none: {reason}. `helve tasks retry {call}` approves and repeats it")
 }
 
-/// On whose behalf a call is made. The agent whose toolkit it is counts more than what the caller says.
-fn caller(toolkit: &Toolkit, cx: &CallContext) -> Caller {
-    match toolkit.agent() {
-        Some(agent) => cx.caller().clone().agent(agent.clone()),
-        None => cx.caller().clone(),
-    }
-}
-
-/// What rules look at.
+/// The facts that rules match on.
 fn subject<'a>(member: &'a Member, agent: Option<&'a str>, call: &'a ToolCall) -> Subject<'a> {
     let entry = &member.entry;
     Subject {
@@ -203,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_call_counts_once_also_when_it_is_forgotten() {
-        let mut used = Used::default();
+        let mut used = UsedIds::default();
         let calls: Vec<_> = (0..REMEMBERED + 10).map(|_| CallId::mint()).collect::<BTreeSet<_>>().into_iter().collect();
         assert!(calls.iter().all(|call| used.insert(*call)));
         assert!(!calls.iter().any(|call| used.insert(*call)));

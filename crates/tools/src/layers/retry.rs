@@ -1,4 +1,4 @@
-//! Transient failures of idempotent tools are tried again, later and later.
+//! Retries transient failures of idempotent tools, with backoff.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use helve_core::{Backoff, CallContext, DynLayer, Next, Output, Rules, ToolCall, 
 use serde_json::json;
 
 const FIRST_DELAY: Duration = Duration::from_millis(200);
-/// Also the longest wait that a server may ask for; past it the model should decide.
+/// Also the longest delay that a server may ask for. If it asks for more, the model should decide.
 const LONGEST_DELAY: Duration = Duration::from_secs(20);
 
-/// Tries transient failures again.
+/// Retries transient failures.
 pub(crate) struct Retry {
     retries: u32,
 }
 
 impl Retry {
-    /// Only idempotent tools are tried again, whatever their rules ask for.
+    /// `None` if the tool is not idempotent, whatever its rules say.
     pub(crate) fn layer(rules: &Rules) -> Option<Arc<dyn DynLayer>> {
         (rules.idempotent && rules.retries > 0).then(|| Arc::new(Self { retries: rules.retries }) as Arc<dyn DynLayer>)
     }
@@ -38,7 +38,7 @@ impl DynLayer for Retry {
                 if attempt > self.retries || !error.is_retryable() || delay > LONGEST_DELAY {
                     return Err(if attempt > 1 { error.with("attempts", json!(attempt)) } else { error });
                 }
-                tracing::debug!(call = %call.id, tool = %call.tool, error = error.kind().name(), ?delay, "trying again");
+                tracing::debug!(call = %call.id, tool = %call.tool, error = error.kind().name(), ?delay, "retrying");
                 tokio::select! {
                     () = tokio::time::sleep(delay) => attempt += 1,
                     () = cx.cancelled() => return Err(ToolError::cancelled()),

@@ -1,4 +1,4 @@
-//! A call that takes too long, or that nobody wants any more, is told to stop, given a moment, and dropped.
+//! Stops calls on timeout and cancellation: signal, grace period, drop.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use helve_core::{CallContext, DynLayer, ErrorKind, Next, Output, Rules, ToolCall, ToolError};
 use serde_json::json;
 
-/// Ends work on time and on cancellation: signal, grace, drop.
+/// Stops a call on timeout or cancellation.
 pub(crate) struct Timeout {
     after: Duration,
     grace: Duration,
@@ -27,7 +27,7 @@ impl DynLayer for Timeout {
             let inner = cx.clone().with_cancel(stop.clone());
             let mut work = pin!(next.run(call, &inner));
             let error = tokio::select! {
-                // Work first: a result that is there counts, even if time is up. A caller who left wants none.
+                // A finished result counts even if time is up, but not if the caller cancelled.
                 biased;
                 result = &mut work => return if cx.is_cancelled() { Err(ToolError::cancelled()) } else { result },
                 () = cx.cancelled() => ToolError::cancelled(),
@@ -37,7 +37,7 @@ impl DynLayer for Timeout {
                 }
             };
             stop.cancel();
-            // What the work says now is too late to count; it may only tidy up.
+            // A result now comes too late; the tool may only clean up.
             let _ = tokio::time::timeout(self.grace, work).await;
             Err(error)
         })

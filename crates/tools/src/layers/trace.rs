@@ -1,4 +1,4 @@
-//! Every call is seen: one line at INFO and a span, both without secrets, and outcomes that carry none.
+//! Logs every call, one line at INFO and a span, and makes outcomes; all without secrets.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use tracing::{Instrument, Level, Span};
 
 use crate::catalogue::Entry;
 
-/// How much of arguments and results a log line shows.
+/// Maximum length of arguments and results in a log line.
 const SHOWN: usize = 400;
 
-/// Watches calls and makes their outcomes.
+/// Logs calls and makes their outcomes.
 pub(crate) struct Trace {
     redactor: Redactor,
 }
@@ -23,26 +23,33 @@ impl Trace {
         Self { redactor }
     }
 
-    /// The secrets that must not show.
+    /// The redactor that removes secrets.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// Makes the outcome of a call, without secrets, and reports it.
-    pub(crate) fn finish(&self, call: &ToolCall, entry: &Entry, result: Result<Output, ToolError>, begun: Instant) -> Outcome {
-        self.report(call, entry.name().clone(), Some(entry), result, begun)
+    /// Makes the outcome of a call, without secrets, and logs it.
+    pub(crate) fn finish(&self, call: &ToolCall, entry: &Entry, result: Result<Output, ToolError>, started: Instant) -> Outcome {
+        self.report(call, entry.name().clone(), Some(entry), result, started)
     }
 
-    /// The same for a call of a tool that does not exist.
-    pub(crate) fn unknown(&self, call: &ToolCall, error: ToolError, begun: Instant) -> Outcome {
-        // The name is a stranger's: it may be long, and hold lines that look like ours. Redact before cutting.
+    /// Like [`Self::finish`], but for a tool that does not exist.
+    pub(crate) fn unknown(&self, call: &ToolCall, error: ToolError, started: Instant) -> Outcome {
+        // The name is untrusted: it may be long, and contain lines that look like ours. Redact before cutting.
         let name = self.redactor.clean(&call.tool).unwrap_or_else(|| call.tool.to_string());
-        self.report(call, shorten(&escape_line(&name), 80).into(), None, Err(error), begun)
+        self.report(call, shorten(&escape_line(&name), 80).into(), None, Err(error), started)
     }
 
-    fn report(&self, call: &ToolCall, tool: Arc<str>, entry: Option<&Entry>, result: Result<Output, ToolError>, begun: Instant) -> Outcome {
+    fn report(
+        &self,
+        call: &ToolCall,
+        tool: Arc<str>,
+        entry: Option<&Entry>,
+        result: Result<Output, ToolError>,
+        started: Instant,
+    ) -> Outcome {
         let cause = result.as_ref().err().and_then(|error| std::error::Error::source(error).map(ToString::to_string));
-        let mut outcome = Outcome { call_id: call.id, tool, status: Status::Done(result), duration: begun.elapsed() };
+        let mut outcome = Outcome { call_id: call.id, tool, status: Status::Done(result), duration: started.elapsed() };
         self.redactor.clean_outcome(&mut outcome);
         if tracing::enabled!(Level::INFO) {
             let source = entry.map_or("none", |entry| entry.source().as_str());
@@ -58,7 +65,7 @@ impl Trace {
     }
 }
 
-/// Runs work inside the span of its call. The field names are those of OpenTelemetry's `GenAI` conventions.
+/// Runs a future in the span of its call. The field names are those of OpenTelemetry's `GenAI` conventions.
 pub(crate) fn watch<F: Future>(call: &ToolCall, entry: &Entry, work: F) -> impl Future<Output = F::Output> {
     let span = if tracing::enabled!(Level::INFO) {
         tracing::info_span!(
@@ -73,7 +80,7 @@ pub(crate) fn watch<F: Future>(call: &ToolCall, entry: &Entry, work: F) -> impl 
     work.instrument(span)
 }
 
-/// Reports that a call waits for a person.
+/// Logs that a call waits for a person.
 pub(crate) fn waiting(request: &ApprovalRequest) {
-    tracing::info!(call = %request.call.id, tool = %request.tool, approval = %request.id, reason = %request.reason, "tool call waits for approval");
+    tracing::info!(call = %request.call.id, tool = %request.tool, approval = %request.id, reason = %request.reason, "tool call is waiting for approval");
 }

@@ -9,7 +9,7 @@ use helve_core::{ApprovalRequest, CallContext, CallId, Caller, CancellationToken
 use helve_mcp::serve::Incoming;
 use helve_mcp::{Passage, content};
 use helve_mcp_wire::{CODES, Era, RpcError};
-use helve_tools::{CallState, Entry, HeldTask, Toolkit};
+use helve_tools::{ApprovedCall, CallState, Entry, Toolkit};
 use serde_json::{Value, json};
 
 use super::kept::{Kept, belonging};
@@ -32,7 +32,7 @@ pub(super) struct Calling {
     told: Option<Arc<Told>>,
     cx: CallContext,
     /// The call in the record, where a person approved it and it goes on.
-    held: Option<HeldTask>,
+    held: Option<ApprovedCall>,
     /// Where the client looks how far it is, if it comes back for it.
     task: Option<Arc<Task>>,
 }
@@ -44,7 +44,7 @@ enum Move {
     /// Its tool is told what it asked.
     Answer(Box<(ApprovalRequest, Grant)>),
     /// It was approved, and is made again with what the server behind it asked for.
-    MakeAgain(HeldTask),
+    MakeAgain(ApprovedCall),
 }
 
 /// How far a call has come.
@@ -245,7 +245,7 @@ impl Calling {
                 Box::pin(self.service.helve.executor.resume(&self.toolkit, request.call, grant, &self.cx))
             }
             Move::MakeAgain(held) => Box::pin(async move {
-                let (state, held) = self.service.helve.executor.make_again(&self.toolkit, held, &self.cx, goes_on).await;
+                let (state, held) = self.service.helve.executor.run_approved(&self.toolkit, held, &self.cx).await;
                 self.held = held;
                 state
             }),
@@ -260,7 +260,7 @@ impl Calling {
                 CallState::Waiting(request) if request.input.is_none() => self.approve(request).await,
                 CallState::Over(outcome) if matches!(outcome.status, Status::Accepted) => {
                     let message = format!("runs in the background as task {}", outcome.call_id);
-                    CallState::Over(self.still(self.service.helve.executor.queued(outcome, &self.cx), message).await)
+                    CallState::Over(self.still(self.service.helve.executor.wait_for_worker(outcome, &self.cx), message).await)
                 }
                 state => state,
             };
@@ -279,13 +279,13 @@ impl Calling {
         let (executor, cx) = (&self.service.helve.executor, &self.cx);
         let (id, tool) = (request.call.id, request.tool.clone());
         let message = format!("waits until a person has answered {}", request.id);
-        let approved = match self.still(executor.approved(&self.toolkit, *request, cx), message).await {
+        let approved = match self.still(executor.request_approval(&self.toolkit, *request, cx), message).await {
             Ok(approved) => approved,
             Err(outcome) => return CallState::Over(*outcome),
         };
         match self.service.toolkit() {
             Ok(now) => {
-                let (state, held) = executor.make(&now, approved, cx, goes_on).await;
+                let (state, held) = executor.run_approved(&now, approved, cx).await;
                 self.held = held;
                 state
             }
@@ -297,12 +297,12 @@ impl Calling {
     /// needs to approve the same call again.
     async fn over(&mut self, outcome: Outcome) -> Step {
         let result = present(outcome.clone());
-        let Some(mut held) = self.held.take() else { return Step::Over(result) };
+        let Some(held) = self.held.take() else { return Step::Over(result) };
         if let Ok(said) = &result
             && asks(said)
         {
             let state = said.get("requestState").cloned();
-            return Step::Asks(said.clone(), Kept::Approved { held, state });
+            return Step::Asks(said.clone(), Kept::Approved { held: held.kept_open(), state });
         }
         held.end(outcome).await;
         Step::Over(result)
@@ -345,10 +345,6 @@ impl Calling {
 }
 
 /// Whether a server behind Helve wants to know more.
-fn goes_on(outcome: &Outcome) -> bool {
-    present(outcome.clone()).is_ok_and(|result| asks(&result))
-}
-
 fn asks(result: &Value) -> bool {
     result.get("resultType").and_then(Value::as_str) == Some("input_required")
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use helve_core::json::canonical;
 use helve_core::{ApprovalRequest, CancellationToken, Digest};
-use helve_tools::{Entry, HeldTask};
+use helve_tools::{ApprovedCall, Entry};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -21,9 +21,9 @@ const PATIENCE: Duration = Duration::from_mins(15);
 /// What is known of a call that goes on.
 pub(super) enum Kept {
     /// Its tool asked for something. A call that a person approved is held in the record.
-    Asked { request: Box<ApprovalRequest>, held: Option<HeldTask> },
+    Asked { request: Box<ApprovalRequest>, held: Option<ApprovedCall> },
     /// A person approved this call, and the server behind it asked for something. What the server wants to hear again goes along.
-    Approved { held: HeldTask, state: Option<Value> },
+    Approved { held: ApprovedCall, state: Option<Value> },
 }
 
 /// Calls that go on, by names that nobody can guess: whoever knows one may go on with its call.
@@ -95,7 +95,7 @@ impl AllKept {
 }
 
 impl Kept {
-    fn held(&self) -> Option<&HeldTask> {
+    fn held(&self) -> Option<&ApprovedCall> {
         match self {
             Self::Asked { held, .. } => held.as_ref(),
             Self::Approved { held, .. } => Some(held),

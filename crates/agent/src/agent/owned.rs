@@ -1,4 +1,4 @@
-//! Runs in streams that own their agent, and give it back at the end.
+//! Streams that own their agent, and return it at the end.
 
 use helve_core::RunId;
 use tokio_util::sync::CancellationToken;
@@ -9,8 +9,8 @@ use crate::stream::{Outbox, OwnedRunStream, RunStream};
 use crate::user_input::UserInput;
 
 impl Agent {
-    /// Answers one request in a stream that owns the agent: it can be returned from a handler of a web server, or moved into a task.
-    /// Why the run cannot begin is the first item.
+    /// Answers one request as a stream that owns the agent, so that a web handler can return it, or a task can own it. If the run cannot
+    /// start, the first item is the error.
     ///
     /// ```
     /// # use helve_agent::{Agent, AgentError, ScriptedModel};
@@ -27,28 +27,28 @@ impl Agent {
     pub fn into_stream(mut self, input: impl Into<UserInput>) -> OwnedRunStream {
         let (outbox, cancel, input) = (Outbox::new(self.executor().redactor()), CancellationToken::new(), input.into());
         let (events, stop) = (outbox.clone(), cancel.clone());
-        let work = async move {
+        let run = async move {
             let answer = match self.begin(input) {
-                Ok(run) => Driver::new(self.parts(), run, Some(events), stop).begin().await,
+                Ok(run) => Driver::new(&mut self.0, run, Some(events), stop).start().await,
                 Err(error) => Err(error),
             };
             (self, answer)
         };
-        RunStream::new(Box::pin(work), outbox, cancel)
+        RunStream::new(Box::pin(run), outbox, cancel)
     }
 
-    /// Goes on with a recorded run that nothing drives, in a stream that owns the agent. Why it cannot be taken is the first item.
+    /// Resumes a stored run as a stream that owns the agent. If the run cannot be claimed, the first item is the error.
     #[must_use]
     pub fn resume_run_into_stream(mut self, run: RunId) -> OwnedRunStream {
         let (outbox, cancel) = (Outbox::new(self.executor().redactor()), CancellationToken::new());
         let (events, stop) = (outbox.clone(), cancel.clone());
-        let work = async move {
-            let answer = match self.take(run, &stop).await {
-                Ok((run, taken)) => Driver::new(self.parts(), run, Some(events), stop).go_on(taken).await,
+        let run = async move {
+            let answer = match self.claim(run, &stop).await {
+                Ok((run, claimed)) => Driver::new(&mut self.0, run, Some(events), stop).recover(claimed).await,
                 Err(error) => Err(error),
             };
             (self, answer)
         };
-        RunStream::new(Box::pin(work), outbox, cancel)
+        RunStream::new(Box::pin(run), outbox, cancel)
     }
 }

@@ -1,4 +1,4 @@
-//! How an agent is set up: what it is told, with whom it speaks, what it may use.
+//! The setters of an agent.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::options::{AgentOptions, RunLimits};
 use crate::strategy::Strategy;
 
 impl Agent {
-    /// The same agent with these options, in the place of all that `system_prompt`, `named` and `limits` set before.
+    /// Sets all options, including those that `system_prompt`, `named` and `limits` set.
     #[must_use]
     pub fn with_options(mut self, options: AgentOptions) -> Self {
         self.0.generate = Arc::new(options.generate_options.clone());
@@ -22,14 +22,14 @@ impl Agent {
         self
     }
 
-    /// The same agent, which is told this before anyone speaks.
+    /// Sets the system prompt.
     #[must_use]
     pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.0.options.system_prompt = Some(prompt.into());
         self
     }
 
-    /// The same agent, for which someone works on the queue for as long as it lives.
+    /// Sets the workers of the queue, which live as long as the agent.
     #[doc(hidden)]
     #[must_use]
     pub fn with_workers(mut self, workers: Option<Arc<DropGuard>>) -> Self {
@@ -37,92 +37,91 @@ impl Agent {
         self
     }
 
-    /// The same agent, under this name in events, errors and permission rules.
+    /// Sets the name, for events, errors and permission rules.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.0.options.name = Some(name.into());
         self
     }
 
-    /// The same agent, whose runs stop at these limits.
+    /// Sets the limits of a run.
     #[must_use]
     pub fn limits(mut self, limits: RunLimits) -> Self {
         self.0.options.limits = limits;
         self
     }
 
-    /// The same agent, which only has these tools of its catalogue.
+    /// Restricts the agent to some tools of its catalogue.
     #[must_use]
     pub fn select(mut self, selection: Selection) -> Self {
         self.0.selection = Some(selection);
         self
     }
 
-    /// The same agent, which goes on with a conversation.
+    /// Sets the conversation.
     #[must_use]
     pub fn with_conversation(mut self, conversation: Conversation) -> Self {
         self.0.conversation = conversation;
         self
     }
 
-    /// The same agent, whose calls that must be confirmed are shown to this person.
+    /// Sets the approver, who decides about calls that need approval.
     #[must_use]
     pub fn with_approver(mut self, approver: impl Approver) -> Self {
         self.0.approver = Some(Arc::new(approver));
         self
     }
 
-    /// The same agent, with one more part of its prompt.
+    /// Adds a context, a dynamic part of the prompt.
     #[must_use]
     pub fn with_context(mut self, context: impl Context) -> Self {
         self.0.contexts.push(Box::new(context));
         self
     }
 
-    /// The same agent, which begins with this strategy, because an earlier run found that it works.
+    /// Sets the first strategy, which an earlier run found to work.
     #[must_use]
     pub fn with_strategy(mut self, strategy: Strategy) -> Self {
         self.0.learned = Some(strategy);
         self
     }
 
-    /// Tells when a run finds that another strategy works, so that it can be remembered for the model.
+    /// Sets a function that is called when a run finds that another strategy works, so that it can be remembered for the model.
     #[must_use]
-    pub fn on_strategy(mut self, learned: impl Fn(Strategy) + Send + Sync + 'static) -> Self {
-        self.0.on_strategy = Some(Arc::new(learned));
+    pub fn on_strategy(mut self, notify: impl Fn(Strategy) + Send + Sync + 'static) -> Self {
+        self.0.on_strategy = Some(Arc::new(notify));
         self
     }
 
-    /// The same agent, with one more tool. Where agents share a catalogue, all of them have it.
+    /// Adds a tool. All agents that share the catalogue get it.
     ///
     /// # Errors
-    /// Where its name or schema cannot be used.
+    /// If its name or schema is invalid.
     pub fn tool<Kind>(self, tool: impl IntoTool<Kind>) -> Result<Self, AgentError> {
         self.0.catalogue.register(tool)?;
         Ok(self)
     }
 
-    /// The same agent, with more tools: a value whose type has `#[tools]`, or a list.
+    /// Adds several tools: a value whose type has `#[tools]`, or a list.
     ///
     /// # Errors
-    /// Where the name or schema of one cannot be used.
+    /// If the name or schema of one is invalid.
     pub fn tools<Kind>(self, tools: impl IntoTools<Kind>) -> Result<Self, AgentError> {
         self.0.catalogue.register_all(tools)?;
         Ok(self)
     }
 
-    /// The same agent, which speaks with this person: [`Caller::user`](helve_core::Caller::user) says so to tools and layers, and in the
-    /// store.
+    /// Sets the user: tools, layers and the store see it as [`Caller::user`](helve_core::Caller::user).
     #[must_use]
     pub fn with_user(mut self, user: impl Into<Arc<str>>) -> Self {
         self.0.user = Some(user.into());
         self
     }
 
-    /// The same agent, with a value for its tools and layers, such as a database pool; [`CallContext::extension`] gives it to them.
+    /// Adds a value for its tools and layers, such as a database pool. They get it by [`CallContext::extension`].
     ///
-    /// Results of calls with extensions of an agent are not cached. A value for the calls of all agents, and for those in the background,
-    /// belongs into [`ExecutorOptions::extensions`](helve_tools::ExecutorOptions::extensions).
+    /// Results of calls with such values are not cached. A value for all agents and for background calls belongs in
+    /// [`ExecutorOptions::extensions`](helve_tools::ExecutorOptions::extensions).
     ///
     /// [`CallContext::extension`]: helve_core::CallContext::extension
     #[must_use]

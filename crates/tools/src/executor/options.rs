@@ -1,0 +1,85 @@
+//! The options of an executor.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+#[cfg(doc)]
+use helve_core::CallContext;
+use helve_core::{DynLayer, Extensions, Policy, Redactor};
+
+use crate::durable::StoreHandle;
+
+/// Options of an executor.
+#[derive(Clone)]
+pub struct ExecutorOptions {
+    /// The operator's permission rules.
+    pub policy: Policy,
+    /// Removes secrets from outcomes, events and logs.
+    pub redactor: Redactor,
+    /// Whether the store contains the secrets that the redactor knows. By default it contains placeholders, which are filled in when a
+    /// call is made or a run is resumed.
+    pub store_secrets: bool,
+    /// Maximum number of concurrent calls.
+    pub concurrency: usize,
+    /// Maximum number of calls that wait for their turn; further calls fail with `rate_limited`.
+    pub waiting: usize,
+    /// Maximum size of all cached results, in bytes.
+    pub cache_bytes: u64,
+    /// Time that a cancelled tool gets to clean up before it is dropped.
+    pub grace: Duration,
+    /// The store of background calls. Without it they are refused.
+    pub store: Option<StoreHandle>,
+    /// Custom layers, outermost first. They are inside the cache and outside the retries, so they see only calls that run.
+    pub layers: Vec<Arc<dyn DynLayer>>,
+    /// Values for the tools of all calls, such as a database pool. Tools get them by [`CallContext::extension`].
+    pub extensions: Extensions,
+}
+
+helve_core::setters!(ExecutorOptions {
+    /// Sets the operator's permission rules.
+    policy: Policy,
+    /// Sets the redactor that removes secrets.
+    redactor: Redactor,
+    /// Sets whether the store contains secrets.
+    store_secrets: bool,
+    /// Sets the maximum number of concurrent calls.
+    concurrency: usize,
+    /// Sets the maximum number of calls that wait for their turn.
+    waiting: usize,
+    /// Sets the maximum size of all cached results, in bytes.
+    cache_bytes: u64,
+    /// Sets the time that a cancelled tool gets to clean up.
+    grace: Duration,
+    /// Sets the store of background calls.
+    store: some StoreHandle,
+    /// Sets the custom layers, outermost first.
+    layers: Vec<Arc<dyn DynLayer>>,
+    /// Sets the values for the tools of all calls.
+    extensions: Extensions,
+});
+
+impl ExecutorOptions {
+    /// Adds a layer inside the existing ones.
+    #[must_use]
+    pub fn layer(mut self, layer: impl DynLayer) -> Self {
+        self.layers.push(Arc::new(layer));
+        self
+    }
+}
+
+impl Default for ExecutorOptions {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            redactor: Redactor::default(),
+            store_secrets: false,
+            concurrency: 64,
+            waiting: 1024,
+            cache_bytes: 64 << 20,
+            grace: Duration::from_secs(1),
+            store: None,
+            layers: Vec::new(),
+            extensions: Extensions::default(),
+        }
+    }
+}
