@@ -8,7 +8,7 @@ use helve_dialect::Language;
 use serde::{Deserialize, Serialize};
 
 /// Options of an agent.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, helve_core::Setters)]
 pub struct AgentOptions {
     /// The name, for events, errors and permission rules.
     pub name: Option<Arc<str>>,
@@ -28,25 +28,6 @@ pub struct AgentOptions {
     pub language: Language,
 }
 
-helve_core::setters!(AgentOptions {
-    /// Sets the name, for events, errors and permission rules.
-    name: some into Arc<str>,
-    /// Sets the system prompt.
-    system_prompt: some into String,
-    /// Sets the maximum number of model requests in one run.
-    max_iterations: u32,
-    /// Sets whether the model may, must or must not call tools.
-    tool_choice: ToolChoice,
-    /// Sets temperature and other options of the model.
-    generate_options: GenerateOptions,
-    /// Sets the other limits of a run.
-    limits: RunLimits,
-    /// Sets the allowed strategies for calls.
-    output_strategy: OutputStrategy,
-    /// Sets the language of Helve's own prompts.
-    language: Language,
-});
-
 impl Default for AgentOptions {
     fn default() -> Self {
         Self {
@@ -63,7 +44,7 @@ impl Default for AgentOptions {
 }
 
 /// The limits of a run. Each ends it with its own reason.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, helve_core::Setters)]
 #[serde(default)]
 pub struct RunLimits {
     /// Maximum number of calls.
@@ -81,23 +62,6 @@ pub struct RunLimits {
     /// Maximum size of the conversation for the model, in tokens; by default the model's context window, if known.
     pub context_tokens: Option<u32>,
 }
-
-helve_core::setters!(RunLimits {
-    /// Sets the maximum number of calls.
-    max_calls: u32,
-    /// Sets the maximum number of tokens.
-    max_tokens: some u64,
-    /// Sets the maximum cost, in US dollars.
-    max_cost: some f64,
-    /// Sets the time limit.
-    timeout: some Duration,
-    /// Sets the maximum number of equal calls with equal results.
-    same_calls: u32,
-    /// Sets the maximum size of one result, in bytes.
-    result_bytes: usize,
-    /// Sets the maximum size of the conversation, in tokens.
-    context_tokens: some u32,
-});
 
 impl Default for RunLimits {
     fn default() -> Self {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use helve_core::store::Task;
 use helve_core::{
-    CallContext, DynLayer, DynTool, ErrorKind, EventData, Extensions, Grant, InputGiven, InputNeeded, Next, Outcome, Output, Permission,
+    CallContext, DynLayer, DynTool, ErrorKind, EventData, Extensions, Grant, InputResponse, InputNeeded, Next, Outcome, Output, Permission,
     Policy, Redactor, Status, ToolCall, ToolError, call_digest,
 };
 
@@ -66,7 +66,7 @@ pub(crate) struct Prepared {
     entry: Arc<Entry>,
     started: Instant,
     /// The person's response to the previous input request.
-    given: Option<InputGiven>,
+    given: Option<InputResponse>,
 }
 
 impl Executor {
@@ -163,7 +163,7 @@ impl Executor {
     }
 
     /// Checks that a call has all its secrets and valid arguments.
-    fn check(&self, entry: &Entry, call: &mut ToolCall, given: Option<&InputGiven>) -> Result<(), ToolError> {
+    fn check(&self, entry: &Entry, call: &mut ToolCall, given: Option<&InputResponse>) -> Result<(), ToolError> {
         secrets::check(call, given, self.redactor())?;
         validate::validate(entry, call, self.redactor())
     }
@@ -224,7 +224,7 @@ impl Executor {
         &self,
         call: &ToolCall,
         entry: &Arc<Entry>,
-        given: Option<InputGiven>,
+        given: Option<InputResponse>,
         cx: &CallContext,
         may_ask: bool,
     ) -> Result<Output, ToolError> {

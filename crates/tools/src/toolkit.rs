@@ -14,7 +14,7 @@ use crate::executor::Executor;
 use crate::set::ToolSet;
 
 /// The sets and tools of an agent, as its author writes them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, helve_core::Setters)]
 pub struct Selection {
     /// The agent's name, for errors and permission rules.
     pub agent: Option<Arc<str>>,
@@ -25,17 +25,6 @@ pub struct Selection {
     /// Permissions that the agent tightens; it cannot loosen any.
     pub restrictions: Vec<(Pattern, Permission)>,
 }
-
-helve_core::setters!(Selection {
-    /// Sets the agent's name, for errors and permission rules.
-    agent: some into Arc<str>,
-    /// Chooses tool sets by name.
-    sets: list Arc<str>,
-    /// Chooses tools by name or pattern.
-    tools: list Pattern,
-    /// Sets the permissions that the agent tightens.
-    restrictions: Vec<(Pattern, Permission)>,
-});
 
 /// Why a selection cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

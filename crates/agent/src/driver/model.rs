@@ -137,7 +137,7 @@ impl Driver<'_> {
                 }
                 ModelDelta::Reasoning(text) => Delta::Reasoning(text),
                 ModelDelta::Call { index, id, name, arguments } => Delta::Call(CallDelta { index, id, name, arguments }),
-                ModelDelta::Kept(part) => {
+                ModelDelta::ProviderPart(part) => {
                     let wire = self.agent.model.info().wire.clone();
                     self.handle(Input::ProviderPart(&wire, part));
                     continue;

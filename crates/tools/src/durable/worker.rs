@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::{Claim, Finish, Finished, Progress, Recovered, Task, TaskEnd, interrupted};
+use helve_core::store::{Claim, Finish, FinishResult, Progress, RecoveryReport, Task, TaskEnd, interrupted};
 use helve_core::{Backoff, CallContext, CallId, Digest, ErrorKind, EventData, Observer, Outcome, StoreError, ToolError};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -134,7 +134,7 @@ impl Worker {
         }
         let found = self.store.recover(self.store.holder()).await?;
         self.last_recovery = Some(Instant::now());
-        if found != Recovered::default() {
+        if found != RecoveryReport::default() {
             tracing::warn!(tasks = found.tasks, runs = found.runs, approvals = found.approvals, "recovered from dead processes");
         }
         Ok(())
@@ -172,7 +172,7 @@ pub(crate) async fn record(store: &StoreHandle, tool: &str, finish: &Finish, sto
     let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
     loop {
         match store.finish(vec![finish.clone()]).await {
-            Ok(results) if results == [Finished::Recorded] => return,
+            Ok(results) if results == [FinishResult::Recorded] => return,
             Ok(_) => {
                 tracing::warn!(task = %finish.task, tool, "the result came too late: the task has ended or another process has claimed it");
                 return;

@@ -10,7 +10,7 @@ use helve_core::{DynLayer, Extensions, Policy, Redactor};
 use crate::durable::StoreHandle;
 
 /// Options of an executor.
-#[derive(Clone)]
+#[derive(Clone, helve_core::Setters)]
 pub struct ExecutorOptions {
     /// The operator's permission rules.
     pub policy: Policy,
@@ -34,29 +34,6 @@ pub struct ExecutorOptions {
     /// Values for the tools of all calls, such as a database pool. Tools get them by [`CallContext::extension`].
     pub extensions: Extensions,
 }
-
-helve_core::setters!(ExecutorOptions {
-    /// Sets the operator's permission rules.
-    policy: Policy,
-    /// Sets the redactor that removes secrets.
-    redactor: Redactor,
-    /// Sets whether the store contains secrets.
-    store_secrets: bool,
-    /// Sets the maximum number of concurrent calls.
-    concurrency: usize,
-    /// Sets the maximum number of calls that wait for their turn.
-    waiting: usize,
-    /// Sets the maximum size of all cached results, in bytes.
-    cache_bytes: u64,
-    /// Sets the time that a cancelled tool gets to clean up.
-    grace: Duration,
-    /// Sets the store of background calls.
-    store: some StoreHandle,
-    /// Sets the custom layers, outermost first.
-    layers: Vec<Arc<dyn DynLayer>>,
-    /// Sets the values for the tools of all calls.
-    extensions: Extensions,
-});
 
 impl ExecutorOptions {
     /// Adds a layer inside the existing ones.

@@ -1,10 +1,10 @@
 //! Refuses calls from the store whose secrets are missing: the tool would get a placeholder.
 
-use helve_core::{ErrorKind, InputGiven, Redactor, ToolCall, ToolError};
+use helve_core::{ErrorKind, InputResponse, Redactor, ToolCall, ToolError};
 use serde_json::Value;
 
 /// Refuses a call with a placeholder that could not be filled in, in its arguments or in a person's input.
-pub(crate) fn check(call: &ToolCall, given: Option<&InputGiven>, redactor: &Redactor) -> Result<(), ToolError> {
+pub(crate) fn check(call: &ToolCall, given: Option<&InputResponse>, redactor: &Redactor) -> Result<(), ToolError> {
     let answers = given.and_then(|given| given.answers.as_ref()).map(|answers| answers.values());
     let values = std::iter::once(&call.arguments).chain(given.map(|given| &given.state)).chain(answers.into_iter().flatten());
     match values.into_iter().find_map(|value: &Value| redactor.missing_secret(value)) {
