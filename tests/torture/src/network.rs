@@ -1,4 +1,4 @@
-//! A network of two: this machine, and a namespace that one cable leads to. The cable can be pulled.
+//! A network of two hosts: this machine and a network namespace, with a virtual cable that can be cut.
 
 use std::process::{Command, id};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +17,7 @@ impl Network {
     /// Makes one; says why where that is not possible.
     ///
     /// # Errors
-    /// Where this process may not, or the programs for it are missing.
+    /// Returns an error if this process has no permission, or if the programs for it are missing.
     pub fn new() -> Result<Self, String> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         sweep();

@@ -18,7 +18,7 @@ pub(super) async fn produce(scene: Scene) {
         let caller = Caller::default().run(run.map(|run| run.id));
         let task = task(kind, ToolCall::new(kind.spec.name().clone(), json!({})), caller);
         let id = task.call.id;
-        // Whoever does not know whether it was accepted says it again.
+        // A client that does not know whether a call was accepted sends it again.
         let again = (fastrand::u8(..8) == 0).then(|| task.clone());
         scene.store.accept(task).await.expect("accepted");
         if let Some(again) = again {

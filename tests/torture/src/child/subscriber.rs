@@ -6,12 +6,12 @@ use std::time::Duration;
 use helve_core::RunId;
 
 use super::Scene;
-use crate::history::Told;
+use crate::history::Observation;
 use crate::log::{Log, Paths};
 
-/// So many runs are followed at a time; the others are read at the end.
+/// Number of runs that are followed at a time; the others are read at the end.
 const FOLLOWED: usize = 20;
-/// So many events are read at once.
+/// Maximum number of events in one read.
 const PAGE: usize = 3;
 
 /// The last event of each run that it was told.
@@ -21,8 +21,8 @@ impl Places {
     /// As its log says.
     pub(super) fn read(paths: &Paths) -> Self {
         let mut places = BTreeMap::new();
-        for told in Log::read::<Told>(&paths.events()) {
-            if let Told::Event { run, seq, .. } = told {
+        for told in Log::read::<Observation>(&paths.events()) {
+            if let Observation::Event { run, seq, .. } = told {
                 places.insert(run, seq);
             }
         }
@@ -30,7 +30,7 @@ impl Places {
     }
 }
 
-/// Follows for ever.
+/// Follows runs forever.
 pub(super) async fn follow(scene: Scene, mut places: Places) {
     loop {
         read_all(&scene, &mut places, FOLLOWED).await;
