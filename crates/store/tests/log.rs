@@ -45,7 +45,7 @@ async fn the_log_stays_short_while_readers_relieve_each_other() {
     let mut longest = 0;
     for number in 0..BODIES {
         store.put_body(&vec![number; SIZE]).await.expect("kept");
-        longest = longest.max(std::fs::metadata(folder.path().join("record.db-wal")).expect("a log").len());
+        longest = longest.max(std::fs::metadata(folder.path().join("store.db-wal")).expect("a log").len());
     }
     over.store(true, Ordering::Relaxed);
     for reader in readers {

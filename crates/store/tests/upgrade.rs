@@ -124,7 +124,7 @@ fn a_kill_leaves_the_old_record_or_the_new_one() {
     let mut left = [0; LATEST as usize];
     for kill in 0..KILLS {
         for ending in ["", "-wal", "-shm"] {
-            let _ = std::fs::remove_file(folder.path().join(format!("record.db{ending}")));
+            let _ = std::fs::remove_file(folder.path().join(format!("store.db{ending}")));
         }
         std::fs::copy(&first, &file).expect("a copy");
         let mut child = open(&file);
