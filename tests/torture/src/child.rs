@@ -49,7 +49,7 @@ pub enum Role {
     Alone(Option<Fault>),
     /// It works until it is killed, beside another one. It has no subscriber: two of them would be two histories.
     Rival,
-    /// It works beside another one until its input ends, and then ends what is left. Its clients insist while the store cannot be
+    /// It works beside another one until its input ends, and then ends what is left. Its clients retry while the store cannot be
     /// used. The first one subscribes.
     Beside {
         /// Which one it is.
@@ -161,12 +161,12 @@ async fn busy(scene: &Scene, places: Option<subscriber::Places>) {
     }
 }
 
-/// Answers and drives until nothing is open, and reads what is there where it is asked to.
+/// Decides approvals and drives runs until nothing is left, and then reads all events if asked to.
 async fn drain(scene: &Scene, read: Option<&Paths>) {
     let store = &scene.store;
     loop {
         store.keep(scene.driver, LEASE, &[]).await.expect("a lease");
-        // The worker looks again after each change, also for what the parent made due. This one changes nothing.
+        // The worker polls again after each change, also for what the parent made due. This change is empty.
         store.hear(CallId::mint()).await.expect("a change");
         people::answer_all(scene).await;
         let runs = people::drive_ready(scene).await;

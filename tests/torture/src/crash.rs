@@ -45,7 +45,7 @@ pub const STEPS: [(&str, &str); 24] = [
     ("prune", "prune"),
 ];
 
-/// The names of what is in the store.
+/// The ids in the store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Names {
     holder: HolderId,
@@ -149,7 +149,7 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
         }
     }
     store.accept(task("tool", names.queued, Some(running), conversation)).await?;
-    // One that a process waited for which is gone.
+    // An approval whose process is gone.
     store.add_approval(request(Caller::default(), None).asked_by(HolderId::mint())).await?;
     Log::open(&paths.names()).add(&names);
     Ok(())
@@ -212,6 +212,6 @@ async fn one(store: &dyn Store, names: &Names, name: &str) -> Result<(), StoreEr
             store.accept(task).await.map(drop)
         }
         "prune" => store.prune(Duration::ZERO).await.map(drop),
-        _ => panic!("no step is called {name}"),
+        _ => panic!("unknown step {name}"),
     }
 }

@@ -1,6 +1,6 @@
-//! A thousand subscribers at one node, which is killed: at the next one each goes on behind the last event that it was told.
+//! A thousand subscribers at one node, which is killed: at the next node, each resumes after the last event that it received.
 //!
-//! A node is a process with a store of its own. What a subscriber was told stands in a log that no node owns.
+//! A node is a process with a store of its own. What a subscriber received is in a log that no node owns.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -26,7 +26,7 @@ const RUNS: usize = 4;
 const PAGE: usize = 5;
 /// Longest polling interval of a subscriber, in milliseconds: in a file, there are no notifications from other processes.
 const LOOK: u64 = 400;
-/// The longest that a node lives, in milliseconds.
+/// Maximum lifetime of a node, in milliseconds.
 const LONGEST: u64 = 900;
 /// The lease of the parent, which drives the runs.
 const LEASE: Duration = Duration::from_mins(10);
@@ -50,16 +50,16 @@ pub struct Crowd {
 pub struct CrowdReport {
     /// How many events the runs have, in all.
     pub events: u64,
-    /// How many events were told, to all subscribers.
+    /// Number of events that all subscribers received.
     pub told: usize,
-    /// How many of them were told by nodes that were killed.
+    /// Number of them from nodes that were killed.
     pub told_by_killed: usize,
-    /// Who was told something else than 1, 2, 3 and so on to the end, and what.
+    /// Subscribers that did not receive 1, 2, 3 and so on to the end, with what they received.
     pub wrong: BTreeMap<usize, Vec<u64>>,
 }
 
 impl Crowd {
-    /// Adds events to runs and kills nodes, until all subscribers were told everything.
+    /// Adds events to runs and kills nodes, until all subscribers have received everything.
     #[must_use]
     pub fn run(&self, folder: &Path) -> CrowdReport {
         let (paths, runtime) = (Paths(folder.to_owned()), runtime());
@@ -157,7 +157,7 @@ async fn follow(store: Arc<dyn Store>, log: Arc<Log>, subscriber: usize, run: Ru
         loop {
             let events = store.events(run, place, PAGE).await.expect("events");
             for event in &events {
-                // It was told when this is written, and not before.
+                // The event counts as received when this is written.
                 log.add(&(subscriber, event.seq));
                 place = event.seq;
             }
@@ -173,7 +173,7 @@ async fn follow(store: Arc<dyn Store>, log: Arc<Log>, subscriber: usize, run: Ru
     }
 }
 
-/// Who was not told 1, 2, 3 and so on to the end of its run.
+/// Returns the subscribers that did not receive 1, 2, 3 and so on to the end of their run.
 fn wrong(told: &[Delivery], ends: &[u64]) -> BTreeMap<usize, Vec<u64>> {
     let mut heard: BTreeMap<usize, Vec<u64>> = (0..SUBSCRIBERS).map(|subscriber| (subscriber, Vec::new())).collect();
     for (subscriber, seq) in told {

@@ -9,7 +9,7 @@ macro_rules! forward {
     };
 }
 
-/// Passes on what neither a witness nor a fault looks at, but for leases.
+/// Forwards the methods that neither a witness nor a fault changes, except for leases.
 macro_rules! forward_most {
     () => {
         $crate::forward::forward! {

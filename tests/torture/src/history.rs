@@ -8,7 +8,7 @@ use helve_core::store::{ApprovalState, MAX_ATTEMPTS};
 use helve_core::{ApprovalId, CallId, RunId};
 use serde::{Deserialize, Serialize};
 
-/// Something that a client was told.
+/// Something that a client observed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Observation {
@@ -91,7 +91,7 @@ pub struct FinalState {
     pub approvals: BTreeMap<ApprovalId, FinalApproval>,
     /// The events of all runs, in their order.
     pub events: BTreeMap<RunId, Vec<(u64, String)>>,
-    /// The calls whose end a run was told, once for each time.
+    /// The calls whose end a run was notified of, once for each time.
     pub finished: Vec<CallId>,
 }
 
@@ -119,9 +119,9 @@ pub enum Violation {
     Invented(CallId),
     /// A request that was shown is not in the store.
     LostApproval(ApprovalId),
-    /// Two answers were told that they count.
+    /// Two decisions were accepted.
     DecidedTwice(ApprovalId),
-    /// The answer that was told that it counts is not the one in the store.
+    /// The decision that was accepted is not the one in the store.
     OtherDecision(ApprovalId),
     /// A call ran without an approval.
     DeniedRan(CallId),
@@ -134,7 +134,7 @@ pub enum Violation {
         /// The number that came.
         got: u64,
     },
-    /// A subscriber was told another event than the one in the store, or one that is not there.
+    /// A subscriber received another event than the one in the store, or one that is not there.
     OtherEvent(RunId, u64),
 }
 

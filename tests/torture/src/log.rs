@@ -18,19 +18,19 @@ impl Paths {
         self.0.join("store.db")
     }
 
-    /// What clients were told.
+    /// What clients observed.
     #[must_use]
     pub fn told(&self) -> PathBuf {
         self.0.join("told.log")
     }
 
-    /// What a subscriber was told. It reads this when it comes back.
+    /// What a subscriber received. It reads this after a restart.
     #[must_use]
     pub fn events(&self) -> PathBuf {
         self.0.join("events.log")
     }
 
-    /// Who asked for tasks, and how many it got.
+    /// Which process claimed tasks, and how many it got.
     #[must_use]
     pub fn claims(&self) -> PathBuf {
         self.0.join("claims.log")
@@ -54,7 +54,7 @@ impl Paths {
         self.0.join("begun.log")
     }
 
-    /// The names of what is in a store that steps are tried with.
+    /// The ids in the store of the crash tests.
     #[must_use]
     pub fn names(&self) -> PathBuf {
         self.0.join("names")

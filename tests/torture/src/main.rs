@@ -44,7 +44,7 @@ fn main() {
     }
 }
 
-/// What a child is told to do.
+/// The role of a child.
 fn read(part: &str, more: &[&str]) -> Role {
     let lease = |text: &str| Duration::from_millis(text.parse().expect("milliseconds"));
     match (part, more) {
@@ -94,7 +94,7 @@ fn crash_server(times: usize) {
     in_parts(times, OUTAGES, |round| {
         let folder = tempfile::tempdir().expect("a folder");
         let outages = outage::crash(&torture(round), folder.path()).expect("a server that can be killed");
-        println!("all had found back after {:.3} s", outages.longest.as_secs_f32());
+        println!("all had recovered after {:.3} s", outages.longest.as_secs_f32());
         assert!(outages.is_plain(), "no process was killed, and a call was interrupted: {outages:?}");
         outages.report
     });
@@ -108,7 +108,7 @@ fn partition(times: usize, most: Duration) {
             println!("SKIPPED: partition: {why}");
             std::process::exit(SKIPPED)
         });
-        println!("all had found back after {:.3} s; {} results were late", outages.longest.as_secs_f32(), outages.late);
+        println!("all had recovered after {:.3} s; {} results were late", outages.longest.as_secs_f32(), outages.late);
         outages.report
     });
 }

@@ -52,7 +52,7 @@ impl Network {
         command
     }
 
-    /// Pulls the cable. Neither side is told.
+    /// Cuts the cable. Neither side is notified.
     pub fn cut(&self) {
         ip(&["link", "set", &self.cable, "down"]).expect("no cable");
     }
@@ -77,7 +77,7 @@ fn remove(namespace: &str) {
     }
 }
 
-/// Takes away what processes left behind that were killed.
+/// Removes the namespaces of processes that were killed.
 fn sweep() {
     let Ok(all) = ip(&["netns", "list"]) else { return };
     for name in all.lines().filter_map(|line| line.split_whitespace().next()) {

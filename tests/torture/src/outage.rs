@@ -17,9 +17,9 @@ use crate::server::{Schema, Server, ask};
 
 /// Number of children that work side by side.
 const CHILDREN: usize = 2;
-/// The lease of what they hold: longer than a server is away that crashed.
+/// Their lease: longer than the outage of a server that crashed.
 const LEASE: Duration = Duration::from_secs(30);
-/// The lease of what they hold when one is cut off: over before it is back.
+/// Their lease when one is cut off: it expires before the network is back.
 const SHORT: Duration = Duration::from_millis(900);
 /// The shortest time for which one is cut off.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -84,7 +84,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).expect("a time")
 }
 
-/// Lets something go away and come back, and checks the history.
+/// Repeats an outage, and checks the history.
 fn outages(torture: &Torture, paths: &Paths, children: Vec<Process>, outage: &dyn Fn()) -> Outages {
     let one = |_| {
         work_goes_on(paths);
@@ -98,7 +98,7 @@ fn outages(torture: &Torture, paths: &Paths, children: Vec<Process>, outage: &dy
     Outages { report: torture.end(paths), longest, late }
 }
 
-/// Starts a child that works beside another one. The command is its program, or what starts it.
+/// Starts a child that works beside another one. The command is its program, or starts it.
 fn beside(mut command: Command, paths: &Paths, place: &str, number: usize, lease: Duration) -> Process {
     command.arg("beside").arg(&paths.0).arg(place).arg(number.to_string()).arg(lease.as_millis().to_string());
     Process::start(command)
@@ -111,7 +111,7 @@ fn work_goes_on(paths: &Paths) {
     wait(|| before.iter().enumerate().all(|(number, before)| length(number) >= before + GROWTH), "all find back to the server");
 }
 
-/// Tells children to end what is left, and waits for it. No task must wait for its next try.
+/// Tells children to finish what is left, and waits for them. All tasks are made due.
 fn stop(mut children: Vec<Process>, address: &str) {
     children.iter_mut().for_each(Process::say_no_more);
     let begun = Instant::now();

@@ -17,7 +17,7 @@ use crate::process::Process;
 use crate::server;
 use crate::witness::{result, what};
 
-/// The longest that a child lives, in microseconds: in a file, and on a server, where it first makes connections.
+/// Maximum lifetime of a child, in microseconds: with a file, and with a server, where it first connects.
 const LONGEST: [u64; 2] = [60_000, 240_000];
 /// Timeout for something that must happen.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -52,7 +52,7 @@ pub struct Report {
     pub ran: usize,
     /// How many requests there are.
     pub approvals: usize,
-    /// How many events the subscriber was told.
+    /// Number of events that the subscriber received.
     pub events: usize,
     /// How many requests were open at the kills, in all.
     pub open: u32,
@@ -96,7 +96,7 @@ impl Torture {
         self.end(&paths)
     }
 
-    /// The last child ends what is left, and the history is checked.
+    /// Lets the last child finish what is left, and checks the history.
     #[must_use]
     pub fn end(&self, paths: &Paths) -> Report {
         assert!(self.drain(paths).success(), "the last child ends well");
@@ -142,7 +142,7 @@ impl Torture {
     }
 }
 
-/// Who asked for tasks, and how many it got.
+/// Which process claimed tasks, and how many it got.
 fn claims(paths: &Paths) -> Vec<(HolderId, usize)> {
     Log::read(&paths.claims())
 }
@@ -191,7 +191,7 @@ fn look_at_file(file: &Path, hurry: bool) -> u32 {
 
 const SPEAKING: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()";
-/// Passes by what a worker is about to take.
+/// Skips tasks that a worker is claiming.
 pub(crate) const DUE: &str = "UPDATE helve_tasks SET due = 0
     WHERE id IN (SELECT id FROM helve_tasks WHERE state = 'queued' AND due > 0 FOR UPDATE SKIP LOCKED)";
 

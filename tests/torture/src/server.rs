@@ -19,7 +19,7 @@ pub fn known(test: &str) -> Option<String> {
     server
 }
 
-/// A schema, which is gone afterwards.
+/// A schema. Dropping this removes it.
 #[derive(Debug)]
 pub struct Schema {
     server: String,

@@ -17,7 +17,7 @@ use crate::server::{Schema, known};
 
 /// Interval between measurements.
 const LOOK: Duration = Duration::from_secs(5);
-/// What is taken in the beginning does not count: room for what is kept at hand is made once.
+/// The beginning does not count: caches are filled once.
 const BEGINNING: Duration = Duration::from_mins(1);
 /// Maximum growth of memory, in percent.
 const GROWTH: u64 = 5;

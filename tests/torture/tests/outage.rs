@@ -14,7 +14,7 @@ fn torture(cycles: usize) -> Torture {
 
 fn check(outages: &Outages) {
     let report = &outages.report;
-    eprintln!("all had found back after {:?}", outages.longest);
+    eprintln!("all had recovered after {:?}", outages.longest);
     assert_eq!(report.violations, [], "{outages:?}");
     assert!(report.tasks > 50 && report.approvals > 20 && report.events > 20, "something happened: {outages:?}");
 }

@@ -1,4 +1,4 @@
-//! Runs that ask, people who answer, and who goes on with the runs.
+//! Runs that need approvals, people who decide, and a driver that resumes the runs.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn lost_or<T>(done: Result<T, StoreError>) {
     }
 }
 
-/// Answers half of what is open at once, now and then.
+/// Decides half of the pending approvals at once, now and then.
 pub(super) async fn answer_some(scene: Scene) {
     loop {
         tokio::time::sleep(Duration::from_micros(fastrand::u64(..40_000))).await;
@@ -116,7 +116,7 @@ pub(super) async fn drive_ready(scene: &Scene) -> usize {
     ready.len()
 }
 
-/// Puts what was approved into the queue, and waits for the rest or ends. A call is accepted under its own id, so that
+/// Puts approved calls into the queue, and waits for the rest or ends. A call is accepted under its own id, so that
 /// a retry after a crash accepts nothing twice.
 async fn go_on(scene: &Scene, run: &RunRecord) {
     let taken = match scene.store.take_run(run.id, scene.driver).await {
@@ -135,7 +135,7 @@ async fn go_on(scene: &Scene, run: &RunRecord) {
     lost_or(scene.store.commit_run(commit).await);
 }
 
-/// Whether no run is left that can go on.
+/// Whether no run is ready.
 pub(super) async fn idle(scene: &Scene) -> bool {
     open_runs(&*scene.store).await == 0
 }

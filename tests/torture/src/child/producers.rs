@@ -1,4 +1,4 @@
-//! Clients that put calls into the queue, and look what came of them.
+//! Clients that put calls into the queue, and read their results.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Scene;
 use super::tools::Kind;
 
-/// Calls, half of which must not run twice. Some are made by a run, which is told what comes of them.
+/// Calls, half of which must not run twice. Some are made by a run, which is notified of their results.
 pub(super) async fn produce(scene: Scene) {
     let mut mine: Vec<CallId> = Vec::new();
     loop {

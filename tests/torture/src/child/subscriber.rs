@@ -1,4 +1,4 @@
-//! A subscriber that follows the newest runs, and after each restart goes on behind the last event that it was told.
+//! A subscriber that follows the newest runs, and after each restart resumes after the last event that it received.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const FOLLOWED: usize = 20;
 /// Maximum number of events in one read.
 const PAGE: usize = 3;
 
-/// The last event of each run that it was told.
+/// The last event that it received of each run.
 pub(super) struct Places(BTreeMap<RunId, u64>);
 
 impl Places {
@@ -38,7 +38,7 @@ pub(super) async fn follow(scene: Scene, mut places: Places) {
     }
 }
 
-/// Reads what is new in so many runs.
+/// Reads new events of a number of runs.
 pub(super) async fn read_all(scene: &Scene, places: &mut Places, limit: usize) {
     for run in scene.store.runs(None, limit).await.expect("a list") {
         let place = places.0.entry(run.id).or_default();

@@ -1,4 +1,4 @@
-//! Histories that must not happen, and what the checker says of them.
+//! Histories that must not happen, and the violations that the checker finds in them.
 
 use super::*;
 

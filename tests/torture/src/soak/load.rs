@@ -27,7 +27,7 @@ const KEPT: Duration = Duration::from_secs(10);
 const BEAT: Duration = Duration::from_millis(50);
 const LEASE: Duration = Duration::from_mins(1);
 
-/// Clients that go on until this is dropped.
+/// Clients that run until this is dropped.
 pub(super) struct Load {
     done: Arc<Counts>,
     clients: JoinSet<()>,
@@ -135,7 +135,7 @@ fn task() -> NewTask {
     NewTask::new(ToolCall::new("tool", json!({"text": "x".repeat(fastrand::usize(..2000))})), Digest::of(["tool".as_bytes()]))
 }
 
-/// Runs of ten steps, one behind the other in a conversation. Nothing is said in it: what was said is never forgotten.
+/// Runs of ten steps, one after the other in a conversation. It has no messages, because messages are not pruned.
 async fn drive(store: Arc<dyn Store>, done: Arc<Counts>) {
     let (holder, conversation, mut beats) = (HolderId::mint(), ConversationId::mint(), beats());
     loop {
@@ -155,7 +155,7 @@ async fn drive(store: Arc<dyn Store>, done: Arc<Counts>) {
     }
 }
 
-/// Forgets what ended a while ago.
+/// Prunes what ended a while ago.
 async fn forget(store: Arc<dyn Store>, done: Arc<Counts>) {
     let holder = HolderId::mint();
     loop {
@@ -165,7 +165,7 @@ async fn forget(store: Arc<dyn Store>, done: Arc<Counts>) {
     }
 }
 
-/// Lists what there is.
+/// Lists tasks and runs.
 async fn list(store: Arc<dyn Store>) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
