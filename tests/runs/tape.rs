@@ -46,7 +46,7 @@ fn what_was_not_recorded_is_refused() {
     let replay = format!("replay:{file}");
     let ran = scene.events(&["--model", &replay, "something else"]);
     assert_eq!((ran.code, ran.end()), (Some(1), ("failed".into(), "recording".into())), "{}", ran.stderr);
-    for part in ["has no answer to this", "something else", "--record"] {
+    for part in ["has no response to this request", "something else", "--record"] {
         assert!(ran.stderr.contains(part), "{part} is missing: {}", ran.stderr);
     }
     // A tool that gives something else than it did leads off the tape, and that is said too.

@@ -1,4 +1,4 @@
-//! Which URLs may be fetched: the checks that need no network. What a name resolves to is checked in `lookup.rs`.
+//! Which URLs may be fetched: the checks that need no network. `lookup.rs` checks what a name resolves to.
 
 use std::net::IpAddr;
 
@@ -7,13 +7,13 @@ use reqwest::Url;
 use crate::error::FetchError;
 use crate::networks::is_public;
 
-/// Who may be reached.
+/// Which addresses may be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reach {
-    /// The host of the request, wherever it is: a person who runs Helve wrote its address. A redirect to any other
-    /// host must lead to the public internet.
+    /// The host of the request, wherever it is: the operator wrote its URL. A redirect to any other host must lead to the public
+    /// internet.
     Any,
-    /// Only the public internet: the address comes from a model or a stranger.
+    /// Only the public internet: the URL comes from a model or another untrusted source.
     #[default]
     Public,
     /// Only this machine.
@@ -25,49 +25,49 @@ pub enum Reach {
 #[non_exhaustive]
 pub enum Refusal {
     /// Neither `http` nor `https`.
-    #[error("addresses begin with `http://` or `https://`, not with `{0}:`")]
+    #[error("unsupported URL scheme `{0}:`; use `http://` or `https://`")]
     Scheme(String),
-    /// A user name or password inside the address.
-    #[error("an address has no user name or password in it")]
+    /// A user name or password inside the URL.
+    #[error("the URL contains a user name or password")]
     UserInfo,
     /// A name that is always local.
-    #[error("`{0}` is a local name, and only the public internet may be reached")]
+    #[error("`{0}` is a local name; only public addresses are allowed")]
     LocalName(String),
-    /// An address that is not public, or a name that leads to one.
-    #[error("`{0}` leads to an address that is not public")]
+    /// An address that is not public, or a name that resolves to one.
+    #[error("`{0}` resolves to an address that is not public")]
     NotPublic(String),
-    /// An address off this machine, or a name that leads to one.
-    #[error("`{0}` is not on this machine, and nothing else may be reached")]
+    /// An address of another machine, or a name that resolves to one.
+    #[error("`{0}` is not on this machine; only local addresses are allowed")]
     NotLocal(String),
     /// A redirect from `https` to `http`.
-    #[error("a redirect from https to http is not followed")]
+    #[error("redirect from https to http")]
     Downgrade,
-    /// A redirect that would send the body to somebody else.
-    #[error("a redirect that would send the request's body to another host is not followed")]
+    /// A redirect that would send the body to another host.
+    #[error("redirect that would send the request body to another host")]
     BodyElsewhere,
 }
 
-/// Reads an address as a person or a model wrote it.
+/// Parses a URL that a person or a model wrote.
 ///
-/// Stricter than the URL standard, which drops tabs and line breaks and takes `\` for `/`: what two readers could
-/// understand differently is refused.
+/// Stricter than the URL standard, which drops tabs and line breaks and takes `\` for `/`: a URL that two parsers could read
+/// differently is refused.
 ///
 /// # Errors
-/// Where it is not an absolute `http` or `https` address, or has a user name in it.
+/// Returns an error if it is not an absolute `http` or `https` URL, or if it contains a user name.
 pub fn read_url(text: &str) -> Result<Url, FetchError> {
     let bad = |reason: &str| FetchError::BadUrl { reason: reason.to_owned() };
     if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
-        return Err(bad("it has white space or control characters in it"));
+        return Err(bad("it contains white space or control characters"));
     }
     if text.contains('\\') {
-        return Err(bad("it has a `\\` in it"));
+        return Err(bad("it contains a `\\`"));
     }
     let url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
     check_form(&url)?;
     Ok(url)
 }
 
-/// Refuses what no reach allows.
+/// Refuses URLs that no reach allows.
 pub(crate) fn check_form(url: &Url) -> Result<(), Refusal> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Refusal::Scheme(url.scheme().chars().take(20).collect()));
@@ -78,7 +78,7 @@ pub(crate) fn check_form(url: &Url) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses what this reach does not allow, as far as the address itself tells.
+/// Refuses what this reach does not allow, as far as the URL itself tells.
 pub(crate) fn check_reach(url: &Url, reach: Reach) -> Result<(), Refusal> {
     let Some(host) = url.host_str() else { return Ok(()) };
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -90,13 +90,13 @@ pub(crate) fn check_reach(url: &Url, reach: Reach) -> Result<(), Refusal> {
     }
 }
 
-/// Whether a name is local by agreement, whatever a resolver says.
+/// Whether a name is local by convention, whatever it resolves to.
 pub(crate) fn is_local_name(host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     ["localhost", "internal"].iter().any(|local| host.strip_suffix(local).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }
 
-/// Scheme, host and port, which is all that errors say about an address: paths and queries may hold secrets.
+/// Scheme, host and port: all that errors show of a URL, because paths and queries may hold secrets.
 pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

@@ -1,4 +1,4 @@
-//! The HTTP clients underneath: one for each reach, so that no connection made under one is used under the other.
+//! The reqwest clients of [`Fetch`](crate::Fetch): one for each reach, so that no connection made under one is used under another.
 
 use std::sync::Arc;
 
@@ -8,9 +8,10 @@ use rustls_platform_verifier::BuilderVerifierExt;
 
 use crate::address::Reach;
 use crate::fetch::FetchOptions;
-use crate::lookup::Checked;
+use crate::lookup::CheckedLookup;
 
-const MAX_HEADERS: usize = 100;
+/// Maximum number of headers of a response.
+pub(crate) const MAX_HEADERS: usize = 100;
 const IDLE_CONNECTIONS: usize = 8;
 
 pub(crate) struct Clients {
@@ -25,7 +26,7 @@ impl Clients {
         let client = |reach| {
             let builder = Client::builder()
                 .tls_backend_preconfigured(tls.clone())
-                .dns_resolver(Checked::new(options.lookup.clone(), reach))
+                .dns_resolver(CheckedLookup { lookup: options.lookup.clone(), reach })
                 .redirect(reqwest::redirect::Policy::none())
                 .retry(reqwest::retry::never())
                 .no_proxy()
@@ -49,16 +50,16 @@ impl Clients {
     }
 }
 
-/// TLS with the certificates of this machine. The provider is given here and not installed for the whole process,
-/// which belongs to the program that uses Helve.
+/// TLS with the certificate authorities of this machine. The crypto provider is passed here and not installed for the whole process,
+/// which belongs to the program that embeds Helve.
 pub(crate) fn tls() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = || ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
     match builder()?.with_platform_verifier() {
         Ok(verified) => Ok(verified.with_no_client_auth()),
         Err(error) => {
-            // A small container may have none. Services inside it, by http, work all the same.
-            tracing::warn!(%error, "no certificate authorities are known on this machine, so no https address can be trusted");
+            // A small container may have none. Plain HTTP still works there.
+            tracing::warn!(%error, "no certificate authorities found on this machine; https requests will fail");
             Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
         }
     }

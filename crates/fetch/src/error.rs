@@ -1,27 +1,32 @@
-//! What can go wrong with a fetch, by variant. No text of it holds more of an address than its origin.
+//! Errors of an exchange, by variant. Their texts name no more of a URL than its origin.
 
 use std::error::Error;
 use std::io;
 use std::time::Duration;
 
 use reqwest::Url;
+use rustls::CertificateError;
 
 use crate::address::{self, Refusal};
+
+/// The standard term for a connection that took too long.
+pub(crate) const TIMED_OUT: &str = "connection timed out";
 
 /// Why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The address cannot be read.
-    #[error("this is not an address that can be fetched: {reason}")]
+    /// The URL is invalid.
+    #[error("invalid URL: {reason}")]
     BadUrl {
         /// What is wrong with it.
         reason: String,
     },
     /// The address, or one that a redirect led to, must not be reached. Nothing was sent to it.
-    #[error("not fetched: {0}")]
+    #[error("address not allowed: {0}")]
     Refused(#[from] Refusal),
-    /// There is no connection: no such name, nobody listens, or no trust in its certificate. Nothing was sent.
+    /// There is no connection: the DNS lookup failed, the connection was refused or timed out, or the certificate is not trusted.
+    /// Nothing was sent.
     #[error("{origin} cannot be reached: {reason}")]
     Unreachable {
         /// Scheme, host and port.
@@ -29,16 +34,16 @@ pub enum FetchError {
         /// What the system says.
         reason: String,
     },
-    /// The whole exchange took too long.
-    #[error("{origin} did not response within {after:?}")]
+    /// The exchange took too long.
+    #[error("request to {origin} timed out after {after:?}")]
     Timeout {
         /// Scheme, host and port of the request.
         origin: String,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
-    /// The other side hung up before its response was complete. It may have done what it was asked.
-    #[error("{origin} closed the connection before its response was complete")]
+    /// The server closed the connection before its response was complete. It may have carried out the request.
+    #[error("{origin} closed the connection before the response was complete")]
     Closed {
         /// Scheme, host and port.
         origin: String,
@@ -48,27 +53,27 @@ pub enum FetchError {
     TooLarge {
         /// Scheme, host and port.
         origin: String,
-        /// What was allowed.
+        /// Maximum number of bytes.
         limit: u64,
     },
-    /// One redirect more than allowed.
-    #[error("{origin} redirected more than {limit} times")]
+    /// There were more redirects than allowed.
+    #[error("too many redirects: {origin} redirected more than {limit} times")]
     TooManyRedirects {
         /// Scheme, host and port of the request.
         origin: String,
-        /// What was allowed.
+        /// Maximum number of redirects.
         limit: u8,
     },
-    /// The response is not HTTP as it should be: broken framing, too many headers, a redirect to nowhere.
-    #[error("{origin} does not speak proper HTTP: {reason}")]
+    /// The response is not valid HTTP: broken framing, too many headers, an invalid redirect.
+    #[error("invalid HTTP response from {origin}: {reason}")]
     Protocol {
         /// Scheme, host and port.
         origin: String,
         /// What is wrong.
         reason: String,
     },
-    /// The client could not be made.
-    #[error("there is no HTTP client: {reason}")]
+    /// The HTTP client could not be created.
+    #[error("HTTP client setup failed: {reason}")]
     Setup {
         /// What is wrong.
         reason: String,
@@ -76,42 +81,72 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// What a failed exchange with the host of this address means.
+    /// The error for a failed exchange with the host of this URL.
     pub(crate) fn of(error: &reqwest::Error, url: &Url) -> Self {
         let origin = address::origin(url);
-        let chain = || std::iter::successors(Some(error as &(dyn Error + 'static)), |cause| (*cause).source());
-        if let Some(refusal) = chain().find_map(|cause| cause.downcast_ref::<Refusal>()) {
+        if let Some(refusal) = chain(error).find_map(|cause| cause.downcast_ref::<Refusal>()) {
             return Self::Refused(refusal.clone());
         }
-        // The outer errors repeat the address with its query; the innermost one says what happened.
-        let reason = chain().last().filter(|cause| !cause.is::<reqwest::Error>()).map_or_else(String::new, ToString::to_string);
+        // The outer errors repeat the URL with its query; the innermost one says what happened.
+        let reason = chain(error).last().filter(|cause| !cause.is::<reqwest::Error>()).map_or_else(String::new, describe);
         if error.is_builder() {
             return Self::BadUrl { reason };
         }
         if error.is_connect() {
-            let reason = if error.is_timeout() { "nobody answers there".to_owned() } else { reason };
+            let reason = if error.is_timeout() { TIMED_OUT.to_owned() } else { reason };
             return Self::Unreachable { origin, reason };
         }
-        if chain().any(hung_up) { Self::Closed { origin } } else { Self::Protocol { origin, reason } }
+        if chain(error).any(is_closed) { Self::Closed { origin } } else { Self::Protocol { origin, reason } }
     }
-}
 
-impl FetchError {
-    /// What a failure of a connection to this origin means.
+    /// The error for a failed connection to this origin.
     pub(crate) fn of_hyper(error: &hyper::Error, origin: String) -> Self {
-        let chain = || std::iter::successors(Some(error as &(dyn Error + 'static)), |cause| (*cause).source());
-        if error.is_canceled() || error.is_closed() || chain().any(hung_up) {
+        if error.is_canceled() || error.is_closed() || chain(error).any(is_closed) {
             return Self::Closed { origin };
         }
-        Self::Protocol { origin, reason: chain().last().map_or_else(String::new, ToString::to_string) }
+        Self::Protocol { origin, reason: chain(error).last().map_or_else(String::new, ToString::to_string) }
     }
 }
 
-fn hung_up(cause: &(dyn Error + 'static)) -> bool {
+/// An error and its causes.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |cause| (*cause).source())
+}
+
+/// Describes the failure of a connection in standard terms. An unknown issuer is the most frequent failure of TLS, and rustls names it
+/// by a variant only.
+pub(crate) fn describe(error: &(dyn Error + 'static)) -> String {
+    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            "TLS certificate verification failed: unknown issuer".to_owned()
+        }
+        Some(rustls::Error::InvalidCertificate(reason)) => format!("TLS certificate verification failed: {reason}"),
+        Some(other) => format!("TLS handshake failed: {other}"),
+        None => error.to_string(),
+    }
+}
+
+fn is_closed(cause: &(dyn Error + 'static)) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
     let by_http = cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message);
     let by_system = cause
         .downcast_ref::<io::Error>()
         .is_some_and(|error| matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | TimedOut | UnexpectedEof));
     by_http || by_system
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_tls_are_named_by_their_standard_terms() {
+        let unknown = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        assert_eq!(describe(&io::Error::other(unknown)), "TLS certificate verification failed: unknown issuer");
+        let expired = rustls::Error::InvalidCertificate(CertificateError::Expired);
+        assert!(describe(&io::Error::other(expired)).starts_with("TLS certificate verification failed: "));
+        assert!(describe(&io::Error::other(rustls::Error::DecryptError)).starts_with("TLS handshake failed: "));
+        assert!(describe(&io::Error::from_raw_os_error(111)).contains("Connection refused"));
+    }
 }

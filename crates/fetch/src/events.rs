@@ -1,54 +1,54 @@
-//! Server-sent events, taken out of bytes that may be cut anywhere.
+//! A parser for server-sent events. Chunks of bytes may end anywhere.
 
 use std::time::Duration;
 
 use memchr::memchr;
 
-/// The longest event.
+/// Maximum size of an event, in bytes.
 const MAX_EVENT: usize = 16 << 20;
-/// The longest id; longer ones are not remembered.
+/// Maximum length of an event id; longer ones are ignored.
 const MAX_ID: usize = 1 << 10;
 
-/// Takes events out of a stream of bytes.
+/// Parses server-sent events.
 #[derive(Debug, Default)]
 pub struct Events {
-    /// The line that is not over yet.
+    /// The incomplete last line.
     line: Vec<u8>,
     name: String,
     data: Vec<u8>,
     has_data: bool,
-    begun: bool,
+    started: bool,
     last_id: String,
     /// The id of an event that is not complete yet.
     next_id: Option<String>,
     retry: Option<Duration>,
 }
 
-/// Why no more events are taken.
+/// Why parsing stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError<E> {
-    /// One event is larger than may be kept.
-    #[error("one event of the response is larger than {MAX_EVENT} bytes")]
+    /// An event is too large.
+    #[error("an event of the response is larger than {MAX_EVENT} bytes")]
     TooLarge,
-    /// Whoever is told of them wants no more.
+    /// The sink returned an error.
     #[error("{0}")]
     Sink(E),
 }
 
-/// Told of each event: its name, which may be empty, and its data.
+/// Receives each event: its name, which may be empty, and its data.
 pub type EventSink<'a, E> = dyn FnMut(&str, &[u8]) -> Result<(), E> + 'a;
 
 impl Events {
-    /// Takes more bytes, and tells of the events that are complete.
+    /// Parses more bytes, and passes complete events to the sink.
     ///
     /// # Errors
-    /// What the sink says, and where an event is too large.
+    /// Returns an error of the sink, or an error if an event is too large.
     pub fn feed<E>(&mut self, mut bytes: &[u8], sink: &mut EventSink<'_, E>) -> Result<(), EventError<E>> {
         while let Some(end) = memchr(b'\n', bytes) {
             let line = &bytes[..end];
             bytes = &bytes[end + 1..];
             if self.line.is_empty() {
-                // Almost every event is one line of data and an empty one: told where it lies.
+                // Almost every event is one line of data and an empty one: it is passed on without a copy.
                 if let (Some(data), Some(rest)) = (data_of(line), bytes.strip_prefix(b"\n"))
                     && !self.has_data
                 {
@@ -71,27 +71,27 @@ impl Events {
         self.bounded()
     }
 
-    /// Another stream goes on where the last one broke off: what was not complete is gone, and the id and the delay stay.
+    /// Prepares for another stream that resumes this one: drops an incomplete event, keeps the id and the delay.
     pub fn restart(&mut self) {
         *self = Self { last_id: std::mem::take(&mut self.last_id), retry: self.retry, ..Self::default() };
     }
 
-    /// The id of the last event that was complete; empty where none had one.
+    /// The id of the last complete event; empty if none had one.
     #[must_use]
     pub fn last_id(&self) -> &str {
         &self.last_id
     }
 
-    /// How long the other side wants to be left alone before it is asked for more, if it said so.
+    /// The delay before reconnecting, if the server sent one.
     #[must_use]
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// Nothing more comes. An event that lacks its empty line counts.
+    /// The stream has ended. An event without its empty line counts.
     ///
     /// # Errors
-    /// What the sink says.
+    /// Returns an error of the sink.
     pub fn finish<E>(&mut self, sink: &mut EventSink<'_, E>) -> Result<(), EventError<E>> {
         let line = std::mem::take(&mut self.line);
         self.take(&line, sink)?;
@@ -100,7 +100,7 @@ impl Events {
 
     fn take<E>(&mut self, line: &[u8], sink: &mut EventSink<'_, E>) -> Result<(), EventError<E>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let line = if std::mem::replace(&mut self.begun, true) { line } else { line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line) };
+        let line = if std::mem::replace(&mut self.started, true) { line } else { line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line) };
         if line.is_empty() {
             if std::mem::take(&mut self.has_data) {
                 sink(&self.name, &self.data).map_err(EventError::Sink)?;
@@ -124,7 +124,7 @@ impl Events {
         self.bounded()
     }
 
-    /// Whoever asks for the rest of a stream must not miss an event of which only the beginning came.
+    /// Sets the last id only when its event is complete: a client that resumes the stream must not miss that event.
     fn take_id(&mut self) {
         if let Some(id) = self.next_id.take() {
             self.last_id = id;
@@ -139,7 +139,7 @@ impl Events {
     }
 }
 
-/// What stands behind `data:`.
+/// The text after `data:`.
 fn data_of(line: &[u8]) -> Option<&[u8]> {
     let data = line.strip_prefix(b"data:")?;
     let data = data.strip_suffix(b"\r").unwrap_or(data);

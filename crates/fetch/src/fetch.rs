@@ -1,4 +1,4 @@
-//! The fetch itself: exchanges, one after the other, and the reading of the last response within its limits.
+//! [`Fetch`]: sends a request, follows redirects, and reads the response within its limits.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,17 +13,17 @@ use crate::lookup::{Lookup, SystemLookup};
 use crate::redirect::Hop;
 use crate::request::{FetchLimits, Request, Response};
 
-/// Of a response that is no success, only this much is read.
+/// Maximum number of bytes read of an error response.
 const ERROR_BYTES: u64 = 64 << 10;
 
-/// How a [`Fetch`] is set up.
+/// Options of a [`Fetch`] or a [`ConnectionPool`](crate::ConnectionPool).
 #[derive(Clone)]
 pub struct FetchOptions {
-    /// How long one connection may take to be made.
+    /// Timeout for a connection.
     pub connect_timeout: Duration,
-    /// What it calls itself.
+    /// The `User-Agent` header.
     pub user_agent: String,
-    /// How names are looked up.
+    /// The DNS lookup.
     pub lookup: Arc<dyn Lookup>,
 }
 
@@ -44,19 +44,19 @@ impl Default for FetchOptions {
     }
 }
 
-/// Fetches. Cheap to clone; clones share connections.
+/// An HTTP client for small responses. Cheap to clone; clones share connections.
 #[derive(Clone, Default)]
 pub struct Fetch(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     options: FetchOptions,
-    /// Made on first use: reading the certificates of a machine takes longer than many programs run.
+    /// Created on first use: reading the certificates of a machine takes longer than many programs run.
     clients: OnceLock<Result<Clients, String>>,
 }
 
 impl Fetch {
-    /// A fetch with options.
+    /// A client with options.
     #[must_use]
     pub fn new(options: FetchOptions) -> Self {
         Self(Arc::new(Inner { options, clients: OnceLock::new() }))
@@ -68,16 +68,16 @@ impl Fetch {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Sends a request, follows its redirects and reads the response. A response of any status is one.
+    /// Sends a request, follows redirects and reads the response. A response of any status is a success.
     ///
     /// Dropping the future closes the connection.
     ///
     /// # Errors
-    /// [`FetchError`] says by variant why there is no response.
+    /// The variant of [`FetchError`] says why there is no response.
     pub async fn send(&self, request: Request) -> Result<Response, FetchError> {
         let (limits, url) = (request.limits, request.url.clone());
         match tokio::time::timeout(limits.time, self.follow(request)).await {
-            Ok(answered) => answered,
+            Ok(result) => result,
             Err(_) => Err(FetchError::Timeout { origin: address::origin(&url), after: limits.time }),
         }
     }
@@ -99,7 +99,7 @@ impl Fetch {
         let clients = self.0.clients.get_or_init(|| Clients::new(&self.0.options));
         let clients = clients.as_ref().map_err(|reason| FetchError::Setup { reason: reason.clone() })?;
         let mut headers = hop.headers.clone();
-        // Nothing is unpacked, so a small response cannot become a large one.
+        // Nothing is decompressed, so a small response cannot become a large one.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let mut request = clients.get(hop.reach).request(hop.method.clone(), hop.url.clone()).headers(headers);
         if let Some(body) = &hop.body {
@@ -115,7 +115,7 @@ impl fmt::Debug for Fetch {
     }
 }
 
-/// Reads a response, counting what comes and not what was announced.
+/// Reads a response, counting the bytes that arrive and not those that were announced.
 async fn read(mut response: reqwest::Response, hop: &Hop, limits: FetchLimits) -> Result<Response, FetchError> {
     let success = response.status().is_success();
     let limit = if success { limits.bytes } else { limits.bytes.min(ERROR_BYTES) };

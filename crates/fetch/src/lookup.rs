@@ -1,5 +1,5 @@
-//! What names lead to. A connection is made only to the very addresses that were checked here, so a name that
-//! answers differently the next time gains nothing.
+//! DNS lookup. Connections go only to the addresses that were checked here, so a name that resolves differently the next time
+//! gains nothing (DNS rebinding).
 
 use std::error::Error;
 use std::io;
@@ -12,16 +12,16 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use crate::address::{Reach, Refusal, is_local_name};
 use crate::networks::is_public;
 
-/// Finds the addresses of a name.
+/// Resolves names to IP addresses.
 pub trait Lookup: Send + Sync + 'static {
-    /// All addresses of a name.
+    /// Returns all addresses of a name.
     ///
     /// # Errors
-    /// Where there is no such name, or nobody to ask.
+    /// Returns an error if the name does not exist, or if there is no resolver.
     fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// Asks the operating system.
+/// The operating system's resolver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemLookup;
 
@@ -31,19 +31,13 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// A lookup that gives nothing back unless all of it may be reached.
-pub(crate) struct Checked {
-    lookup: Arc<dyn Lookup>,
-    reach: Reach,
+/// A lookup that fails unless all addresses may be reached.
+pub(crate) struct CheckedLookup {
+    pub(crate) lookup: Arc<dyn Lookup>,
+    pub(crate) reach: Reach,
 }
 
-impl Checked {
-    pub(crate) fn new(lookup: Arc<dyn Lookup>, reach: Reach) -> Self {
-        Self { lookup, reach }
-    }
-}
-
-impl Resolve for Checked {
+impl Resolve for CheckedLookup {
     fn resolve(&self, name: Name) -> Resolving {
         let (lookup, reach) = (self.lookup.clone(), self.reach);
         Box::pin(async move {
@@ -53,13 +47,13 @@ impl Resolve for Checked {
     }
 }
 
-/// The addresses of a name, if all of them may be reached. A refusal is a [`Refusal`].
+/// Returns the addresses of a name if all of them may be reached, else a [`Refusal`].
 pub(crate) async fn resolve(lookup: &dyn Lookup, host: &str, reach: Reach) -> Result<Vec<IpAddr>, Box<dyn Error + Send + Sync>> {
     if reach == Reach::Public && is_local_name(host) {
         return Err(Refusal::LocalName(host.to_owned()).into());
     }
-    let addresses = lookup.lookup(host).await?;
-    // One private address among public ones is how a guard that picks the first is led astray.
+    let addresses = lookup.lookup(host).await.map_err(|error| io::Error::new(error.kind(), format!("DNS lookup failed: {error}")))?;
+    // An attacker can mix one private address with public ones to get past a guard that checks only the first.
     if reach == Reach::Public && !addresses.iter().all(|address| is_public(*address)) {
         return Err(Refusal::NotPublic(host.to_owned()).into());
     }
@@ -67,7 +61,7 @@ pub(crate) async fn resolve(lookup: &dyn Lookup, host: &str, reach: Reach) -> Re
         return Err(Refusal::NotLocal(host.to_owned()).into());
     }
     if addresses.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no addresses").into());
+        return Err(io::Error::new(io::ErrorKind::NotFound, "DNS lookup failed: the name has no addresses").into());
     }
     Ok(addresses)
 }
@@ -88,7 +82,7 @@ mod tests {
         }
     }
 
-    async fn resolve(checked: &Checked) -> Result<Vec<String>, String> {
+    async fn resolve(checked: &CheckedLookup) -> Result<Vec<String>, String> {
         let name: Name = "name.example".parse().expect("a name");
         let addresses = checked.resolve(name).await.map_err(|error| error.to_string())?;
         Ok(addresses.map(|address| address.ip().to_string()).collect())
@@ -98,17 +92,17 @@ mod tests {
     #[tokio::test]
     async fn every_address_of_a_name_must_be_public_every_time() {
         let answers = vec![vec!["8.8.8.8", "2606:4700::1111"], vec!["127.0.0.1"], vec!["8.8.8.8", "10.0.0.1"], vec!["10.0.0.1"], vec![]];
-        let checked = Checked::new(Arc::new(Answers(Mutex::new(answers))), Reach::Public);
+        let checked = CheckedLookup { lookup: Arc::new(Answers(Mutex::new(answers))), reach: Reach::Public };
         assert_eq!(resolve(&checked).await, Ok(vec!["8.8.8.8".to_owned(), "2606:4700::1111".to_owned()]));
         for _ in 0..3 {
-            assert_eq!(resolve(&checked).await, Err("`name.example` leads to an address that is not public".to_owned()));
+            assert_eq!(resolve(&checked).await, Err("`name.example` resolves to an address that is not public".to_owned()));
         }
-        assert_eq!(resolve(&checked).await, Err("the name has no addresses".to_owned()));
+        assert_eq!(resolve(&checked).await, Err("DNS lookup failed: the name has no addresses".to_owned()));
     }
 
     #[tokio::test]
     async fn the_operator_may_name_any_host() {
-        let checked = Checked::new(Arc::new(Answers(Mutex::new(vec![vec!["10.0.0.1"]]))), Reach::Any);
+        let checked = CheckedLookup { lookup: Arc::new(Answers(Mutex::new(vec![vec!["10.0.0.1"]]))), reach: Reach::Any };
         assert_eq!(resolve(&checked).await, Ok(vec!["10.0.0.1".to_owned()]));
     }
 }

@@ -1,10 +1,10 @@
 //! Which addresses are public: a table of the networks that are not.
 //!
-//! `std` knows this only on nightly, and what a guard stands on should be readable in one place.
+//! `std` has this only on nightly, and a security check should be readable in one place.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Networks of version 4 that are not the public internet.
+/// IPv4 networks that are not public.
 const CLOSED_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::UNSPECIFIED, 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -23,7 +23,7 @@ const CLOSED_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
-/// The only network of version 6 from which public addresses are given out.
+/// The only IPv6 network with public addresses.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// Networks inside it that are not public: protocol assignments with Teredo, and documentation.
@@ -33,20 +33,19 @@ const CLOSED_V6: [(Ipv6Addr, u32); 3] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Networks of version 6 that stand for an address of version 4, and the bit at which it begins: mapped addresses,
-/// NAT64 and 6to4. They are as public as what is inside.
-const WRAPPED: [(Ipv6Addr, u32, u32); 3] = [
+/// IPv6 networks that contain an IPv4 address, and the bit at which it starts: mapped addresses, NAT64 and 6to4. They are as
+/// public as that address.
+const EMBEDDED_V4: [(Ipv6Addr, u32, u32); 3] = [
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, 96),
     (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96, 96),
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, 16),
 ];
 
 /// Whether an address belongs to the public internet.
-#[must_use]
-pub fn is_public(address: IpAddr) -> bool {
+pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => match wrapped(address) {
+        IpAddr::V6(address) => match embedded_v4(address) {
             Some(inner) => is_public_v4(inner),
             None => in_v6(address, GLOBAL_V6) && !CLOSED_V6.iter().any(|network| in_v6(address, *network)),
         },
@@ -62,8 +61,8 @@ fn in_v6(address: Ipv6Addr, (network, length): (Ipv6Addr, u32)) -> bool {
     (address.to_bits() ^ network.to_bits()) >> (128 - length) == 0
 }
 
-fn wrapped(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let (.., start) = WRAPPED.iter().find(|(network, length, _)| in_v6(address, (*network, *length)))?;
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let (.., start) = EMBEDDED_V4.iter().find(|(network, length, _)| in_v6(address, (*network, *length)))?;
     let inner = (address.to_bits() >> (96 - start)) & u128::from(u32::MAX);
     u32::try_from(inner).ok().map(Ipv4Addr::from_bits)
 }

@@ -1,4 +1,4 @@
-//! One hop of a request, and the hop that a redirect asks for. Nothing here touches the network.
+//! One hop of a request, and the next hop after a redirect. Nothing here does I/O.
 
 use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
 use reqwest::{Method, StatusCode, Url};
@@ -7,10 +7,10 @@ use crate::address::{self, Reach, Refusal, check_form, check_reach};
 use crate::error::FetchError;
 use crate::request::Request;
 
-/// Headers that say nothing about who asks. A list of what may stay is safe against names nobody thought of.
+/// Headers without credentials. An allow list is also safe for header names that are not known here.
 const HARMLESS: [HeaderName; 3] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE];
 
-/// One exchange of a request.
+/// One hop of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Hop {
     pub(crate) method: Method,
@@ -18,34 +18,34 @@ pub(crate) struct Hop {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) reach: Reach,
-    /// The host that the caller named, and how far it may be reached.
-    home: (Url, Reach),
+    /// The URL that the caller named, and its reach.
+    first: (Url, Reach),
 }
 
 impl Hop {
-    /// The exchange that the caller asked for.
+    /// The hop that the caller asked for.
     pub(crate) fn first(request: Request) -> Result<Self, FetchError> {
         let Request { method, url, headers, body, reach, limits: _ } = request;
         check_form(&url)?;
         check_reach(&url, reach)?;
-        let home = (url.clone(), reach);
-        Ok(Self { method, url, headers, body, reach, home })
+        let first = (url.clone(), reach);
+        Ok(Self { method, url, headers, body, reach, first })
     }
 
-    /// The exchange that a response asks for, where it does.
+    /// The next hop, if the response is a redirect.
     pub(crate) fn next(&self, status: StatusCode, response: &HeaderMap) -> Result<Option<Self>, FetchError> {
         let redirects = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
         let Some(location) = response.get(LOCATION).filter(|_| redirects) else { return Ok(None) };
-        let nowhere = || FetchError::Protocol { origin: address::origin(&self.url), reason: "it redirects to nowhere".to_owned() };
-        let location = str::from_utf8(location.as_bytes()).map_err(|_| nowhere())?;
-        let mut url = self.url.join(location).map_err(|_| nowhere())?;
+        let invalid = || FetchError::Protocol { origin: address::origin(&self.url), reason: "invalid redirect".to_owned() };
+        let location = str::from_utf8(location.as_bytes()).map_err(|_| invalid())?;
+        let mut url = self.url.join(location).map_err(|_| invalid())?;
         url.set_fragment(None);
         check_form(&url)?;
         if self.url.scheme() == "https" && url.scheme() == "http" {
             return Err(Refusal::Downgrade.into());
         }
-        let at_home = url.host() == self.home.0.host();
-        let reach = if at_home { self.home.1 } else { Reach::Public };
+        let is_first = url.host() == self.first.0.host();
+        let reach = if is_first { self.first.1 } else { Reach::Public };
         check_reach(&url, reach)?;
         Ok(Some(self.clone().redirected(status, url, reach)?))
     }
@@ -61,7 +61,7 @@ impl Hop {
             self.body = None;
             self.headers.remove(CONTENT_TYPE);
         }
-        if self.body.is_some() && !is_same_place(&self.url, &url) {
+        if self.body.is_some() && !is_same_server(&self.url, &url) {
             return Err(Refusal::BodyElsewhere);
         }
         if url.origin() != self.url.origin() {
@@ -72,7 +72,7 @@ impl Hop {
 }
 
 /// Whether two addresses are the same server: host and port, or the same host moving from http to https.
-fn is_same_place(one: &Url, other: &Url) -> bool {
+fn is_same_server(one: &Url, other: &Url) -> bool {
     let upgrade = (one.scheme(), other.scheme()) == ("http", "https") && one.port().is_none() && other.port().is_none();
     one.host() == other.host() && (one.port_or_known_default() == other.port_or_known_default() || upgrade)
 }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn other_answers_are_no_redirects() {
+    fn other_responses_are_no_redirects() {
         let response = HeaderMap::from_iter([(LOCATION, "/y".parse().expect("a value"))]);
         for status in [200, 201, 300, 304, 404] {
             assert!(

@@ -1,4 +1,4 @@
-//! What is asked and what comes back.
+//! The requests and responses of [`Fetch`](crate::Fetch).
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use reqwest::{Method, StatusCode, Url};
 
 use crate::address::Reach;
 
-/// One request. There are no other headers than these, a user agent and the ones that HTTP itself needs.
+/// One request. Besides its own headers it has only a user agent and those that HTTP itself needs.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Request {
-    /// What to do.
+    /// The method.
     pub method: Method,
-    /// With what; [`crate::read_url`] reads what people write.
+    /// The URL; [`crate::read_url`] parses what people write.
     pub url: Url,
     /// Headers. When a redirect leads to another scheme, host or port, only `accept`, `accept-language` and
     /// `content-type` go along, so no credential does.
     pub headers: HeaderMap,
     /// The body.
     pub body: Option<Vec<u8>>,
-    /// Who may be reached.
+    /// Which addresses may be reached.
     pub reach: Reach,
-    /// How much is waited for and read.
+    /// Limits of time and size.
     pub limits: FetchLimits,
 }
 
@@ -34,14 +34,14 @@ impl Request {
     }
 }
 
-/// How much is waited for and read.
+/// Limits of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// The time for everything: names, connections, redirects, the response to its last byte.
+    /// Timeout for everything: DNS lookup, connections, redirects and the whole response.
     pub time: Duration,
-    /// The bytes of a response.
+    /// Maximum number of bytes of a response.
     pub bytes: u64,
-    /// How many redirects are followed.
+    /// Maximum number of redirects.
     pub redirects: u8,
 }
 
@@ -59,17 +59,17 @@ pub struct Response {
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body as it was sent: nothing is unpacked.
+    /// The body as it was sent: nothing is decompressed.
     pub body: Vec<u8>,
-    /// Whether only the beginning of the body was read. That is so only for answers that are no success, where the
-    /// status matters more than the rest of the text; a success that is too large is an error.
+    /// Whether only the beginning of the body was read. This happens only to error responses, whose status matters more than the
+    /// rest of the text; a success that is too large is an error.
     pub truncated: bool,
-    /// Where the response came from after all redirects.
+    /// The URL of the response, after all redirects.
     pub url: Url,
 }
 
 impl Response {
-    /// A header as text, where it is there and is text.
+    /// Returns a header; `None` if it is absent or not text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()

@@ -1,4 +1,4 @@
-//! Why a file or folder is not used.
+//! Errors of private files and folders.
 
 use std::io;
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The system refuses.
+    /// The system reports an error.
     #[error("{path}: {error}")]
     Io {
         /// The file or folder.
         path: String,
-        /// Why.
+        /// The system error.
         #[source]
         error: io::Error,
     },
-    /// Somebody else may have prepared or changed it.
+    /// Another user may have created or changed it.
     #[error("{path} {reason}")]
     Refused {
         /// The file or folder.
@@ -35,7 +35,7 @@ impl FileError {
         Self::Refused { path: path.display().to_string(), reason: reason.into() }
     }
 
-    /// What kind of trouble the system has, where it is the system's.
+    /// The kind of system error; `None` for other reasons.
     #[must_use]
     pub fn kind(&self) -> Option<io::ErrorKind> {
         match self {

@@ -10,29 +10,29 @@ use crate::owner::{FILE_MODE, check_names, check_owner, is_link, others_write, s
 /// Creates a file for the current user alone.
 ///
 /// # Errors
-/// Where there is something of this name already, also a symbolic link, or the system refuses.
+/// Returns an error if the name exists, also as a symbolic link, or if the system reports an error.
 pub fn create(path: &Path) -> Result<File, FileError> {
     let mut options = OpenOptions::new();
     strictly(options.write(true).create_new(true)).open(path).map_err(|error| FileError::io(path, error))
 }
 
-/// Opens a file to write, and creates it where it is missing.
+/// Opens a file for writing, and creates it if it is missing.
 ///
 /// # Errors
-/// Where it is no regular file of the current user, or a symbolic link.
+/// Returns an error if it is not a regular file of the current user, or is a symbolic link.
 pub fn open(path: &Path) -> Result<File, FileError> {
     let mut options = OpenOptions::new();
     let file = strictly(options.write(true).create(true).truncate(false)).open(path).map_err(|error| link_or_io(path, error))?;
-    let found = file.metadata().map_err(|error| FileError::io(path, error))?;
-    check(path, &found)?;
-    tighten(path, &found, FILE_MODE)?;
+    let metadata = file.metadata().map_err(|error| FileError::io(path, error))?;
+    check(path, &metadata)?;
+    tighten(path, &metadata, FILE_MODE)?;
     Ok(file)
 }
 
-/// Reads a text, of at most so many bytes; `None` where there is no such file.
+/// Reads a text of at most `limit` bytes; `None` if the file does not exist.
 ///
 /// # Errors
-/// Where it is no regular file of the current user, other users may write to it, it is a symbolic link, or too large.
+/// Returns an error if it is not a regular file of the current user, is a symbolic link, is writable by other users, or is too large.
 pub fn read(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
     let mut options = OpenOptions::new();
     let file = match strictly(options.read(true)).open(path) {
@@ -40,10 +40,10 @@ pub fn read(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(link_or_io(path, error)),
     };
-    let found = file.metadata().map_err(|error| FileError::io(path, error))?;
-    check(path, &found)?;
-    if others_write(&found) {
-        let reason = format!("can be written by other users; see that it is yours, then run `chmod 600 {}`", path.display());
+    let metadata = file.metadata().map_err(|error| FileError::io(path, error))?;
+    check(path, &metadata)?;
+    if others_write(&metadata) {
+        let reason = format!("is writable by other users; check that its content is yours, then run `chmod 600 {}`", path.display());
         return Err(FileError::refused(path, reason));
     }
     let mut text = String::new();
@@ -54,42 +54,42 @@ pub fn read(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
     Ok(Some(text))
 }
 
-/// Checks that a file, if there is one, is a regular one of the current user with a single name. It is not opened: closing a file ends
-/// the locks that this process has on it. Returns whether there is one.
+/// Checks that a file, if it exists, is a regular file of the current user without other hard links. The file is not opened, because
+/// closing it would release the locks that this process has on it. Returns whether it exists.
 ///
 /// # Errors
-/// Where it is not such a file, or a symbolic link.
+/// Returns an error if it is not such a file, or is a symbolic link.
 pub fn check_file(path: &Path) -> Result<bool, FileError> {
-    Ok(look_at(path)?.is_some())
+    Ok(metadata_of(path)?.is_some())
 }
 
-/// Takes permissions away that others have on a file, if there is one. It is not opened, as with [`check_file`].
+/// Removes the permissions of other users from a file, if it exists. The file is not opened, as with [`check_file`].
 ///
 /// # Errors
-/// Where it is no regular file of the current user with a single name, or a symbolic link.
+/// Returns an error if it is not a regular file of the current user, has other hard links, or is a symbolic link.
 pub fn tighten_file(path: &Path) -> Result<(), FileError> {
-    look_at(path)?.map_or(Ok(()), |found| tighten(path, &found, FILE_MODE))
+    metadata_of(path)?.map_or(Ok(()), |metadata| tighten(path, &metadata, FILE_MODE))
 }
 
-fn look_at(path: &Path) -> Result<Option<Metadata>, FileError> {
-    let found = match fs::symlink_metadata(path) {
-        Ok(found) => found,
+fn metadata_of(path: &Path) -> Result<Option<Metadata>, FileError> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(FileError::io(path, error)),
     };
-    if found.is_symlink() {
+    if metadata.is_symlink() {
         return Err(symbolic_link(path));
     }
-    check(path, &found)?;
-    Ok(Some(found))
+    check(path, &metadata)?;
+    Ok(Some(metadata))
 }
 
-fn check(path: &Path, found: &Metadata) -> Result<(), FileError> {
-    if !found.is_file() {
+fn check(path: &Path, metadata: &Metadata) -> Result<(), FileError> {
+    if !metadata.is_file() {
         return Err(FileError::refused(path, "is not a regular file; remove it"));
     }
-    check_owner(path, found)?;
-    check_names(path, found)
+    check_owner(path, metadata)?;
+    check_names(path, metadata)
 }
 
 fn link_or_io(path: &Path, error: io::Error) -> FileError {
@@ -97,5 +97,5 @@ fn link_or_io(path: &Path, error: io::Error) -> FileError {
 }
 
 fn symbolic_link(path: &Path) -> FileError {
-    FileError::refused(path, "is a symbolic link, which is not followed; put the file itself in its place")
+    FileError::refused(path, "is a symbolic link, which is not followed; replace it by the file itself")
 }

@@ -1,4 +1,5 @@
-//! Files and folders of the current user: created for their owner alone, and not believed where somebody else could have written them.
+//! Private files and folders of the current user: only their owner can access them, and files that another user could have written are
+//! refused.
 
 mod error;
 mod file;

@@ -1,57 +1,57 @@
-//! Who owns a file, and who may change it. The one file that knows about Unix permissions.
+//! Ownership and permissions. The only file that knows about Unix.
 
 use std::fs::{Metadata, OpenOptions};
 use std::path::Path;
 
 use crate::error::FileError;
 
-/// The permissions of files that only their owner may use.
+/// Permissions of private files.
 #[cfg(unix)]
 pub(crate) const FILE_MODE: u32 = 0o600;
-/// The same of folders.
+/// Permissions of private folders.
 #[cfg(unix)]
 pub(crate) const FOLDER_MODE: u32 = 0o700;
 
-/// Refuses what another user owns. Root can write everything, so what root owns is no worse.
+/// Refuses what another user owns. Root can write everything anyway, so its files are accepted.
 #[cfg(unix)]
-pub(crate) fn check_owner(path: &Path, found: &Metadata) -> Result<(), FileError> {
+pub(crate) fn check_owner(path: &Path, metadata: &Metadata) -> Result<(), FileError> {
     use std::os::unix::fs::MetadataExt;
-    let (user, owner) = (rustix::process::geteuid().as_raw(), found.uid());
+    let (user, owner) = (rustix::process::geteuid().as_raw(), metadata.uid());
     if owner == user || owner == 0 {
         return Ok(());
     }
     Err(FileError::refused(path, format!("belongs to another user (id {owner}); remove it, or make it yours with `chown`")))
 }
 
-/// Refuses a file that has another name, under which it may lie where others can reach it.
+/// Refuses a file with other hard links, which may be where other users can reach them.
 #[cfg(unix)]
-pub(crate) fn check_names(path: &Path, found: &Metadata) -> Result<(), FileError> {
+pub(crate) fn check_names(path: &Path, metadata: &Metadata) -> Result<(), FileError> {
     use std::os::unix::fs::MetadataExt;
-    if found.nlink() <= 1 {
+    if metadata.nlink() <= 1 {
         return Ok(());
     }
-    Err(FileError::refused(path, format!("has {} names (hard links); put a copy of it in its place", found.nlink())))
+    Err(FileError::refused(path, format!("has {} names (hard links); replace it by a copy", metadata.nlink())))
 }
 
-/// Whether users other than the owner may write to it.
+/// Whether other users may write to it.
 #[cfg(unix)]
-pub(crate) fn others_write(found: &Metadata) -> bool {
+pub(crate) fn others_write(metadata: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    found.mode() & 0o022 != 0
+    metadata.mode() & 0o022 != 0
 }
 
-/// Takes permissions away that others have.
+/// Removes the permissions of other users.
 #[cfg(unix)]
-pub(crate) fn tighten(path: &Path, found: &Metadata, mode: u32) -> Result<(), FileError> {
+pub(crate) fn tighten(path: &Path, metadata: &Metadata, mode: u32) -> Result<(), FileError> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    let others_have_some = found.mode() & 0o077 != 0;
+    let others_have_some = metadata.mode() & 0o077 != 0;
     if !others_have_some {
         return Ok(());
     }
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).map_err(|error| FileError::io(path, error))
 }
 
-/// Lets a file be opened only by its owner, through no link, and without waiting for the other end of a pipe.
+/// Makes an open follow no symbolic link, wait for no pipe, and create files for their owner only.
 #[cfg(unix)]
 pub(crate) fn strictly(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
@@ -59,7 +59,7 @@ pub(crate) fn strictly(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(FILE_MODE).custom_flags(flags.bits().cast_signed())
 }
 
-/// Whether a file was not opened because it is a symbolic link.
+/// Whether an open failed because of a symbolic link.
 #[cfg(unix)]
 pub(crate) fn is_link(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
@@ -67,7 +67,7 @@ pub(crate) fn is_link(error: &std::io::Error) -> bool {
 
 #[cfg(not(unix))]
 mod elsewhere {
-    //! Elsewhere the user's folders have their own protection.
+    //! Other systems protect the user's folders themselves.
 
     use super::{FileError, Metadata, OpenOptions, Path};
 

@@ -1,18 +1,18 @@
-//! Anthropic's Messages, and everything that speaks them.
+//! Anthropic's Messages API, and every server that is compatible with it.
 
 mod request;
 mod response;
 
 use helve_core::{Deltas, ModelError, ModelRequest};
 use helve_fetch::{HeaderMap, header};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 
-use crate::wire::{EventReader, Wire};
+use crate::wire::{EventReader, Wire, set_key};
 
-/// The wire's name, for what is written and kept.
+/// The name of the wire in stored messages.
 const NAME: &str = "anthropic";
 
-/// The wire. Its base address ends with `/v1`.
+/// The Messages wire. Its base URL ends with `/v1`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Anthropic;
 
@@ -26,7 +26,7 @@ impl Wire for Anthropic {
     }
 
     fn headers(&self, key: Option<&SecretString>, into: &mut HeaderMap) {
-        key_header("x-api-key", key, into);
+        set_key("x-api-key", "", key, into);
         into.entry("anthropic-version").or_insert(header::HeaderValue::from_static("2023-06-01"));
     }
 
@@ -40,14 +40,5 @@ impl Wire for Anthropic {
 
     fn events(&self) -> Box<dyn EventReader> {
         Box::new(response::Reader::default())
-    }
-}
-
-/// The key in a header of its own.
-pub(crate) fn key_header(name: &'static str, key: Option<&SecretString>, into: &mut HeaderMap) {
-    let value = key.and_then(|key| header::HeaderValue::from_str(key.expose_secret()).ok());
-    if let Some(mut value) = value {
-        value.set_sensitive(true);
-        into.insert(name, value);
     }
 }

@@ -1,21 +1,22 @@
-//! Which model is meant: what a person wrote, a key in the environment, or a server on this machine.
+//! Chooses a model: by what the user wrote, by a key in the environment, or by a server on this machine.
 
 use std::fmt;
 use std::time::Duration;
 
-use helve_fetch::{Fetch, FetchLimits, Method, Reach, Request, read_url};
+use helve_fetch::{Fetch, FetchLimits, Method, Reach, Request, header, read_url};
 use secrecy::SecretString;
 use serde_json::Value;
 
 use crate::provider::{PROVIDERS, Provider};
+use crate::wire::set_key;
 
-/// How long a server on this machine may take to say which models it has.
-const LOOK: Duration = Duration::from_millis(400);
+/// Timeout for the list of models of a server on this machine.
+const LOCAL_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// The longest name of a model.
+/// Maximum length of a model name.
 const MAX_NAME: usize = 256;
 
-/// What a person wrote to name a model.
+/// What the user wrote to name a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelSpec {
@@ -23,14 +24,14 @@ pub enum ModelSpec {
     Replay(String),
     /// A model of a provider: `openrouter/some-model`.
     Of(&'static Provider, String),
-    /// Any server that speaks OpenAI's Chat Completions: its address, and `#` and the model where it has several.
+    /// Any server with OpenAI's Chat Completions API: its base URL, and after a `#` the model if it has several.
     At(String, Option<String>),
-    /// A name that the project must know.
+    /// A model that the project defines.
     Named(String),
 }
 
 impl ModelSpec {
-    /// Reads what a person wrote.
+    /// Parses what the user wrote.
     #[must_use]
     pub fn read(text: &str) -> Self {
         let text = text.trim();
@@ -58,30 +59,30 @@ pub struct FoundModel {
     pub provider: &'static Provider,
     /// Its name.
     pub model: String,
-    /// What led to it.
-    pub because: FoundBy,
+    /// How it was found.
+    pub origin: ModelOrigin,
 }
 
-/// What led to a model.
+/// How a model was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FoundBy {
-    /// A variable of the environment holds a key.
+pub enum ModelOrigin {
+    /// An environment variable holds a key.
     Key(&'static str),
-    /// A server on this machine answers there.
+    /// A server on this machine responds at this URL.
     Server(&'static str),
 }
 
 impl fmt::Display for FoundModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.provider.name, self.model)?;
-        match self.because {
-            FoundBy::Key(name) => write!(f, " (because {name} is set)"),
-            FoundBy::Server(url) => write!(f, " (because a server answers at {url})"),
+        match self.origin {
+            ModelOrigin::Key(name) => write!(f, " (because {name} is set)"),
+            ModelOrigin::Server(url) => write!(f, " (because a server answers at {url})"),
         }
     }
 }
 
-/// The key of a provider in the environment, and the variable that holds it.
+/// Returns the key of a provider and the environment variable that holds it.
 #[must_use]
 pub fn key_in_environment(provider: &Provider) -> Option<(&'static str, SecretString)> {
     provider.keys.iter().find_map(|name| {
@@ -90,44 +91,51 @@ pub fn key_in_environment(provider: &Provider) -> Option<(&'static str, SecretSt
     })
 }
 
-/// The first model that can be reached without being named: by a key in the environment, else on this machine.
+/// Returns the first model that needs no name: by a key in the environment, else on this machine.
 pub async fn find(fetch: &Fetch, local_only: bool) -> Option<FoundModel> {
     if !local_only {
         for provider in PROVIDERS.iter().filter(|provider| !provider.default_model.is_empty()) {
             if let Some((name, _)) = key_in_environment(provider) {
-                return Some(FoundModel { provider, model: provider.default_model.to_owned(), because: FoundBy::Key(name) });
+                return Some(FoundModel { provider, model: provider.default_model.to_owned(), origin: ModelOrigin::Key(name) });
             }
         }
     }
     find_local(fetch).await.into_iter().next()
 }
 
-/// The servers on this machine that answer, each with its first model.
+/// Returns the servers on this machine that respond, each with its first model.
 pub async fn find_local(fetch: &Fetch) -> Vec<FoundModel> {
     let looks = PROVIDERS.iter().filter(|provider| provider.local).map(|provider| async move {
-        let models = list(fetch, provider.base_url, None, Reach::Local, LOOK).await.ok()?;
+        let models = list(fetch, provider.base_url, None, Reach::Local, LOCAL_TIMEOUT).await.ok()?;
         let model = models.into_iter().next()?;
-        Some(FoundModel { provider, model, because: FoundBy::Server(provider.base_url) })
+        Some(FoundModel { provider, model, origin: ModelOrigin::Server(provider.base_url) })
     });
     futures_util::future::join_all(looks).await.into_iter().flatten().collect()
 }
 
-/// The models that a server offers.
+/// Returns the models that a server offers.
 ///
 /// # Errors
-/// Why it does not say.
-pub async fn list(fetch: &Fetch, base_url: &str, key: Option<&SecretString>, reach: Reach, time: Duration) -> Result<Vec<String>, String> {
+/// Returns the reason if the server does not list its models.
+pub async fn list(
+    fetch: &Fetch,
+    base_url: &str,
+    key: Option<&SecretString>,
+    reach: Reach,
+    timeout: Duration,
+) -> Result<Vec<String>, String> {
     let url = read_url(&format!("{}/models", base_url.trim_end_matches('/'))).map_err(|error| error.to_string())?;
     let mut request = Request::new(Method::GET, url);
     request.reach = reach;
-    request.limits = FetchLimits { time, bytes: 4 << 20, redirects: 0 };
-    crate::openai_chat::bearer(key, &mut request.headers);
+    request.limits = FetchLimits { time: timeout, bytes: 4 << 20, redirects: 0 };
+    set_key(header::AUTHORIZATION, "Bearer ", key, &mut request.headers);
     let response = fetch.send(request).await.map_err(|error| error.to_string())?;
     if !response.status.is_success() {
-        return Err(format!("status {}", response.status.as_u16()));
+        return Err(format!("HTTP status {}", response.status.as_u16()));
     }
     let value: Value = serde_json::from_slice(&response.body).map_err(|error| error.to_string())?;
-    let models = value.get("data").or_else(|| value.get("models")).and_then(Value::as_array).ok_or("it is no list of models")?;
+    let models =
+        value.get("data").or_else(|| value.get("models")).and_then(Value::as_array).ok_or("the response is not a list of models")?;
     let name = |model: &Value| ["id", "name"].iter().find_map(|key| model.get(*key)?.as_str()).map(ToOwned::to_owned);
     let usable = |name: &String| name.len() <= MAX_NAME && !name.contains(helve_core::printable::is_deceptive);
     Ok(models.iter().filter_map(name).filter(usable).collect())

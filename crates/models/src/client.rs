@@ -1,45 +1,49 @@
-//! The client: one request, its repetitions where that may help, and the reading of its response as it comes.
+//! The client: sends a request, retries it if that may help, and reads the response as it arrives.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use helve_core::{Deltas, LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream, PollDeltas, Usage};
-use helve_fetch::{Bytes, ConnectionPool, EventError, Events, HeaderMap, Patience, Reach, StreamingResponse, Target, Url, header};
+use helve_core::{Backoff, Deltas, LanguageModel, ModelDelta, ModelError, ModelInfo, ModelRequest, ModelStream, PollDeltas, Usage};
+use helve_fetch::{
+    Bytes, ConnectionPool, EventError, Events, Exchange, HeaderMap, Reach, StreamLimits, StreamingResponse, Target, Url, header,
+};
 use secrecy::SecretString;
 use tokio::time::Sleep;
 
 use crate::failure;
 use crate::wire::{EventReader, Wire, read_event, read_whole};
 
-/// Of a response that is no success, only this much is read.
+/// Maximum number of bytes read of an error response.
 const ERROR_BYTES: usize = 64 << 10;
-/// No more room than this is made for a response on the word of its head.
-const LARGEST_GUESS: usize = 4 << 20;
-/// A group of pieces is given away when there are this many.
+/// Maximum buffer reserved because of a `Content-Length` header.
+const MAX_RESERVED: usize = 4 << 20;
+/// Deltas are handed to the reader when there are this many.
 const GROUP: usize = 256;
-/// How long a connection may take to end after its response.
-const LAST_MOMENT: Duration = Duration::from_millis(100);
-/// How long is read what a provider says about its refusal.
-const REFUSAL: Duration = Duration::from_secs(10);
-/// Nobody waits longer than this for a provider that asks for patience.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+/// Timeout for the end of the stream after the response is complete.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
+/// Timeout for reading an error response.
+const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum `Retry-After` that the client waits for.
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
+/// The first and the longest delay between retries.
+const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(32)];
 
-/// How a model is reached.
+/// How the client reaches a model.
 #[derive(Debug, Clone)]
 pub struct ModelOptions {
-    /// Its key.
+    /// The API key.
     pub key: Option<SecretString>,
-    /// Who may be reached.
+    /// Which addresses may be reached.
     pub reach: Reach,
-    /// How long is waited for what.
-    pub patience: Patience,
-    /// How often a request is repeated that failed before anything came of it.
+    /// Timeouts and the maximum size of a response.
+    pub limits: StreamLimits,
+    /// Maximum number of retries of a request that failed before any of its response arrived.
     pub retries: u32,
-    /// What it costs, where the provider does not say.
+    /// The price, for providers that do not report the cost.
     pub price: Option<Price>,
-    /// Headers that go with every request.
+    /// Headers of every request.
     pub headers: HeaderMap,
 }
 
@@ -48,7 +52,7 @@ impl Default for ModelOptions {
         Self {
             key: None,
             reach: Reach::Any,
-            patience: Patience {
+            limits: StreamLimits {
                 first_byte: Duration::from_mins(5),
                 idle: Duration::from_mins(2),
                 total: Duration::from_mins(30),
@@ -61,20 +65,20 @@ impl Default for ModelOptions {
     }
 }
 
-/// What a model costs, in US dollars for a million tokens.
+/// The price of a model, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// Tokens read.
+    /// Input tokens.
     pub input: f64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: f64,
 }
 
 impl Price {
-    #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^52 tokens")]
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52 tokens")]
     fn of(self, usage: &Usage) -> Option<f64> {
         let cost = (usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output) / 1e6;
-        // What cannot be added up would let a run spend more than it may.
+        // A cost that cannot be added up would let a run exceed its limit.
         (cost.is_finite() && cost >= 0.0).then_some(cost)
     }
 }
@@ -85,10 +89,11 @@ impl std::fmt::Debug for HttpModel {
     }
 }
 
-/// A model behind HTTP. Cheap to clone; clones share connections.
+/// A model behind an HTTP API. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub struct HttpModel(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     info: ModelInfo,
     wire: Arc<dyn Wire>,
@@ -96,12 +101,12 @@ struct Inner {
     headers: HeaderMap,
     options: ModelOptions,
     connections: ConnectionPool,
-    /// Where requests for whole answers and for streamed ones go, once the first was made.
+    /// The targets of whole and of streamed responses, once the first request was made.
     targets: [OnceLock<Target>; 2],
 }
 
 impl HttpModel {
-    /// A model at a base address, spoken to over a wire.
+    /// A model at a base URL that speaks a wire.
     #[must_use]
     pub fn new(mut info: ModelInfo, wire: impl Wire, base: Url, options: ModelOptions, connections: ConnectionPool) -> Self {
         info.wire = wire.name().into();
@@ -110,10 +115,8 @@ impl HttpModel {
         wire.headers(options.key.as_ref(), &mut headers);
         Self(Arc::new(Inner { info, wire: Arc::new(wire), base, headers, options, connections, targets: Default::default() }))
     }
-}
 
-impl HttpModel {
-    /// Where it is: its server's address and its own name. Without a query, which may hold a key.
+    /// The URL of its server and its name, without the query, which may hold a key.
     #[must_use]
     pub fn address(&self) -> String {
         let mut base = self.0.base.clone();
@@ -121,22 +124,12 @@ impl HttpModel {
         format!("{base}#{}", self.0.info.name)
     }
 
-    /// The same model, of which it is known whether it calls functions natively.
+    /// Sets whether the model calls functions natively.
     #[must_use]
     pub fn calling_natively(self, native: bool) -> Self {
-        let Inner { info, base, headers, options, connections, .. } = &*self.0;
-        let mut info = info.clone();
-        info.calls_natively = Some(native);
-        let wire = self.0.wire.clone();
-        Self(Arc::new(Inner {
-            info,
-            wire,
-            base: base.clone(),
-            headers: headers.clone(),
-            options: options.clone(),
-            connections: connections.clone(),
-            targets: Default::default(),
-        }))
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        inner.info.calls_natively = Some(native);
+        Self(Arc::new(inner))
     }
 }
 
@@ -146,22 +139,22 @@ impl LanguageModel for HttpModel {
     }
 
     fn ask(&self, request: ModelRequest) -> impl Future<Output = Result<ModelStream, ModelError>> + Send {
-        // Written before anyone waits, so that the future is small.
+        // Written before the first await, so that the future is small.
         let body = Bytes::from(self.0.wire.to_wire(&self.0.info.name, &request));
         self.0.ask(body, request.stream)
     }
 }
 
 impl Inner {
-    /// Where requests go; whole answers and streamed ones may have different addresses.
+    /// The target of requests. Whole and streamed responses may have different URLs.
     fn target(&self, stream: bool) -> Result<&Target, ModelError> {
-        let place = &self.targets[usize::from(stream)];
-        if let Some(target) = place.get() {
+        let known = &self.targets[usize::from(stream)];
+        if let Some(target) = known.get() {
             return Ok(target);
         }
         let mut url = self.base.clone();
         let path = format!("{}{}", self.base.path().trim_end_matches('/'), self.wire.path(&self.info.name, stream));
-        // An address may have a query of its own, such as a version.
+        // A base URL may have a query of its own, such as a version.
         match path.split_once('?') {
             None => url.set_path(&path),
             Some((path, query)) => {
@@ -171,36 +164,38 @@ impl Inner {
             }
         }
         let target = self.connections.target(&url, &self.headers, self.options.reach).map_err(|error| failure::of_fetch(&error))?;
-        Ok(place.get_or_init(|| target))
+        Ok(known.get_or_init(|| target))
     }
 
     async fn ask(&self, body: Bytes, stream: bool) -> Result<ModelStream, ModelError> {
         let target = self.target(stream)?;
-        let mut failed = 0;
+        let mut retries = 0..self.options.retries;
+        let mut backoff = None;
         loop {
             let error = match self.exchange(target, body.clone()).await {
                 Ok(response) => return self.read(response).await,
                 Err(error) => error,
             };
-            failed += 1;
-            match wait(&error, failed) {
-                Some(wait) if failed <= self.options.retries => {
-                    tracing::warn!(model = %self.info.name, %error, ?wait, "the model did not response; asking again");
-                    tokio::time::sleep(wait).await;
-                }
-                _ => return Err(error),
-            }
+            let delay = match &error {
+                ModelError::Overloaded { retry_after: Some(after), .. } => Some(*after).filter(|after| *after <= MAX_RETRY_AFTER),
+                ModelError::Timeout(_) => None,
+                error => error.is_retryable().then(|| backoff.get_or_insert_with(|| Backoff::new(BACKOFF[0], BACKOFF[1])).delay()),
+            };
+            let (Some(delay), Some(_)) = (delay, retries.next()) else { return Err(error) };
+            tracing::warn!(model = %self.info.name, %error, ?delay, "model request failed; retrying");
+            tokio::time::sleep(delay).await;
         }
     }
 
     async fn exchange(&self, target: &Target, body: Bytes) -> Result<StreamingResponse, ModelError> {
-        let sent = self.connections.post(target, body, self.options.patience);
-        let mut response = sent.await.map_err(|error| failure::of_fetch(&error))?;
+        let exchange = Exchange::post(body);
+        let sent = self.connections.send(target, &exchange, self.options.limits).await;
+        let mut response = sent.map_err(|error| failure::of_fetch(&error))?;
         if response.status.is_success() {
             return Ok(response);
         }
         let mut body = Vec::new();
-        // What the provider said is worth more than that it hung up while saying it.
+        // The provider's error message is worth more than an error while reading it.
         let read = async {
             while let Ok(Some(chunk)) = response.chunk().await {
                 body.extend_from_slice(&chunk);
@@ -209,8 +204,8 @@ impl Inner {
                 }
             }
         };
-        let _ = tokio::time::timeout(REFUSAL, read).await;
-        Err(failure::of_answer(response.status.as_u16(), &response.headers, &body))
+        let _ = tokio::time::timeout(ERROR_TIMEOUT, read).await;
+        Err(failure::of_response(response.status.as_u16(), &response.headers, &body))
     }
 
     async fn read(&self, mut response: StreamingResponse) -> Result<ModelStream, ModelError> {
@@ -224,7 +219,7 @@ impl Inner {
             });
         }
         let announced = response.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-        let mut body = Vec::with_capacity(announced.min(LARGEST_GUESS));
+        let mut body = Vec::with_capacity(announced.min(MAX_RESERVED));
         while let Some(chunk) = response.chunk().await.map_err(|error| failure::of_fetch(&error))? {
             body.extend_from_slice(&chunk);
         }
@@ -237,27 +232,15 @@ impl Inner {
     }
 }
 
-/// How long to wait before asking again; nothing where that would not help.
-fn wait(error: &ModelError, failed: u32) -> Option<Duration> {
-    match error {
-        ModelError::Overloaded { retry_after: Some(after), .. } => (*after <= LONGEST_WAIT).then_some(*after),
-        error if error.is_retryable() && !matches!(error, ModelError::Timeout(_)) => {
-            let back_off = Duration::from_millis(500) * 2u32.saturating_pow(failed.saturating_sub(1).min(6));
-            Some(back_off.mul_f64(0.75 + 0.5 * fastrand::f64()))
-        }
-        _ => None,
-    }
-}
-
-/// The pieces of a response, out of the events of a stream.
+/// The deltas of a streamed response.
 struct Source {
     response: StreamingResponse,
     events: Events,
     reader: Box<dyn EventReader>,
-    /// The provider said that the response is over; the connection gets a moment to end too, so that it can be used again.
+    /// The response is complete; the connection gets a moment to end its stream, so that it can be reused.
     closing: Option<Pin<Box<Sleep>>>,
     over: bool,
-    /// A failure that is told after what came before it.
+    /// An error that is returned after the deltas before it.
     failed: Option<ModelError>,
 }
 
@@ -269,7 +252,7 @@ impl PollDeltas for Source {
         if self.over {
             return Poll::Ready(Ok(false));
         }
-        let polled = self.poll_answer(cx, into);
+        let polled = self.poll_response(cx, into);
         if let Poll::Ready(Err(error)) = polled {
             self.over = true;
             if into.is_empty() {
@@ -283,7 +266,7 @@ impl PollDeltas for Source {
 }
 
 impl Source {
-    fn poll_answer(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
+    fn poll_response(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
         loop {
             match self.response.poll_chunk(cx) {
                 Poll::Ready(Ok(Some(_))) if self.closing.is_some() => {}
@@ -293,7 +276,7 @@ impl Source {
                         .feed(&chunk, &mut |name: &str, data: &[u8]| read_event(&mut **reader, name, data, into))
                         .map_err(of_events)?;
                     if self.reader.is_over() {
-                        self.closing = Some(Box::pin(tokio::time::sleep(LAST_MOMENT)));
+                        self.closing = Some(Box::pin(tokio::time::sleep(CLOSE_TIMEOUT)));
                     } else if into.len() >= GROUP {
                         return Poll::Ready(Ok(true));
                     }
@@ -301,8 +284,8 @@ impl Source {
                 Poll::Ready(Err(error)) if self.closing.is_none() => return Poll::Ready(Err(failure::of_fetch(&error))),
                 Poll::Ready(_) => return Poll::Ready(self.finish(into)),
                 Poll::Pending => {
-                    if let Some(moment) = &mut self.closing
-                        && moment.as_mut().poll(cx).is_ready()
+                    if let Some(timeout) = &mut self.closing
+                        && timeout.as_mut().poll(cx).is_ready()
                     {
                         return Poll::Ready(self.finish(into));
                     }
@@ -328,7 +311,7 @@ pub(crate) fn of_events(error: EventError<ModelError>) -> ModelError {
     }
 }
 
-/// The pieces of a response, with a price on what it used.
+/// The deltas of a streamed response, with the cost of its usage.
 struct Priced {
     source: Source,
     price: Price,
@@ -345,7 +328,6 @@ impl PollDeltas for Priced {
 }
 
 fn priced(raw: &Deltas, price: Price) -> Deltas {
-    use helve_core::ModelDelta;
     let mut deltas = Deltas::default();
     for delta in raw.iter() {
         deltas.push(match delta {

@@ -1,4 +1,4 @@
-//! What a provider's refusal means: status, headers and a body that each provider shapes in its own way.
+//! Turns a failed exchange into a [`ModelError`]: status, headers and a body that each provider shapes in its own way.
 
 use std::time::Duration;
 
@@ -6,7 +6,43 @@ use helve_core::{Feature, ModelError, printable};
 use helve_fetch::{FetchError, HeaderMap, Refusal};
 use serde_json::Value;
 
-/// What an exchange without an answer means.
+const CONTEXT_LENGTH: [&str; 8] = [
+    "context length",
+    "context window",
+    "maximum context",
+    "context size",
+    "too many tokens",
+    "prompt is too long",
+    "exceeds the available context",
+    "input token count",
+];
+const QUOTA: [&str; 4] = ["exceeded your current quota", "credit balance", "insufficient credits", "insufficient balance"];
+const FILTER: [&str; 3] = ["content management policy", "content filter", "safety system"];
+const UNSUPPORTED: [&str; 10] = [
+    "not support",
+    "unsupported",
+    "unknown",
+    "unrecognized",
+    "not enabled",
+    "requires",
+    "invalid",
+    "not allowed",
+    "cannot",
+    "no endpoints found",
+];
+const SCHEMA: [&str; 9] = [
+    "response_format",
+    "json_schema",
+    "responseschema",
+    "response schema",
+    "response_schema",
+    "response mime type",
+    "text.format",
+    "structured output",
+    "grammar",
+];
+
+/// The error for an exchange without a response.
 pub(crate) fn of_fetch(error: &FetchError) -> ModelError {
     match error {
         FetchError::Timeout { .. } => ModelError::Timeout(error.to_string()),
@@ -17,32 +53,36 @@ pub(crate) fn of_fetch(error: &FetchError) -> ModelError {
     }
 }
 
-/// What an answer that is no success means.
-pub(crate) fn of_answer(status: u16, headers: &HeaderMap, body: &[u8]) -> ModelError {
+/// The error for a response whose status is not a success.
+pub(crate) fn of_response(status: u16, headers: &HeaderMap, body: &[u8]) -> ModelError {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     // Gemini wraps its errors in a list when it streams.
     let value = value.get(0).unwrap_or(&value);
-    let said = Said::of(value, body);
-    judge(status, &said, retry_after(headers))
+    Failure::read(value, body).judge(status, retry_after(headers))
 }
 
-/// What an error object inside an answer means.
+/// The error for an error object inside a response.
 pub(crate) fn of_object(error: &Value) -> ModelError {
-    let said = Said::of(error, b"");
-    let status = [&said.code, &said.kind].iter().find_map(|code| code.parse().ok()).unwrap_or(0);
-    judge(status, &said, None)
+    let failure = Failure::read(error, b"");
+    let status = [&failure.code, &failure.kind].iter().find_map(|code| code.parse().ok()).unwrap_or(0);
+    failure.judge(status, None)
 }
 
-/// What a provider said about its refusal.
-struct Said {
+/// Fails if a response has an error object.
+pub(crate) fn check(error: Option<&Value>) -> Result<(), ModelError> {
+    error.filter(|error| !error.is_null()).map_or(Ok(()), |error| Err(of_object(error)))
+}
+
+/// What a provider says about a failure.
+struct Failure {
     message: String,
-    /// Its short names for it.
+    /// The provider's short names for it.
     code: String,
     kind: String,
 }
 
-impl Said {
-    fn of(value: &Value, body: &[u8]) -> Self {
+impl Failure {
+    fn read(value: &Value, body: &[u8]) -> Self {
         let error = value.get("error").unwrap_or(value);
         let text = |value: Option<&Value>| match value {
             Some(Value::String(text)) => text.clone(),
@@ -54,7 +94,7 @@ impl Said {
         if let Value::String(whole) = error {
             message = Some(whole.clone());
         }
-        // Routers wrap what the provider behind them said.
+        // Routers wrap the error of the provider behind them.
         if let Some(raw) = error.pointer("/metadata/raw").and_then(Value::as_str) {
             message = Some(format!("{}: {raw}", message.unwrap_or_default()));
         }
@@ -66,93 +106,58 @@ impl Said {
             kind: [text(error.get("type")), text(error.get("status"))].join(" ").trim().to_owned(),
         }
     }
+
+    /// Decides what kind of error it is. The first match wins: providers use one status for several of these.
+    fn judge(self, status: u16, retry_after: Option<Duration>) -> ModelError {
+        let codes = format!("{} {}", self.code, self.kind).to_ascii_lowercase();
+        let words = self.message.to_ascii_lowercase();
+        let named = |parts: &[&str]| parts.iter().any(|part| codes.contains(part));
+        let mentions = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+        let message = if self.message.is_empty() { format!("HTTP status {status}") } else { self.message };
+        if named(&["context_length", "string_above_max"]) || mentions(&CONTEXT_LENGTH) {
+            return ModelError::ContextLength(message);
+        }
+        if status == 402 || named(&["insufficient_quota", "billing", "credit"]) || mentions(&QUOTA) {
+            return ModelError::Quota(message);
+        }
+        if named(&["content_filter", "content_policy"]) || mentions(&FILTER) {
+            return ModelError::Filter(message);
+        }
+        if matches!(status, 401 | 403)
+            || named(&["authentication", "invalid_api_key", "permission_error", "unauthenticated"])
+            || mentions(&["api key not valid", "invalid api key"])
+        {
+            return ModelError::Auth(message);
+        }
+        // Some providers call every error an `api_error`; a status of 4xx still blames the request.
+        let blames_request = (400..500).contains(&status);
+        if matches!(status, 408 | 409 | 425 | 429 | 500 | 502..=504 | 520..=529)
+            || named(&["overloaded", "rate_limit", "unavailable", "resource_exhausted"])
+            || !blames_request && named(&["server_error", "api_error", "internal"])
+        {
+            return ModelError::Overloaded { message, retry_after };
+        }
+        if matches!(status, 400 | 404 | 422 | 501 | 0) {
+            let unsupported = mentions(&UNSUPPORTED);
+            // Anthropic names the field first, and then explains what it wants.
+            if unsupported && mentions(&SCHEMA) || mentions(&["output_config.format", "output_format"]) {
+                return ModelError::Unsupported { feature: Feature::Schema, message };
+            }
+            if unsupported && mentions(&["tool", "function call", "functiondeclarations"]) {
+                return ModelError::Unsupported { feature: Feature::Tools, message };
+            }
+        }
+        if status == 404 || named(&["not_found"]) {
+            return ModelError::NotFound(message);
+        }
+        if (300..400).contains(&status) {
+            return ModelError::Protocol(format!("the URL redirects (HTTP status {status}); use the URL that it redirects to"));
+        }
+        ModelError::Refused(message)
+    }
 }
 
-fn judge(status: u16, said: &Said, retry_after: Option<Duration>) -> ModelError {
-    let codes = format!("{} {}", said.code, said.kind).to_ascii_lowercase();
-    let words = said.message.to_ascii_lowercase();
-    let named = |parts: &[&str]| parts.iter().any(|part| codes.contains(part));
-    let speaks_of = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
-    let message = if said.message.is_empty() { format!("status {status}") } else { said.message.clone() };
-    if named(&["context_length", "string_above_max"])
-        || speaks_of(&[
-            "context length",
-            "context window",
-            "maximum context",
-            "context size",
-            "too many tokens",
-            "prompt is too long",
-            "exceeds the available context",
-            "input token count",
-        ])
-    {
-        return ModelError::ContextLength(message);
-    }
-    if status == 402
-        || named(&["insufficient_quota", "billing", "credit"])
-        || speaks_of(&["exceeded your current quota", "credit balance", "insufficient credits", "insufficient balance"])
-    {
-        return ModelError::Quota(message);
-    }
-    if named(&["content_filter", "content_policy"]) || speaks_of(&["content management policy", "content filter", "safety system"]) {
-        return ModelError::Filter(message);
-    }
-    if matches!(status, 401 | 403)
-        || named(&["authentication", "invalid_api_key", "permission_error", "unauthenticated"])
-        || speaks_of(&["api key not valid", "invalid api key"])
-    {
-        return ModelError::Auth(message);
-    }
-    // Some call every error an `api_error`; where the status blames the request, it is right.
-    let blames_request = (400..500).contains(&status);
-    if matches!(status, 408 | 409 | 425 | 429 | 500 | 502..=504 | 520..=529)
-        || named(&["overloaded", "rate_limit", "unavailable", "resource_exhausted"])
-        || !blames_request && named(&["server_error", "api_error", "internal"])
-    {
-        return ModelError::Overloaded { message, retry_after };
-    }
-    if matches!(status, 400 | 404 | 422 | 501 | 0) {
-        let refused = speaks_of(&[
-            "not support",
-            "unsupported",
-            "unknown",
-            "unrecognized",
-            "not enabled",
-            "requires",
-            "invalid",
-            "not allowed",
-            "cannot",
-            "no endpoints found",
-        ]);
-        let of_schema = speaks_of(&[
-            "response_format",
-            "json_schema",
-            "responseschema",
-            "response schema",
-            "response_schema",
-            "response mime type",
-            "text.format",
-            "structured output",
-            "grammar",
-        ]);
-        // Anthropic names the field first, and then what it wants in many words.
-        if refused && of_schema || speaks_of(&["output_config.format", "output_format"]) {
-            return ModelError::Unsupported { feature: Feature::Schema, message };
-        }
-        if refused && speaks_of(&["tool", "function call", "functiondeclarations"]) {
-            return ModelError::Unsupported { feature: Feature::Tools, message };
-        }
-    }
-    if status == 404 || named(&["not_found"]) {
-        return ModelError::NotFound(message);
-    }
-    if (300..400).contains(&status) {
-        return ModelError::Protocol(format!("the address redirects (status {status}); use the address it leads to"));
-    }
-    ModelError::Refused(message)
-}
-
-/// When to try again: seconds, or a date.
+/// The delay in `retry-after`: seconds, or a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(millis) = text("retry-after-ms").and_then(|millis| millis.parse::<f64>().ok()) {
@@ -173,7 +178,7 @@ mod tests {
     use super::*;
 
     fn judged(status: u16, body: &Value) -> ModelError {
-        of_answer(status, &HeaderMap::new(), body.to_string().as_bytes())
+        of_response(status, &HeaderMap::new(), body.to_string().as_bytes())
     }
 
     #[test]
@@ -252,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_page_instead_of_json_is_shown_by_its_beginning() {
-        let error = of_answer(502, &HeaderMap::new(), b"<html>\x1b[31mbad gateway</html>");
+        let error = of_response(502, &HeaderMap::new(), b"<html>\x1b[31mbad gateway</html>");
         assert!(
             matches!(&error, ModelError::Overloaded { message, .. } if message.contains("bad gateway") && !message.contains('\x1b')),
             "{error}"

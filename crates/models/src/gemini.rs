@@ -1,4 +1,4 @@
-//! Google's Gemini: `generateContent` and `streamGenerateContent`.
+//! Google's Gemini API: `generateContent` and `streamGenerateContent`.
 
 mod request;
 mod response;
@@ -9,13 +9,12 @@ use helve_core::{Deltas, ModelError, ModelRequest};
 use helve_fetch::HeaderMap;
 use secrecy::SecretString;
 
-use crate::anthropic::key_header;
-use crate::wire::{EventReader, Wire};
+use crate::wire::{EventReader, Wire, set_key};
 
-/// The wire's name, for what is written and kept.
+/// The name of the wire in stored messages.
 const NAME: &str = "gemini";
 
-/// The wire. Its base address ends with `/v1beta`.
+/// The Gemini wire. Its base URL ends with `/v1beta`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Gemini;
 
@@ -30,7 +29,7 @@ impl Wire for Gemini {
     }
 
     fn headers(&self, key: Option<&SecretString>, into: &mut HeaderMap) {
-        key_header("x-goog-api-key", key, into);
+        set_key("x-goog-api-key", "", key, into);
     }
 
     fn to_wire(&self, model: &str, request: &ModelRequest) -> Vec<u8> {
@@ -46,8 +45,8 @@ impl Wire for Gemini {
     }
 }
 
-/// Where a model is. Tuned models and those of other publishers have names with a folder; a name that would lead out of it, or
-/// become a query, is nothing but a name.
+/// The path of a model. The names of tuned models and of other publishers' models contain a folder. A name that would leave its
+/// folder, or start a query, is escaped as a plain name.
 fn folder_and_name(model: &str) -> String {
     let has_folder = model.contains('/') && !model.split('/').any(|part| matches!(part, "" | "." | ".."));
     let mut path = String::from(if has_folder { "/" } else { "/models/" });

@@ -1,68 +1,79 @@
-//! What an answer says of its cost. Nobody loses an answer over it: where it makes no sense, it counts as not said.
+//! Token counts and costs in a response. One that makes no sense counts as absent; the response itself is never lost over it.
 
-use serde::de::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// What JSON has no word for, and what some write all the same. The longer one comes first.
-const NO_JSON: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
+/// Numbers that are not JSON and that some servers write anyway. Longer ones come first.
+const NOT_JSON: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
 
-/// How many: less than nothing is nothing, and too many are as many as can be counted.
+/// A count. Negative ones become 0, and too large ones `u64::MAX`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Count(pub(crate) u64);
 
 impl<'de> Deserialize<'de> for Count {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the nearest count is meant, and none for no number")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the nearest count is meant, and 0 for what is not a number"
+    )]
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = plain(<&RawValue>::deserialize(deserializer)?);
         let exact = written.parse().ok();
-        // Counts above 2^53 are exact only where they are read as whole numbers.
+        // Counts above 2^53 are exact only if they are parsed as integers.
         Ok(Self(exact.unwrap_or_else(|| written.parse::<f64>().map_or(0, |number| number as u64))))
     }
 }
 
-/// Money: a number that can be added to others, or nothing.
-pub(crate) fn money<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+/// The details of input tokens in both APIs of OpenAI.
+#[derive(Default, Deserialize)]
+pub(crate) struct InputDetails {
+    #[serde(default)]
+    pub(crate) cached_tokens: Count,
+}
+
+/// Reads a cost; `None` if it is not a finite number or is negative.
+pub(crate) fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let cost = plain(<&RawValue>::deserialize(deserializer)?).parse().ok();
     Ok(cost.filter(|cost: &f64| cost.is_finite() && *cost >= 0.0))
 }
 
-/// Something that is worth knowing; nothing where it has another form.
-pub(crate) fn perhaps<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+/// Reads a value; `None` if it has another form.
+pub(crate) fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let written = <&RawValue>::deserialize(deserializer)?.get();
-    // Most pieces of an answer say so, and to explain each time that it is no object costs more than to read the rest.
+    // Most chunks have a `null` here, and making the parse error costs more than reading the rest of the chunk.
     if written == "null" {
         return Ok(None);
     }
     Ok(serde_json::from_str(written).ok())
 }
 
-/// A number as it is written, also where it stands in quotes.
+/// A number as written, without quotes around it.
 fn plain(value: &RawValue) -> &str {
     value.get().trim_matches('"').trim()
 }
 
-/// The same answer with `null` in the place of what JSON has no word for; nothing where no such word stands in it.
-pub(crate) fn mended(answer: &[u8]) -> Option<Vec<u8>> {
-    let (mut mended, mut taken, mut place, mut quoted) = (Vec::new(), 0, 0, false);
-    while let Some(byte) = answer.get(place) {
-        let word = NO_JSON.iter().find(|word| !quoted && answer[place..].starts_with(word));
+/// Replaces numbers that are not JSON by `null`. Returns `None` if there are none.
+pub(crate) fn mended(body: &[u8]) -> Option<Vec<u8>> {
+    let (mut mended, mut copied, mut place, mut quoted) = (Vec::new(), 0, 0, false);
+    while let Some(byte) = body.get(place) {
+        let word = NOT_JSON.iter().find(|word| !quoted && body[place..].starts_with(word));
         if let Some(word) = word {
-            mended.extend_from_slice(&answer[taken..place]);
+            mended.extend_from_slice(&body[copied..place]);
             mended.extend_from_slice(b"null");
             place += word.len();
-            taken = place;
+            copied = place;
             continue;
         }
         match byte {
             b'"' => quoted = !quoted,
-            // What is escaped ends no text.
+            // An escaped quote does not end a string.
             b'\\' if quoted => place += 1,
             _ => {}
         }
         place += 1;
     }
-    mended.extend_from_slice(&answer[taken..]);
-    (taken > 0).then_some(mended)
+    mended.extend_from_slice(&body[copied..]);
+    (copied > 0).then_some(mended)
 }
 
 #[cfg(test)]

@@ -1,34 +1,31 @@
-//! OpenAI's Chat Completions, and everything that speaks them.
+//! OpenAI's Chat Completions API, and every server that is compatible with it.
 
 mod request;
 mod response;
 
 use helve_core::{Deltas, ModelError, ModelRequest};
-use helve_fetch::{HeaderMap, header};
-use secrecy::{ExposeSecret, SecretString};
 
 use crate::wire::{EventReader, Wire};
 
-/// The wire, with what differs between those who speak it.
+/// The name of the wire in stored messages.
+const NAME: &str = "openai_chat";
+
+/// The Chat Completions wire, with what differs between servers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenAiChat {
-    /// The field for the longest answer: newer models of OpenAI refuse `max_tokens`.
+    /// Sends `max_completion_tokens` instead of `max_tokens`, which newer models of OpenAI refuse.
     pub max_completion_tokens: bool,
-    /// Whether thoughts of turns with calls must be sent back.
-    pub thoughts_back: bool,
+    /// Sends the reasoning of turns with calls back to the model.
+    pub send_reasoning: bool,
 }
 
 impl Wire for OpenAiChat {
     fn name(&self) -> &'static str {
-        "openai_chat"
+        NAME
     }
 
     fn path(&self, _: &str, _: bool) -> String {
         "/chat/completions".to_owned()
-    }
-
-    fn headers(&self, key: Option<&SecretString>, into: &mut HeaderMap) {
-        bearer(key, into);
     }
 
     fn to_wire(&self, model: &str, request: &ModelRequest) -> Vec<u8> {
@@ -41,14 +38,5 @@ impl Wire for OpenAiChat {
 
     fn events(&self) -> Box<dyn EventReader> {
         Box::new(response::Reader::default())
-    }
-}
-
-/// The key as a bearer token.
-pub(crate) fn bearer(key: Option<&SecretString>, into: &mut HeaderMap) {
-    let value = key.and_then(|key| header::HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).ok());
-    if let Some(mut value) = value {
-        value.set_sensitive(true);
-        into.insert(header::AUTHORIZATION, value);
     }
 }

@@ -1,23 +1,20 @@
-//! OpenAI's Responses. Nothing is left with the provider: every request says all, and thoughts travel encrypted.
+//! OpenAI's Responses API. The provider stores nothing: every request holds the whole conversation, with encrypted reasoning.
 
 mod request;
 mod response;
 
 use helve_core::{Deltas, ModelError, ModelRequest};
-use helve_fetch::HeaderMap;
-use secrecy::SecretString;
 
-use crate::openai_chat::bearer;
 use crate::wire::{EventReader, Wire};
 
-/// The wire's name, for what is written and kept.
+/// The name of the wire in stored messages.
 const NAME: &str = "openai_responses";
 
-/// The wire, with what differs between models. It knows no texts that end an answer: those of the options are not sent.
+/// The Responses wire, with what differs between models. The API has no stop sequences, so those of the options are not sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenAiResponses {
-    /// The model does not think, and refuses to be asked for its thoughts. Those of OpenAI are known by their names.
-    pub thoughtless: bool,
+    /// Does not ask for encrypted reasoning, which models without reasoning refuse. Those of OpenAI are recognised by name.
+    pub without_reasoning: bool,
 }
 
 impl Wire for OpenAiResponses {
@@ -27,10 +24,6 @@ impl Wire for OpenAiResponses {
 
     fn path(&self, _: &str, _: bool) -> String {
         "/responses".to_owned()
-    }
-
-    fn headers(&self, key: Option<&SecretString>, into: &mut HeaderMap) {
-        bearer(key, into);
     }
 
     fn to_wire(&self, model: &str, request: &ModelRequest) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Who runs models: their addresses, their keys, what they can do. A provider is a row.
+//! Providers of models, as a table: their URLs, their keys and what they can do.
 
 use helve_core::{ModelError, ModelInfo};
 use helve_fetch::{ConnectionPool, FetchOptions, Reach, Url, read_url};
@@ -11,29 +11,29 @@ use crate::openai_chat::OpenAiChat;
 use crate::openai_responses::OpenAiResponses;
 use crate::profile;
 
-/// Who runs models, and how they are spoken to.
+/// A provider of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Provider {
     /// Its name, as in `openrouter/some-model`.
     pub name: &'static str,
-    /// Its address; empty where a person must give it.
+    /// Its base URL; empty if the user must give it.
     pub base_url: &'static str,
-    /// Variables of the environment that may hold its key, in order.
+    /// Environment variables that may hold its key, in order.
     pub keys: &'static [&'static str],
-    /// The model that is used where a key is all that is known; empty where there is none to guess.
+    /// The model to use if only a key is known; empty if there is no default.
     pub default_model: &'static str,
-    /// Which wire it speaks.
+    /// Its wire.
     pub wire: WireKind,
     /// Whether it runs on this machine.
     pub local: bool,
-    /// Whether its server can hold a model to a JSON Schema.
+    /// Whether its server can enforce a JSON Schema.
     pub constrains_output: bool,
     /// Whether all its models call functions natively.
     pub calls_natively: bool,
 }
 
-/// The wires that providers speak.
+/// The wires of providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WireKind {
@@ -64,7 +64,7 @@ const fn local(name: &'static str, base_url: &'static str) -> Provider {
     Provider { local: true, ..chat(name, base_url, &[]) }
 }
 
-/// All providers, in the order in which their keys are looked for.
+/// All providers, in the order in which Helve looks for their keys.
 pub const PROVIDERS: &[Provider] = &[
     Provider {
         default_model: "openrouter/auto",
@@ -99,7 +99,7 @@ pub const PROVIDERS: &[Provider] = &[
 ];
 
 impl Provider {
-    /// A provider by its name.
+    /// Finds a provider by name, without regard to case and punctuation.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         let plain = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
@@ -107,35 +107,35 @@ impl Provider {
         PROVIDERS.iter().find(|provider| plain(provider.name) == name)
     }
 
-    /// One of its models.
+    /// Opens one of its models.
     ///
     /// # Errors
-    /// Where there is no address, or it cannot be read.
-    pub fn model(&self, name: &str, place: ModelEndpoint) -> Result<HttpModel, ModelError> {
-        let base = place.base_url.as_deref().unwrap_or(self.base_url);
+    /// Returns an error if there is no base URL, or if it is invalid.
+    pub fn model(&self, name: &str, endpoint: ModelEndpoint) -> Result<HttpModel, ModelError> {
+        let base = endpoint.base_url.as_deref().unwrap_or(self.base_url);
         if base.is_empty() {
-            return Err(ModelError::Refused(format!("`{}` needs an address: `base_url`", self.name)));
+            return Err(ModelError::Refused(format!("the provider `{}` needs a `base_url`", self.name)));
         }
         let base = read_url(base).map_err(|error| ModelError::Refused(format!("`base_url`: {error}")))?;
-        let mut options = place.options;
-        options.key = place.key;
-        if place.local_only {
+        let mut options = endpoint.options;
+        options.key = endpoint.key;
+        if endpoint.local_only {
             options.reach = Reach::Local;
         }
         let info = ModelInfo {
             provider: self.name.into(),
             constrains_output: self.constrains_output,
             calls_natively: if self.calls_natively { Some(true) } else { profile::calls_natively(name) },
-            context_tokens: place.context_tokens,
+            context_tokens: endpoint.context_tokens,
             ..ModelInfo::new(name)
         };
-        Ok(self.speak(info, base, options, place.connections.unwrap_or_else(|| ConnectionPool::new(FetchOptions::default()))))
+        Ok(self.connect(info, base, options, endpoint.connections.unwrap_or_else(|| ConnectionPool::new(FetchOptions::default()))))
     }
 
-    fn speak(&self, info: ModelInfo, base: Url, options: ModelOptions, connections: ConnectionPool) -> HttpModel {
+    fn connect(&self, info: ModelInfo, base: Url, options: ModelOptions, connections: ConnectionPool) -> HttpModel {
         match self.wire {
             WireKind::OpenAiChat => {
-                let wire = OpenAiChat { max_completion_tokens: self.name == "openai", thoughts_back: self.name == "deepseek" };
+                let wire = OpenAiChat { max_completion_tokens: self.name == "openai", send_reasoning: self.name == "deepseek" };
                 HttpModel::new(info, wire, base, options, connections)
             }
             WireKind::OpenAiResponses => HttpModel::new(info, OpenAiResponses::default(), base, options, connections),
@@ -145,20 +145,20 @@ impl Provider {
     }
 }
 
-/// Where a model is, and how it is reached. What is not given is the provider's own.
+/// The endpoint of a model. Where a field is absent, the provider's default applies.
 #[derive(Debug, Default)]
 pub struct ModelEndpoint {
-    /// The address.
+    /// The base URL.
     pub base_url: Option<String>,
-    /// The key.
+    /// The API key.
     pub key: Option<SecretString>,
-    /// Whether nothing off this machine may be reached.
+    /// Whether only addresses on this machine may be reached.
     pub local_only: bool,
-    /// How many tokens the model can read.
+    /// Size of the context window, in tokens.
     pub context_tokens: Option<u32>,
-    /// How it is reached.
+    /// Timeouts, retries and prices.
     pub options: ModelOptions,
-    /// The connections to use.
+    /// The connection pool to share.
     pub connections: Option<ConnectionPool>,
 }
 
@@ -174,18 +174,18 @@ impl HttpModel {
     /// A model of a provider, by the provider's name.
     ///
     /// # Errors
-    /// Where there is no such provider.
+    /// Returns an error if there is no such provider.
     pub fn of(provider: &str, key: impl Into<SecretString>, model: &str) -> Result<Self, ModelError> {
         let known = Provider::named(provider).ok_or_else(|| ModelError::NotFound(format!("there is no provider `{provider}`")))?;
         known.model(model, ModelEndpoint { key: Some(key.into()), ..ModelEndpoint::default() })
     }
 
-    /// A model behind any server that speaks OpenAI's Chat Completions.
+    /// A model of any server that is compatible with OpenAI's Chat Completions API.
     ///
     /// # Errors
-    /// Where the address cannot be read.
+    /// Returns an error if the URL is invalid.
     pub fn openai_compatible(base_url: &str, key: Option<SecretString>, model: &str) -> Result<Self, ModelError> {
-        let place = ModelEndpoint { base_url: Some(base_url.to_owned()), key, ..ModelEndpoint::default() };
-        Provider::named("openai_compatible").ok_or_else(|| ModelError::NotFound("openai_compatible".into()))?.model(model, place)
+        let endpoint = ModelEndpoint { base_url: Some(base_url.to_owned()), key, ..ModelEndpoint::default() };
+        Provider::named("openai_compatible").ok_or_else(|| ModelError::NotFound("openai_compatible".into()))?.model(model, endpoint)
     }
 }

@@ -1,9 +1,9 @@
-//! What providers want of a schema before they hold an answer to it.
+//! JSON Schemas in the forms that providers can enforce.
 
 use serde_json::{Map, Value, json};
 
-/// What Anthropic refuses; the model reads it in the description instead.
-const UNHELD: [&str; 14] = [
+/// Keywords that Anthropic refuses; the model reads them in the description instead.
+const UNENFORCED: [&str; 14] = [
     "minimum",
     "maximum",
     "exclusiveMinimum",
@@ -19,9 +19,9 @@ const UNHELD: [&str; 14] = [
     "minProperties",
     "maxProperties",
 ];
-/// The formats of strings that Anthropic knows.
+/// String formats that Anthropic accepts.
 const FORMATS: [&str; 10] = ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
-/// What OpenAI's strict mode knows, and everyone writes alike.
+/// Keywords that OpenAI's strict mode accepts.
 const STRICT: [&str; 18] = [
     "type",
     "properties",
@@ -43,24 +43,24 @@ const STRICT: [&str; 18] = [
     "maxItems",
 ];
 
-/// The schema as Anthropic wants it: every object closed, and limits that it cannot hold told in words.
+/// The schema as Anthropic requires it: every object closed, and limits that it cannot enforce moved to the description.
 ///
-/// Closing an object only narrows it, so what fits the result fits the schema, but for those limits. An object of which
-/// nothing is known but that it is one stays open: closed, it could only be empty. Anthropic refuses it by name.
+/// Closing an object only narrows it: whatever fits the result fits the original schema, except for those limits. An object without
+/// known properties stays open, because closed it could only be empty; Anthropic refuses it with an error that names it.
 pub(crate) fn closed(schema: &Value) -> Value {
     let Value::Object(fields) = schema else { return schema.clone() };
-    let (mut whole, mut unheld) = (Map::new(), Vec::new());
+    let (mut whole, mut unenforced) = (Map::new(), Vec::new());
     for (name, value) in fields {
         match name.as_str() {
             "$schema" => {}
-            name if is_unheld(name, value) => unheld.push(format!("{name}: {value}")),
+            name if is_unenforced(name, value) => unenforced.push(format!("{name}: {value}")),
             "properties" | "$defs" | "definitions" => {
                 whole.insert(name.clone(), of_each(value));
             }
             "items" => {
                 whole.insert(name.clone(), closed(value));
             }
-            // Which of several it is cannot be held, but that it is one can.
+            // Anthropic cannot enforce that exactly one matches, only that one does.
             "anyOf" | "allOf" | "oneOf" => {
                 let list = value.as_array().map(|list| list.iter().map(closed).collect());
                 whole.insert(if name == "oneOf" { "anyOf" } else { name }.to_owned(), list.unwrap_or_else(|| value.clone()));
@@ -75,15 +75,15 @@ pub(crate) fn closed(schema: &Value) -> Value {
     if known.is_some_and(|known| !known.is_empty() || !open) {
         whole.insert("additionalProperties".to_owned(), json!(false));
     }
-    if !unheld.is_empty() {
-        let said = whole.get("description").and_then(Value::as_str).unwrap_or_default();
-        let said = format!("{said} ({})", unheld.join(", "));
-        whole.insert("description".to_owned(), json!(said.trim_start()));
+    if !unenforced.is_empty() {
+        let description = whole.get("description").and_then(Value::as_str).unwrap_or_default();
+        let description = format!("{description} ({})", unenforced.join(", "));
+        whole.insert("description".to_owned(), json!(description.trim_start()));
     }
     Value::Object(whole)
 }
 
-/// Whether OpenAI takes the schema in strict mode, the only one in which it holds answers to it.
+/// Whether OpenAI accepts the schema in strict mode, the only mode in which it enforces it.
 pub(crate) fn is_strict(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object") && fits(schema)
 }
@@ -109,11 +109,11 @@ fn is_closed(fields: &Map<String, Value>) -> bool {
     all && fields.get("additionalProperties").is_some_and(|more| more == false)
 }
 
-fn is_unheld(name: &str, value: &Value) -> bool {
+fn is_unenforced(name: &str, value: &Value) -> bool {
     match name {
         "minItems" => value.as_u64().is_none_or(|least| least > 1),
         "format" => !value.as_str().is_some_and(|format| FORMATS.contains(&format)),
-        name => UNHELD.contains(&name),
+        name => UNENFORCED.contains(&name),
     }
 }
 

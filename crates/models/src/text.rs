@@ -1,4 +1,4 @@
-//! A text in an answer. Some send numbers, a list of parts, or an object where a text belongs.
+//! Texts in a response. Some servers send numbers, a list of parts, or an object instead.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,12 +7,19 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// A text, borrowed where it stands.
+/// A text, borrowed from the response if it has no escapes.
 #[derive(Debug, Default)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        macro_rules! numbers {
+            ($($visit:ident: $number:ty),*) => {$(
+                fn $visit<E>(self, number: $number) -> Result<Text<'de>, E> {
+                    Ok(Text(Cow::Owned(number.to_string())))
+                }
+            )*};
+        }
         struct Any;
         impl<'de> Visitor<'de> for Any {
             type Value = Text<'de>;
@@ -29,17 +36,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
                 Ok(Text(Cow::Owned(text.to_owned())))
             }
 
-            fn visit_u64<E>(self, number: u64) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(number.to_string())))
-            }
-
-            fn visit_i64<E>(self, number: i64) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(number.to_string())))
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(number.to_string())))
-            }
+            numbers!(visit_u64: u64, visit_i64: i64, visit_f64: f64);
 
             fn visit_bool<E>(self, _: bool) -> Result<Text<'de>, E> {
                 Ok(Text(Cow::Borrowed("")))

@@ -1,4 +1,4 @@
-//! The client against servers that want too much: of its memory, its time, or its address.
+//! The client against servers that ask for too much memory, time or reach.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
@@ -15,17 +15,17 @@ fn model(server: &ModelServer, provider: &str, name: &str, change: impl FnOnce(&
     let mut options = ModelOptions { retries: 0, ..ModelOptions::default() };
     change(&mut options);
     let base = if provider == "gemini" { format!("{}/v1beta", server.origin()) } else { server.url().to_owned() };
-    let place = ModelEndpoint { base_url: Some(base), options, ..ModelEndpoint::default() };
-    Provider::named(provider).expect("a provider").model(name, place).expect("a model")
+    let endpoint = ModelEndpoint { base_url: Some(base), options, ..ModelEndpoint::default() };
+    Provider::named(provider).expect("a provider").model(name, endpoint).expect("a model")
 }
 
-/// What the model says, and what it cost.
+/// The text of the response, and its usage.
 async fn ask(model: &HttpModel, stream: bool) -> Result<(String, Usage), ModelError> {
     let mut request = ModelRequest::default();
     request.messages.push(Message::user("Hello?").into());
     request.stream = stream;
-    let (mut answer, mut deltas, mut said, mut cost) = (model.ask(request).await?, Deltas::default(), String::new(), Usage::default());
-    while answer.read(&mut deltas).await? {
+    let (mut response, mut deltas, mut said, mut cost) = (model.ask(request).await?, Deltas::default(), String::new(), Usage::default());
+    while response.read(&mut deltas).await? {
         for delta in deltas.iter() {
             match delta {
                 ModelDelta::Text(text) => said.push_str(text),
@@ -38,16 +38,16 @@ async fn ask(model: &HttpModel, stream: bool) -> Result<(String, Usage), ModelEr
     Ok((said, cost))
 }
 
-fn assert_too_large(answer: &Result<(String, Usage), ModelError>, limit: u64, name: &str) {
-    assert!(matches!(answer, Err(ModelError::Protocol(said)) if said.contains(&limit.to_string())), "{name}: {answer:?}");
+fn assert_too_large(response: &Result<(String, Usage), ModelError>, limit: u64, name: &str) {
+    assert!(matches!(response, Err(ModelError::Protocol(said)) if said.contains(&limit.to_string())), "{name}: {response:?}");
 }
 
 #[tokio::test]
-async fn an_answer_is_read_up_to_its_limit_and_no_further() {
+async fn a_response_is_read_up_to_its_limit_and_no_further() {
     for provider in PROVIDERS {
         for stream in [false, true] {
             let server = ModelServer::start([Reply::text("Hello."), Reply::text("word ".repeat(1000))]).await;
-            let model = model(&server, provider, "big", |options| options.patience.bytes = 4000);
+            let model = model(&server, provider, "big", |options| options.limits.bytes = 4000);
             let name = format!("{provider}, stream: {stream}");
             assert_eq!(ask(&model, stream).await.map(|(said, _)| said), Ok("Hello.".to_owned()), "{name}");
             assert_too_large(&ask(&model, stream).await, 4000, &name);
@@ -55,12 +55,12 @@ async fn an_answer_is_read_up_to_its_limit_and_no_further() {
     }
 }
 
-/// Nobody has to set a limit: 32 MiB are the most, however little of them is words.
+/// The default limit is 32 MiB, whatever the bytes are.
 #[tokio::test]
 async fn without_a_limit_of_its_own_an_answer_has_32_mebibytes() {
     const PIECE: usize = 1 << 20;
     let words = r#"{"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]}"#;
-    // Nothing but room in front of the answer.
+    // Nothing but room in front of the response.
     let spaces = |pieces: usize| (0..pieces).map(|_| vec![b' '; PIECE]).chain([words.into()]);
     let comments = (0..33).map(|_| [vec![b':'; PIECE - 1], b"\n".to_vec()].concat());
     let script = Script::new()
@@ -74,7 +74,7 @@ async fn without_a_limit_of_its_own_an_answer_has_32_mebibytes() {
     assert_too_large(&ask(&model, true).await, 32 << 20, "in events");
 }
 
-/// A refusal has a status, which says enough: nobody waits for words that come one letter a second.
+/// The status of an error response says enough: the client does not wait for a body that comes one byte per second.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_that_trickles_is_given_up_and_its_status_counts() {
     for (status, kind) in [(401, "auth"), (404, "model_not_found"), (500, "overloaded")] {
@@ -86,15 +86,15 @@ async fn a_refusal_that_trickles_is_given_up_and_its_status_counts() {
     }
 }
 
-/// As long as something comes, nothing is idle; yet the whole has its time.
+/// A response that keeps coming is never idle, but the total time is limited.
 #[tokio::test]
-async fn an_answer_that_never_stops_coming_meets_the_limit_of_the_whole() {
+async fn a_response_that_never_stops_coming_meets_the_limit_of_the_whole() {
     for (content_type, piece) in [("text/event-stream", ": still here\n\n"), ("application/json", " ")] {
         let trickle = Reply::raw(200, content_type, vec![piece; 3000]).with_pause(Duration::from_millis(5));
         let server = ModelServer::start(trickle).await;
-        let model = model(&server, "openai_compatible", "big", |options| options.patience.total = Duration::from_millis(200));
-        let answer = ask(&model, true).await;
-        assert!(matches!(answer, Err(ModelError::Timeout(_))), "{content_type}: {answer:?}");
+        let model = model(&server, "openai_compatible", "big", |options| options.limits.total = Duration::from_millis(200));
+        let response = ask(&model, true).await;
+        assert!(matches!(response, Err(ModelError::Timeout(_))), "{content_type}: {response:?}");
     }
 }
 
@@ -123,7 +123,7 @@ async fn a_models_name_changes_no_address_but_its_own() {
         for (provider, path) in
             [("openai_compatible", "/v1/chat/completions"), ("openai_responses", "/v1/responses"), ("anthropic", "/v1/messages")]
         {
-            ask(&model(&server, provider, name, |_| {}), true).await.expect("an answer");
+            ask(&model(&server, provider, name, |_| {}), true).await.expect("a response");
             let asked = server.requests().pop().expect("a request");
             assert_eq!((asked.path.as_str(), asked.model.as_str()), (path, name), "{provider}");
         }
@@ -136,7 +136,7 @@ async fn a_price_that_is_none_makes_no_cost() {
     for (input, priced) in [(2.0, true), (f64::NAN, false), (f64::INFINITY, false), (-2.0, false)] {
         for stream in [false, true] {
             let model = model(&server, "anthropic", "big", |options| options.price = Some(Price { input, output: 0.0 }));
-            let (_, usage) = ask(&model, stream).await.expect("an answer");
+            let (_, usage) = ask(&model, stream).await.expect("a response");
             assert!(usage.input_tokens > 0 && usage.cost.is_some() == priced, "{input}: {usage:?}");
         }
     }

@@ -1,31 +1,31 @@
-//! What a program knows of its surroundings: what its author allows, and nothing else.
+//! The environment of a program: only what its author allows.
 //!
-//! Helve's own environment holds keys of models and services. A program gets a variable only where a file names it.
+//! Helve's own environment holds keys of models and services. A program gets a variable only if its definition names it.
 
 use std::ffi::OsString;
 
 use helve_core::authored::FieldError;
 use helve_core::{Redactor, environment, secret};
 
-/// Where programs are looked for if Helve itself was started without a `PATH`.
+/// The `PATH` if Helve itself was started without one.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Variables that a file names, to be passed through or set.
+/// Variables that a definition passes through or sets.
 #[derive(Debug, Default)]
 pub struct Environment(Vec<Variable>);
 
 #[derive(Debug)]
 struct Variable {
     name: String,
-    /// None where Helve's own value is passed through.
+    /// `None` if Helve's own value is passed through.
     value: Option<String>,
 }
 
 impl Environment {
-    /// Reads the field `env`. Some names are Helve's own.
+    /// Reads the field `env`. Names in `own` are reserved for Helve.
     ///
     /// # Errors
-    /// Where an entry is no variable, or not a free one.
+    /// Returns an error if an entry is not a variable, is reserved, or occurs twice.
     pub fn read(entries: &[String], own: &[&str], redactor: &Redactor) -> Result<Self, FieldError> {
         let mut variables: Vec<Variable> = Vec::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
@@ -33,17 +33,17 @@ impl Environment {
             let (name, value) = entry.split_once('=').map_or((entry.as_str(), None), |(name, value)| (name, Some(value)));
             let letters = |character: char| character.is_ascii_alphanumeric() || character == '_';
             if name.is_empty() || !name.chars().all(letters) || name.starts_with(|first: char| first.is_ascii_digit()) {
-                let hint = "write `NAME` to pass a variable through, or `NAME=value` to set it; names have letters, digits and `_`";
-                return Err(wrong(format!("`{name}` is not the name of a variable")).hint(hint));
+                let hint = "write `NAME` to pass a variable through, or `NAME=value` to set it; names contain letters, digits and `_`";
+                return Err(wrong(format!("`{name}` is not a valid variable name")).hint(hint));
             }
             if own.contains(&name) {
-                return Err(wrong(format!("`{name}` is set by Helve")).hint("remove it; every program is given it"));
+                return Err(wrong(format!("`{name}` is set by Helve")).hint("remove it; every program gets it"));
             }
             if variables.iter().any(|variable| variable.name == name) {
-                return Err(wrong(format!("the variable `{name}` is there twice")));
+                return Err(wrong(format!("duplicate variable `{name}`")));
             }
             if value.is_some_and(|value| value.contains('\0')) {
-                return Err(wrong(format!("the value of `{name}` holds the character NUL")));
+                return Err(wrong(format!("the value of `{name}` contains a NUL character")));
             }
             if let Some(value) = value.filter(|_| secret::is_secret_variable(name)) {
                 redactor.add_written([value.to_owned().into()]);
@@ -53,7 +53,7 @@ impl Environment {
         Ok(Self(variables))
     }
 
-    /// Every variable that has a value, with `PATH` before them.
+    /// Returns `PATH` and every variable that has a value.
     #[must_use]
     pub fn variables(&self) -> Vec<(OsString, OsString)> {
         let named = self.0.iter().filter_map(|variable| {
@@ -64,7 +64,7 @@ impl Environment {
     }
 }
 
-/// Where programs are looked for.
+/// The `PATH` that programs are found on.
 #[must_use]
 pub fn path() -> OsString {
     environment::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.into())

@@ -1,4 +1,4 @@
-//! Processes that Helve starts: how they are found, what they know, and that nothing is left when they are over.
+//! Processes that Helve starts: finding programs, their environment, and killing everything that is left when they end.
 
 mod command_line;
 mod environment;

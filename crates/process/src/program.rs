@@ -1,4 +1,4 @@
-//! Finds a program when it is to be started, and says why one cannot be.
+//! Finds the program of a command, and explains why one cannot be started.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,43 +10,43 @@ use helve_core::ToolError;
 
 use crate::environment;
 
-/// The system's number for "this is not in a format that can be run".
-const NOT_A_PROGRAM: i32 = 8;
+/// `ENOEXEC`: the file is not in an executable format.
+const ENOEXEC: i32 = 8;
 
-/// Finds a program: with a `/` in its name from the project's folder, otherwise on the `PATH`.
+/// Finds a program: on the `PATH`, or in the project's folder if its name contains a `/`.
 ///
 /// # Errors
-/// `failed` where there is none that can be run.
+/// Returns `failed` if there is no such program, or if it is not executable.
 pub fn find(program: &str, folder: &Path) -> Result<PathBuf, ToolError> {
     if program.contains('/') {
         let path = folder.join(program);
         return match fs::metadata(&path) {
-            Ok(facts) if facts.is_dir() => Err(ToolError::failed(format!("the program `{program}` is a folder"))),
+            Ok(facts) if facts.is_dir() => Err(ToolError::failed(format!("`{program}` is a folder, not a program"))),
             Ok(facts) if facts.permissions().mode() & 0o111 == 0 => Err(ToolError::failed(format!(
-                "the program `{program}` may not be executed; its author must run `chmod +x` on it, or name an interpreter before it"
+                "the program `{program}` is not executable; run `chmod +x` on it, or name an interpreter before it"
             ))),
             Ok(_) => Ok(path),
             Err(error) => {
-                let message = format!("the program `{program}` was not found; it is looked for from the project's folder");
+                let message = format!("the program `{program}` was not found in the project's folder");
                 Err(ToolError::failed(message).caused_by(error))
             }
         };
     }
     on_path(program, &environment::path()).ok_or_else(|| {
         ToolError::failed(format!(
-            "the program `{program}` is not installed: it was not found on the PATH. A program in the project's folder is \
-             written with a `/`, such as `./{program}`"
+            "the program `{program}` is not installed: it was not found on the PATH. Write a program in the project's folder \
+             with a `/`, such as `./{program}`"
         ))
     })
 }
 
 fn on_path(program: &str, path: &OsStr) -> Option<PathBuf> {
     let runs = |path: &PathBuf| fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0);
-    // A relative entry would mean whatever folder Helve was started in.
+    // A relative entry would depend on the folder that Helve was started in.
     std::env::split_paths(path).filter(|entry| entry.is_absolute()).map(|entry| entry.join(program)).find(runs)
 }
 
-/// Says why a program that was found did not start.
+/// Explains why a program that was found did not start.
 #[must_use]
 pub fn not_started(program: &str, error: io::Error) -> ToolError {
     let (why, transient) = match error.kind() {
@@ -54,12 +54,14 @@ pub fn not_started(program: &str, error: io::Error) -> ToolError {
             let message = "the arguments are too long for a command line; send less at once";
             return ToolError::invalid_parameters(message).caused_by(error);
         }
-        ErrorKind::NotFound => ("it, or the interpreter in its first line, does not exist", false),
-        ErrorKind::PermissionDenied => ("this is not permitted", false),
-        ErrorKind::ExecutableFileBusy => ("it is being written to", true),
-        ErrorKind::WouldBlock | ErrorKind::OutOfMemory => ("the system has no room for another process now", true),
-        _ if error.raw_os_error() == Some(NOT_A_PROGRAM) => ("it is no program; a script needs a first line such as `#!/bin/sh`", false),
-        _ => ("the system refused", false),
+        ErrorKind::NotFound => ("it does not exist, or the interpreter in its first line does not exist", false),
+        ErrorKind::PermissionDenied => ("permission denied", false),
+        ErrorKind::ExecutableFileBusy => ("the file is being written (text file busy)", true),
+        ErrorKind::WouldBlock | ErrorKind::OutOfMemory => ("the system cannot start another process now", true),
+        _ if error.raw_os_error() == Some(ENOEXEC) => {
+            ("it is not an executable format; a script needs a first line such as `#!/bin/sh`", false)
+        }
+        _ => ("the system refused to start it", false),
     };
     ToolError::failed(format!("the program `{program}` could not be started: {why}")).transient(transient).caused_by(error)
 }
@@ -77,7 +79,7 @@ mod tests {
         assert_eq!(on_path(".", "/bin".as_ref()), None);
     }
 
-    /// Whether trying again can help is told by the cause.
+    /// The cause decides whether a retry can help.
     #[test]
     fn a_busy_system_is_a_transient_failure() {
         for (kind, transient) in [(ErrorKind::WouldBlock, true), (ErrorKind::ExecutableFileBusy, true), (ErrorKind::NotFound, false)] {

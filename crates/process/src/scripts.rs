@@ -1,10 +1,9 @@
-//! The scripts of a command as they were when it was loaded, and whether they still are when it is started.
+//! The scripts of a command as they were when it was loaded, and whether they have changed when it is started.
 //!
-//! What is compared is read immediately before the start. It is not the very file that then runs, though, and cannot be:
-//! an interpreter opens its script again by the path that it is given, and a path such as `/dev/fd/3` in its place would
-//! take `$0` and `__file__` away from scripts that look beside themselves. Also for a program that the system opens, the
-//! same open file would not help, because whoever may replace it may as well write into it. So somebody who writes at
-//! the right microsecond is not noticed; what was written before is.
+//! They are compared immediately before the start. The file that then runs is opened again, and this cannot be avoided: an interpreter
+//! opens its script by the path that it is given, and a path such as `/dev/fd/3` would break scripts that use `$0` or `__file__`. For a
+//! program that the system opens, the same open file would not help either, because a user who may replace it may also write to it.
+//! So a write in the microseconds between check and start is not detected; an earlier one is.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,17 +15,17 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::CommandLine;
 
-/// A larger file counts by its name.
+/// The content of a larger file is not checked, only its name.
 pub(crate) const MAX_BYTES: u64 = 256 << 20;
-/// Hashing more than this takes so long that other calls would notice.
+/// Hashing more than this would delay other calls.
 const LARGE: u64 = 256 << 10;
 
 /// The scripts of a command as they were when it was loaded.
 #[derive(Debug, Clone)]
-pub struct Scripts(Arc<Loaded>);
+pub struct Scripts(Arc<LoadedScripts>);
 
 #[derive(Debug)]
-struct Loaded {
+struct LoadedScripts {
     words: Vec<String>,
     env: Vec<String>,
     folder: Option<String>,
@@ -35,10 +34,10 @@ struct Loaded {
 }
 
 impl Scripts {
-    /// The scripts of a command as they are now.
+    /// Reads the scripts of a command.
     #[must_use]
     pub fn load(line: &CommandLine<'_>, project: &Path) -> Self {
-        Self(Arc::new(Loaded {
+        Self(Arc::new(LoadedScripts {
             words: line.words.to_vec(),
             env: line.env.to_vec(),
             folder: line.folder.map(ToOwned::to_owned),
@@ -47,28 +46,28 @@ impl Scripts {
         }))
     }
 
-    /// The files and their digests; files that cannot be read, or are very large, have none.
+    /// The files and their digests; `None` for files that are unreadable or very large.
     #[must_use]
     pub fn files(&self) -> &[(PathBuf, Option<Digest>)] {
         &self.0.files
     }
 
-    /// Reads them again, to see that they are what was loaded. To be called immediately before they run.
+    /// Checks that the scripts have not changed. Call this immediately before they run.
     ///
     /// # Errors
-    /// `permission_denied` where one has changed, is gone or is new.
+    /// Returns `permission_denied` if a file was changed, removed or added.
     pub async fn check(&self) -> Result<(), ToolError> {
-        let size: u64 = self.0.files.iter().filter_map(|(file, _)| file.metadata().ok()).map(|facts| facts.len()).sum();
+        let size: u64 = self.0.files.iter().filter_map(|(file, _)| file.metadata().ok()).map(|metadata| metadata.len()).sum();
         if size <= LARGE {
             return self.compare();
         }
         let scripts = self.clone();
         let comparing = tokio::task::spawn_blocking(move || scripts.compare());
-        comparing.await.unwrap_or_else(|error| Err(ToolError::failed("the scripts could not be compared").caused_by(error)))
+        comparing.await.unwrap_or_else(|error| Err(ToolError::failed("the scripts could not be checked").caused_by(error)))
     }
 
     fn compare(&self) -> Result<(), ToolError> {
-        let Loaded { words, env, folder, project, files } = &*self.0;
+        let LoadedScripts { words, env, folder, project, files } = &*self.0;
         let now = read(&CommandLine { words, env, folder: folder.as_deref() }, project);
         if now == *files {
             return Ok(());
@@ -78,8 +77,8 @@ impl Scripts {
         let mut paths = files.iter().chain(&now).map(|(path, _)| path.as_path());
         let Some(path) = paths.find(|path| find(files, path) != find(&now, path)) else { return Ok(()) };
         let what = match (find(files, path), find(&now, path)) {
-            (_, None) => "is gone",
-            (None, _) => "is new",
+            (_, None) => "was removed",
+            (None, _) => "was added",
             _ => "was changed",
         };
         let name = printable::escape_line(&path.strip_prefix(project).unwrap_or(path).to_string_lossy());
@@ -90,17 +89,17 @@ impl Scripts {
 }
 
 fn read(line: &CommandLine<'_>, project: &Path) -> Vec<(PathBuf, Option<Digest>)> {
-    line.scripts(project).into_iter().map(|script| (script_digest(&script), script)).map(|(digest, script)| (script, digest)).collect()
+    line.scripts(project).into_iter().map(|script| (script.clone(), script_digest(&script))).collect()
 }
 
-/// What a script says, as a hash; nothing where it cannot be read, or is too large to be a script.
+/// The digest of a script; `None` if it is unreadable or very large.
 #[must_use]
 pub fn script_digest(script: &Path) -> Option<Digest> {
-    // Something else may be there by now, such as a pipe that nobody writes to.
+    // The path may name something else by now, such as a pipe without a writer.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(script, flags, Mode::empty()).ok()?);
-    let facts = file.metadata().ok()?;
-    if !facts.is_file() || facts.len() > MAX_BYTES {
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || metadata.len() > MAX_BYTES {
         return None;
     }
     let mut digester = Digester::default();
@@ -137,14 +136,14 @@ mod tests {
         assert!(error.kind() == ErrorKind::PermissionDenied && error.message().starts_with("the file `a.sh` was changed"), "{error}");
         assert_eq!(error.details()["reason"], "policy");
         fs::remove_file(at("a.sh")).expect("a file");
-        assert!(said().await.message().starts_with("the file `a.sh` is gone"));
+        assert!(said().await.message().starts_with("the file `a.sh` was removed"));
         assert!(Command::new("mkfifo").arg(at("a.sh")).status().is_ok_and(|status| status.success()));
-        assert_eq!(script_digest(&at("a.sh")), None, "it does not wait for somebody to write");
+        assert_eq!(script_digest(&at("a.sh")), None, "it does not wait for a writer");
         fs::remove_file(at("a.sh")).expect("a file");
         fs::write(at("a.sh"), "a").expect("a file");
         assert!(scripts.check().await.is_ok());
         fs::write(at("b.sh"), "b").expect("a file");
-        assert!(said().await.message().starts_with("the file `b.sh` is new"));
+        assert!(said().await.message().starts_with("the file `b.sh` was added"));
         fs::remove_file(at("b.sh")).expect("a file");
         fs::write(at("large"), vec![0; 1 << 20]).expect("a file");
         assert!(said().await.message().starts_with("the file `large` was changed"));

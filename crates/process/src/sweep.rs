@@ -1,8 +1,7 @@
-//! Finds and kills processes of a program that left its process group, by the mark in their environment.
+//! Finds and kills processes that left their process group, by a marker in their environment.
 //!
-//! A program that makes itself a daemon leaves the group and its parent, but keeps the environment it was started
-//! with, which Linux shows in `/proc`. One that also cleans its environment is not found: holding that needs a
-//! sandbox. Elsewhere than on Linux there is no `/proc` and nothing is swept.
+//! A daemon leaves its group and its parent, but keeps the environment it was started with, which Linux shows in `/proc`. A process
+//! that also clears its environment is not found: that needs a sandbox. On other systems there is no `/proc`, and nothing is swept.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -12,70 +11,70 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long is looked altogether. On a machine with so many processes that this is short, some may be missed.
-const LONGEST: Duration = Duration::from_millis(250);
-/// How long between two looks, so that what was killed can end.
+/// Timeout for all scans. On a machine with very many processes, some may be missed.
+const TIMEOUT: Duration = Duration::from_millis(250);
+/// Delay between two scans, so that killed processes can end.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How many looks are spent on processes that show no environment; those that never had one would cost them all.
-const UNCLEAR: usize = 3;
-/// How much of an environment is looked through.
-const ENVIRONMENT: u64 = 256 << 10;
+/// Maximum number of extra scans for processes that show no environment: some never have one.
+const MAX_UNCLEAR: usize = 3;
+/// Maximum number of bytes read of an environment.
+const MAX_ENVIRONMENT: u64 = 256 << 10;
 
-/// What one look found.
+/// The result of one scan.
 #[derive(Default)]
-struct Look {
-    /// Processes that had the mark and were sent the signal, perhaps again.
+struct Scan {
+    /// Processes with the marker, which were killed, perhaps again.
     marked: Vec<Pid>,
-    /// Whether a process just becomes another program, and shows no environment meanwhile.
+    /// Whether a process is between `fork` and `exec`, when it shows no environment.
     is_unclear: bool,
 }
 
-/// Kills every process whose environment holds `marker`, and looks again until none is there: a process may start
-/// another before it ends. Says how many there were. Blocks for some milliseconds.
+/// Kills every process whose environment holds `marker`, and scans again until there is none: a process may start another before it
+/// ends. Returns how many there were. Blocks for some milliseconds.
 pub(crate) fn kill_marked(marker: &str) -> usize {
-    let end = Instant::now() + LONGEST;
+    let end = Instant::now() + TIMEOUT;
     let (mut killed, mut unclear) = (HashSet::new(), 0);
     while Instant::now() < end {
-        let look = look_through(marker, end);
-        if look.marked.is_empty() {
+        let scan = scan(marker, end);
+        if scan.marked.is_empty() {
             unclear += 1;
-            if !look.is_unclear || unclear > UNCLEAR {
+            if !scan.is_unclear || unclear > MAX_UNCLEAR {
                 break;
             }
         }
-        killed.extend(look.marked);
+        killed.extend(scan.marked);
         std::thread::sleep(PAUSE);
     }
     killed.len()
 }
 
-fn look_through(marker: &str, end: Instant) -> Look {
-    let mut look = Look::default();
-    let Ok(entries) = fs::read_dir("/proc") else { return look };
+fn scan(marker: &str, end: Instant) -> Scan {
+    let mut scan = Scan::default();
+    let Ok(entries) = fs::read_dir("/proc") else { return scan };
     let mut environment = Vec::new();
     for entry in entries.flatten() {
         let number = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
         let Some(process) = number else { continue };
-        // Processes that end meanwhile, or belong to others, show nothing.
+        // Processes that have ended, or belong to other users, show nothing.
         let Ok(()) = read(&entry.path().join("environ"), &mut environment) else { continue };
         if environment.is_empty() {
-            // Threads of the system and the dead have none either, but those have no program.
-            look.is_unclear |= fs::read_link(entry.path().join("exe")).is_ok();
+            // Kernel threads and zombies have none either, but they have no program.
+            scan.is_unclear |= fs::read_link(entry.path().join("exe")).is_ok();
         } else if environment.split(|byte| *byte == 0).any(|variable| variable == marker.as_bytes())
             && kill_process(process, Signal::KILL).is_ok()
         {
-            look.marked.push(process);
+            scan.marked.push(process);
         }
         if Instant::now() >= end {
             break;
         }
     }
-    look
+    scan
 }
 
 fn read(environ: &Path, into: &mut Vec<u8>) -> io::Result<()> {
     into.clear();
-    File::open(environ)?.take(ENVIRONMENT).read_to_end(into).map(drop)
+    File::open(environ)?.take(MAX_ENVIRONMENT).read_to_end(into).map(drop)
 }
 
 #[cfg(test)]
@@ -96,10 +95,10 @@ mod tests {
             child.wait().expect("reaped");
         }
         assert_eq!(killed, 1);
-        assert!(lives, "another mark, another process");
+        assert!(lives, "a process with another marker");
     }
 
-    /// A process that was just started shows no environment for a moment.
+    /// A new process shows no environment for a moment.
     #[test]
     fn new_processes_are_not_missed() {
         for number in 0..100 {

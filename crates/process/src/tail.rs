@@ -1,10 +1,10 @@
-//! The end of what a program writes, without secrets.
+//! The end of the output of a program, without secrets.
 
 use helve_core::Redactor;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of the end of stderr is kept.
-const KEPT: usize = 8 << 10;
+/// Number of bytes kept of the end.
+const TAIL: usize = 8 << 10;
 const CHUNK: usize = 4 << 10;
 
 /// Reads everything and keeps the end.
@@ -15,14 +15,14 @@ pub async fn read_tail(mut pipe: impl AsyncRead + Unpin, tail: &mut Tail) {
     }
 }
 
-/// The end of a text that arrives in pieces, without secrets.
+/// The end of a text that arrives in chunks, without secrets.
 ///
-/// Half a secret cannot be found any more, so secrets are cut out each time before the beginning is dropped.
+/// Half a secret cannot be recognised, so secrets are removed each time before the beginning is dropped.
 pub struct Tail {
     redactor: Redactor,
     text: String,
-    /// The bytes of a character whose rest has not come yet.
-    begun: Vec<u8>,
+    /// The bytes of an incomplete character.
+    partial: Vec<u8>,
 }
 
 impl std::fmt::Debug for Tail {
@@ -32,48 +32,39 @@ impl std::fmt::Debug for Tail {
 }
 
 impl Tail {
-    /// Nothing yet.
+    /// An empty tail.
     #[must_use]
     pub fn new(redactor: &Redactor) -> Self {
-        Self { redactor: redactor.clone(), text: String::new(), begun: Vec::new() }
+        Self { redactor: redactor.clone(), text: String::new(), partial: Vec::new() }
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        self.begun.extend_from_slice(bytes);
-        let arrived = std::mem::take(&mut self.begun);
-        let mut rest = arrived.as_slice();
-        loop {
-            match std::str::from_utf8(rest) {
-                Ok(text) => {
-                    self.text.push_str(text);
-                    break;
-                }
-                Err(error) => {
-                    let (good, bad) = rest.split_at(error.valid_up_to());
-                    self.text.push_str(std::str::from_utf8(good).unwrap_or_default());
-                    let Some(length) = error.error_len() else {
-                        self.begun = bad.to_vec();
-                        break;
-                    };
-                    self.text.push(char::REPLACEMENT_CHARACTER);
-                    rest = &bad[length..];
-                }
+        self.partial.extend_from_slice(bytes);
+        let arrived = std::mem::take(&mut self.partial);
+        let mut chunks = arrived.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            self.text.push_str(chunk.valid());
+            let is_partial = |error: std::str::Utf8Error| error.error_len().is_none();
+            if chunks.peek().is_none() && std::str::from_utf8(chunk.invalid()).is_err_and(is_partial) {
+                self.partial = chunk.invalid().to_vec();
+            } else if !chunk.invalid().is_empty() {
+                self.text.push(char::REPLACEMENT_CHARACTER);
             }
         }
-        if self.text.len() > 2 * KEPT {
+        if self.text.len() > 2 * TAIL {
             self.clean();
-            keep_end(&mut self.text, KEPT);
+            keep_end(&mut self.text, TAIL);
         }
     }
 
-    /// The end of what came.
+    /// Returns the end of the text.
     #[must_use]
     pub fn finish(mut self) -> String {
-        if !self.begun.is_empty() {
+        if !self.partial.is_empty() {
             self.text.push(char::REPLACEMENT_CHARACTER);
         }
         self.clean();
-        keep_end(&mut self.text, KEPT);
+        keep_end(&mut self.text, TAIL);
         self.text
     }
 
@@ -84,7 +75,7 @@ impl Tail {
     }
 }
 
-/// Drops the beginning of a text, so that about `length` bytes are left.
+/// Drops the beginning of a text, so that about `length` bytes remain.
 pub fn keep_end(text: &mut String, length: usize) {
     let cut = text.ceil_char_boundary(text.len().saturating_sub(length));
     text.drain(..cut);
@@ -102,7 +93,7 @@ mod tests {
         let mut tail = Tail::new(&redactor);
         for piece in text.chunks(step) {
             tail.push(piece);
-            assert!(tail.text.len() <= 2 * KEPT, "bounded");
+            assert!(tail.text.len() <= 2 * TAIL, "bounded");
         }
         tail.finish()
     }
@@ -112,7 +103,7 @@ mod tests {
         let text = "zwölf €uro 🙂 ".repeat(3000) + "the end";
         for step in [1, 2, 3, 7, 4096] {
             let kept = tail(text.as_bytes(), step);
-            assert!(text.ends_with(&kept) && kept.len() > KEPT - 4 && kept.len() <= KEPT, "{step}");
+            assert!(text.ends_with(&kept) && kept.len() > TAIL - 4 && kept.len() <= TAIL, "{step}");
         }
         assert_eq!(tail(b"a\xffb\xe2\x82", 1), "a\u{fffd}b\u{fffd}");
     }
@@ -121,7 +112,7 @@ mod tests {
     #[test]
     fn no_half_secret_is_kept() {
         for padding in 0..2 * CANARY.len() {
-            let text = "x".repeat(padding) + &CANARY.repeat(2 * KEPT / CANARY.len() * 2);
+            let text = "x".repeat(padding) + &CANARY.repeat(2 * TAIL / CANARY.len() * 2);
             for step in [1000, 4096] {
                 let kept = tail(text.as_bytes(), step);
                 let rest = kept.replace("[REDACTED]", "");

@@ -1,27 +1,27 @@
 //! PostgreSQL: many processes on many machines, one server.
 //!
-//! Transactions are those of `helve-core`: their rows are locked and loaded in one trip, changed in memory, and written in the
-//! next. Accepting and finishing tasks, of which there are many, share transactions. The server's clock decides about leases.
+//! The transactions are those of `helve-core`: their rows are locked and loaded in one round trip, changed in memory, and written in the
+//! next. Tasks are accepted, claimed and finished in batches that share a transaction. Leases use the server's clock.
 //!
-//! Connections to other machines are encrypted, and the server proves its name, unless the address says otherwise. How durable a
-//! commit is, is the server's setting; `synchronous_commit` must not be `off`.
+//! Connections to other machines are encrypted and the server's certificate is verified, unless the URL says otherwise. The server's
+//! settings decide how durable a commit is; `synchronous_commit` must not be `off`.
 
 mod address;
+mod batch;
 mod draft;
+mod error;
 mod flush;
-mod home;
 mod keys;
-mod lane;
+mod notify;
 mod queue;
 mod read;
-mod record;
+mod row;
 mod schema;
 mod session;
+mod thread;
 mod tls;
 mod transaction;
-mod trouble;
 mod upkeep;
-mod wake;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -29,31 +29,33 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use helve_core::store::{
-    AcceptResult, Approval, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult, NewTask,
-    Progress, RecoveryReport, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
+    AcceptResult, Approval, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult, NewTask, Progress,
+    RecoveryReport, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, TaskState, transact,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
 use tokio::sync::watch;
 
 use self::address::Address;
+use self::batch::Batcher;
 use self::draft::Draft;
-use self::home::Home;
 use self::keys::Keys;
-use self::lane::Lane;
-use self::queue::{Claims, Wish};
-use self::wake::Wake;
+use self::notify::Notifier;
+use self::queue::{ClaimRequest, Claims};
+use self::session::values;
+use self::thread::RuntimeThread;
+use crate::row::count;
 
-/// A store in a PostgreSQL database. Clones share.
+/// A store in a PostgreSQL database. Clones share the connections.
 #[derive(Clone)]
 pub struct PostgresStore(Arc<Inner>);
 
 struct Inner {
-    home: Home,
+    thread: RuntimeThread,
     pool: Pool,
-    wake: Wake,
-    accept: Lane<NewTask, AcceptResult>,
-    claim: Lane<Wish, Vec<Task>>,
-    finish: Lane<Vec<Finish>, Vec<FinishResult>>,
+    notifier: Notifier,
+    accept: Batcher<NewTask, AcceptResult>,
+    claim: Batcher<ClaimRequest, Vec<Task>>,
+    finish: Batcher<Vec<Finish>, Vec<FinishResult>>,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -63,21 +65,21 @@ impl std::fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a database by its address, as in `postgres://user@host/name`. Tables are made in the first schema of its search
-    /// path.
+    /// Opens a database by its URL, such as `postgres://user@host/name`. Creates the tables in the first schema of its search path.
     ///
-    /// Servers on other machines must have TLS and a certificate for the name in the address, from an authority that this machine
-    /// trusts or that `sslrootcert=FILE` names. `sslmode=disable` does without, `sslmode=prefer` where the server has no TLS.
+    /// Servers on other machines must have TLS and a certificate for the host in the URL, from an authority that this machine trusts or
+    /// that `sslrootcert=FILE` names. `sslmode=disable` turns TLS off; `sslmode=prefer` does so if the server has none.
     ///
     /// # Errors
-    /// Where the server cannot be reached or does not prove who it is, or a newer version of Helve wrote the tables.
+    /// Returns an error if the server cannot be reached, if its certificate cannot be verified, or if a newer version of Helve wrote the
+    /// tables.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
-        let (home, address) = (Home::start()?, Address::read(url)?);
-        let (pool, wake, accept, claim, finish) = home.run(connect(address)).await?;
-        Ok(Self(Arc::new(Inner { home, pool, wake, accept, claim, finish })))
+        let (thread, address) = (RuntimeThread::start()?, Address::read(url)?);
+        let (pool, notifier, accept, claim, finish) = thread.run(connect(address)).await?;
+        Ok(Self(Arc::new(Inner { thread, pool, notifier, accept, claim, finish })))
     }
 
-    /// A transaction in a task of its own: it is done even if nobody waits for its answer.
+    /// Runs a transaction. It completes even if the returned future is dropped.
     fn change<I: Clone + Send + Sync + 'static, T: Send + 'static>(
         &self,
         name: &'static str,
@@ -86,101 +88,87 @@ impl PostgresStore {
         change: impl Fn(&mut Draft, I) -> Result<T, StoreError> + Send + Sync + 'static,
     ) -> Stored<'_, T> {
         let pool = self.0.pool.clone();
-        self.told(async move { transaction::write_one(&pool, name, keys, input, change).await })
+        self.write(async move { transaction::write_one(&pool, name, keys, input, change).await })
     }
 
-    /// Does something, and tells everybody.
-    fn told<T: Send + 'static>(&self, work: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Stored<'_, T> {
-        let work = self.0.home.run(work);
+    /// Runs work that writes, and notifies all processes.
+    fn write<T: Send + 'static>(&self, work: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Stored<'_, T> {
+        self.notify_after(self.0.thread.run(work), |_| true)
+    }
+
+    /// Waits for work, and notifies all processes if it changed something.
+    fn notify_after<'a, T: Send + 'static>(
+        &'a self,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+        changed: impl FnOnce(&T) -> bool + Send + 'a,
+    ) -> Stored<'a, T> {
         Box::pin(async move {
             let value = work.await?;
-            self.0.wake.everywhere();
+            if changed(&value) {
+                self.0.notifier.notify_all();
+            }
             Ok(value)
         })
     }
 
-    /// Reads something.
     fn read<T: Send + 'static, F: Future<Output = Result<T, StoreError>> + Send + 'static>(
         &self,
         read: impl FnOnce(Pool) -> F,
     ) -> Stored<'_, T> {
-        Box::pin(self.0.home.run(read(self.0.pool.clone())))
+        Box::pin(self.0.thread.run(read(self.0.pool.clone())))
     }
 }
 
-type Parts = (Pool, Wake, Lane<NewTask, AcceptResult>, Lane<Wish, Vec<Task>>, Lane<Vec<Finish>, Vec<FinishResult>>);
+type Parts = (Pool, Notifier, Batcher<NewTask, AcceptResult>, Batcher<ClaimRequest, Vec<Task>>, Batcher<Vec<Finish>, Vec<FinishResult>>);
 
-/// Connects, and starts what works beside the callers.
+/// Connects, and starts the background tasks.
 async fn connect(address: Address) -> Result<Parts, StoreError> {
     let pool = session::pool(address.clone())?;
     schema::migrate(&pool).await?;
     let (accept, claims, finish) = (pool.clone(), Arc::new(Claims::new(pool.clone())), pool.clone());
-    let accept = Lane::start(move |tasks| queue::accept(accept.clone(), tasks));
-    let claim = Lane::start(move |wishes| claims.clone().claim(wishes));
-    let finish = Lane::start(move |ended| queue::finish(finish.clone(), ended));
-    Ok((pool, Wake::start(address).await, accept, claim, finish))
+    let accept = Batcher::start(move |tasks| queue::accept(accept.clone(), tasks));
+    let claim = Batcher::start(move |requests| claims.clone().claim(requests));
+    let finish = Batcher::start(move |ended| queue::finish(finish.clone(), ended));
+    Ok((pool, Notifier::start(address).await, accept, claim, finish))
 }
 
 impl Store for PostgresStore {
     fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
         let (pool, progress) = (self.0.pool.clone(), progress.to_vec());
-        let quiet = progress.is_empty();
-        let work = self.0.home.run(async move { upkeep::keep(&pool, holder, lease, &progress).await });
-        Box::pin(async move {
-            let stop = work.await?;
-            if !quiet {
-                self.0.wake.everywhere();
-            }
-            Ok(stop)
-        })
+        let changes = !progress.is_empty();
+        self.notify_after(self.0.thread.run(async move { upkeep::keep(&pool, holder, lease, &progress).await }), move |_| changes)
     }
 
     fn recover(&self, holder: HolderId) -> Stored<'_, RecoveryReport> {
         let pool = self.0.pool.clone();
-        let work = self.0.home.run(async move { upkeep::recover(&pool, holder).await });
-        Box::pin(async move {
-            let found = work.await?;
-            if found != RecoveryReport::default() {
-                self.0.wake.everywhere();
-            }
-            Ok(found)
-        })
+        let work = self.0.thread.run(async move { upkeep::recover(&pool, holder).await });
+        self.notify_after(work, |recovered| *recovered != RecoveryReport::default())
     }
 
     fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
         let pool = self.0.pool.clone();
-        self.told(async move { upkeep::leave(&pool, holder).await })
+        self.write(async move { upkeep::leave(&pool, holder).await })
     }
 
     fn accept(&self, task: NewTask) -> Stored<'_, AcceptResult> {
-        let accepted = self.0.accept.send(task);
-        Box::pin(async move {
-            let accepted = accepted.await?;
-            self.0.wake.everywhere();
-            Ok(accepted)
-        })
+        self.notify_after(self.0.accept.send(task), |_| true)
     }
 
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
         let tools = claim.tools.map(keys::texts);
-        let claimed = self.0.claim.send(Wish { holder: claim.holder, limit: claim.limit, tools });
+        let claimed = self.0.claim.send(ClaimRequest { holder: claim.holder, limit: claim.limit, tools });
         Box::pin(async move {
             let tasks = claimed.await?;
-            // Nobody elsewhere waits for a task to be taken, and a worker that found nothing must not wake itself.
+            // Other processes do not wait for claims, and a worker that found nothing must not wake itself.
             if !tasks.is_empty() {
-                self.0.wake.here();
+                self.0.notifier.notify_here();
             }
             Ok(tasks)
         })
     }
 
     fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>> {
-        let finished = self.0.finish.send(ended);
-        Box::pin(async move {
-            let finished = finished.await?;
-            self.0.wake.everywhere();
-            Ok(finished)
-        })
+        self.notify_after(self.0.finish.send(ended), |_| true)
     }
 
     fn cancel_task(&self, task: CallId) -> Stored<'_, CancelResult> {
@@ -194,15 +182,17 @@ impl Store for PostgresStore {
     }
 
     fn task(&self, task: CallId) -> Stored<'_, Option<Task>> {
-        self.read(move |pool| async move { read::task(&pool, task).await })
+        self.read(|pool| async move { Ok(read::tasks(pool, read::TASK, values![task.to_string()]).await?.pop()) })
     }
 
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>> {
-        self.read(move |pool| async move { read::tasks(&pool, filter).await })
+        let sql = if filter.unheard { read::UNHEARD } else { read::TASKS };
+        let conversation = filter.conversation.map(|id| id.to_string());
+        self.read(|pool| read::tasks(pool, sql, values![filter.state.map(TaskState::name), conversation, count(filter.limit)]))
     }
 
     fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>> {
-        self.read(move |pool| async move { read::inbox(&pool, conversation).await })
+        self.read(|pool| read::tasks(pool, read::INBOX, values![conversation.to_string()]))
     }
 
     fn hear(&self, task: CallId) -> Stored<'_, ()> {
@@ -220,11 +210,11 @@ impl Store for PostgresStore {
     }
 
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>> {
-        self.read(move |pool| async move { read::approval(&pool, approval).await })
+        self.read(|pool| read::one(pool, read::APPROVAL, values![approval.to_string()]))
     }
 
     fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>> {
-        self.read(move |pool| async move { read::approvals(&pool, run, open, limit).await })
+        self.read(|pool| read::list(pool, read::APPROVALS, values![run.map(|run| run.to_string()), open, count(limit)]))
     }
 
     fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun> {
@@ -240,7 +230,7 @@ impl Store for PostgresStore {
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
         let keys = Keys {
             runs: [commit.run].into(),
-            stepping: [commit.run].into(),
+            whole_runs: [commit.run].into(),
             conversations: commit.begin.iter().map(|begin| begin.conversation).collect(),
             approvals: commit.asked.iter().map(|approval| approval.request.id).collect(),
             tasks: commit.heard.iter().copied().collect(),
@@ -255,41 +245,40 @@ impl Store for PostgresStore {
     }
 
     fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>> {
-        self.read(move |pool| async move { read::run(&pool, run).await })
+        self.read(|pool| read::one(pool, read::RUN, values![run.to_string()]))
     }
 
     fn runs(&self, state: Option<RunState>, limit: usize) -> Stored<'_, Vec<RunRecord>> {
-        self.read(move |pool| async move { read::runs(&pool, state, limit).await })
+        self.read(|pool| read::list(pool, read::RUNS, values![state.map(RunState::name), count(limit)]))
     }
 
     fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>> {
-        self.read(move |pool| async move { read::events(&pool, run, after, limit).await })
+        self.read(|pool| read::list(pool, read::EVENTS, values![run.to_string(), count(after), count(limit)]))
     }
 
     fn conversation(&self, conversation: ConversationId) -> Stored<'_, Option<ConversationRecord>> {
-        self.read(move |pool| async move { read::conversation(&pool, conversation).await })
+        self.read(|pool| read::conversation(pool, conversation))
     }
 
     fn conversations(&self, limit: usize) -> Stored<'_, Vec<ConversationRecord>> {
-        self.read(move |pool| async move { read::conversations(&pool, limit).await })
+        self.read(|pool| read::list(pool, read::CONVERSATIONS, values![count(limit)]))
     }
 
     fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest> {
-        let (pool, digest, bytes) = (self.0.pool.clone(), Digest::of([bytes]), bytes.to_vec());
-        self.told(async move { read::put_body(&pool, digest, bytes).await.map(|()| digest) })
+        self.write(read::put_body(self.0.pool.clone(), Digest::of([bytes]), bytes.to_vec()))
     }
 
     fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>> {
-        self.read(move |pool| async move { read::body(&pool, digest).await })
+        self.read(|pool| read::body(pool, digest))
     }
 
     fn prune(&self, age: Duration) -> Stored<'_, usize> {
         let pool = self.0.pool.clone();
-        self.told(async move { upkeep::prune(&pool, age).await })
+        self.write(async move { upkeep::prune(&pool, age).await })
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        self.0.wake.changes()
+        self.0.notifier.changes()
     }
 }
 

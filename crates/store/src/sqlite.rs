@@ -1,18 +1,18 @@
-//! SQLite: one file, one writing thread with group commit, one reading thread beside it.
+//! SQLite: one file, one writer thread with group commit, and one reader thread.
 //!
-//! Several processes may open the file. One of them, the holder of a lock beside it, gives tasks out and recovers them:
-//! when it is killed, the system frees the lock and the next one takes over at once.
+//! Several processes may open the file. The one that holds a lock on a file beside it hands out tasks and recovers them. If it is
+//! killed, the system releases the lock and another process takes over at once.
 
+mod cache;
 mod clock;
-mod known;
-mod log;
-mod place;
+mod paths;
 mod process;
 mod rows;
 mod schema;
 mod shape;
 mod tasks;
 mod thread;
+mod wal;
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -21,24 +21,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{
-    AcceptResult, Approval, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult, NewTask,
-    Progress, RecoveryReport, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
+    AcceptResult, Approval, CancelResult, Claim, ConversationRecord, DecisionRecord, DecisionResult, Finish, FinishResult, NewTask, Progress,
+    RecoveryReport, RunCommit, RunRecord, RunState, Stop, Stored, TakenRun, Task, TaskFilter, transact,
 };
 use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, RunId, Store, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use self::rows::SqliteRows;
-use self::thread::Worker;
+use self::thread::DatabaseThread;
 use crate::crash;
 
-/// What a cut of the power may cost. A process that ends, in whatever way, costs nothing.
+/// What a power failure may lose. A process that ends or is killed loses nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
     /// Nothing that was acknowledged.
     #[default]
     Full,
-    /// The last of it.
+    /// The last transactions.
     Normal,
     /// Everything.
     Off,
@@ -54,15 +54,15 @@ impl Durability {
     }
 }
 
-/// A store in one SQLite file. Clones share.
+/// A store in one SQLite file. Clones share the connections.
 #[derive(Clone)]
 pub struct SqliteStore(Arc<Inner>);
 
 struct Inner {
-    writer: Worker,
-    reader: Worker,
+    writer: DatabaseThread,
+    reader: DatabaseThread,
     changes: watch::Sender<u64>,
-    /// The file whose lock makes this process the one that gives tasks out.
+    /// The file whose lock lets this process hand out tasks.
     lock: PathBuf,
     claimer: Mutex<Option<Claimer>>,
 }
@@ -73,40 +73,40 @@ impl std::fmt::Debug for SqliteStore {
     }
 }
 
-/// The lock, and who works under it. When the last of them leaves, another process may have it.
+/// The lock, and its holders. When the last one leaves, the lock is released.
 struct Claimer {
     _file: File,
     holders: HashSet<HolderId>,
 }
 
 impl SqliteStore {
-    /// Opens a file, which is made where it is missing.
+    /// Opens a file, and creates it if it is missing.
     ///
     /// # Errors
-    /// Where it cannot be opened, is no record of Helve, was written by a newer version, or could have been prepared by somebody else: it
-    /// is a symbolic link, has several names, belongs to another user, or its tables are not those that Helve makes.
+    /// Returns an error if the file cannot be opened, is not a Helve store, was written by a newer version, or could come from another
+    /// user: it is a symbolic link, has several hard links, belongs to another user, or its tables are not those that Helve creates.
     pub fn open(file: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(file, Durability::Full)
     }
 
-    /// The same, for a record that may lose something when the power is cut. Made for tests that show why the record may not.
+    /// Like [`open`](Self::open), but with less durability. For tests that show what full durability is for.
     ///
     /// # Errors
     /// See [`SqliteStore::open`].
     pub fn open_with(file: impl AsRef<Path>, durability: Durability) -> Result<Self, StoreError> {
-        let file = place::prepare(file.as_ref())?;
+        let file = paths::prepare(file.as_ref())?;
         let connection = schema::open(&file, durability)?;
         let reader = schema::open_reader(&file)?;
         Ok(Self(Arc::new(Inner {
-            writer: Worker::writer(connection)?,
-            reader: Worker::reader(reader)?,
+            writer: DatabaseThread::writer(connection)?,
+            reader: DatabaseThread::reader(reader)?,
             changes: watch::Sender::new(0),
-            lock: place::lock_of(&file),
+            lock: paths::lock_of(&file),
             claimer: Mutex::default(),
         })))
     }
 
-    /// Runs a transaction. Its name is for tests that let the process die beside its commit.
+    /// Runs a transaction. Its name is for tests that crash the process around the commit.
     fn change<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -115,20 +115,21 @@ impl SqliteStore {
         self.change_if(name, change, |_| true)
     }
 
-    /// A change that may turn out to be none: nobody is woken then. A worker that finds nothing would wake itself for ever.
+    /// Like [`change`](Self::change), but notifies of a change only if there was one. Otherwise a worker that finds nothing would wake
+    /// itself forever.
     fn change_if<T: Send + 'static>(
         &self,
         name: &'static str,
         change: impl Fn(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
         changed: fn(&T) -> bool,
     ) -> Stored<'_, T> {
-        let answer = self.0.writer.run(move |rows| {
+        let result = self.0.writer.run(move |rows| {
             let value = change(rows)?;
             crash::reach(name, crash::BEFORE);
             Ok(value)
         });
         Box::pin(async move {
-            let value = answer.await?;
+            let value = result.await?;
             crash::reach(name, crash::AFTER);
             if changed(&value) {
                 self.0.changes.send_modify(|number| *number += 1);
@@ -141,15 +142,38 @@ impl SqliteStore {
         Box::pin(self.0.reader.run(move |rows| rows.at_one_moment(&read)))
     }
 
-    /// Whether this process gives tasks out; says whether it does so only since now.
+    /// Like [`change_if`](Self::change_if), if this process hands out tasks; else does nothing. `change` is told whether the process has
+    /// just started to hand them out.
+    fn change_if_claiming<T: Default + Send + 'static>(
+        &self,
+        name: &'static str,
+        holder: HolderId,
+        change: impl Fn(&mut SqliteRows<'_>, bool) -> Result<T, StoreError> + Send + 'static,
+        changed: fn(&T) -> bool,
+    ) -> Stored<'_, T> {
+        let first = match self.may_claim(holder) {
+            Ok(Some(first)) => first,
+            Ok(None) => return Box::pin(std::future::ready(Ok(T::default()))),
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let change = move |rows: &mut SqliteRows<'_>| {
+            if first {
+                rows.start_claiming(holder)?;
+            }
+            change(rows, first)
+        };
+        self.change_if(name, change, changed)
+    }
+
+    /// Whether this process hands out tasks, and if so, whether it has just started to. `None` if another process does.
     fn may_claim(&self, holder: HolderId) -> Result<Option<bool>, StoreError> {
         let mut claimer = self.0.claimer.lock();
         if let Some(claimer) = &mut *claimer {
             claimer.holders.insert(holder);
             return Ok(Some(false));
         }
-        // Whoever can open it can hold it, and nobody would give tasks out.
-        let file = helve_files::open(&self.0.lock).map_err(place::refused)?;
+        // Any user who can open the file could hold the lock, and block all tasks.
+        let file = helve_files::open(&self.0.lock).map_err(paths::refused)?;
         match file.try_lock() {
             Ok(()) => {
                 *claimer = Some(Claimer { _file: file, holders: HashSet::from([holder]) });
@@ -176,18 +200,8 @@ impl Store for SqliteStore {
     }
 
     fn recover(&self, holder: HolderId) -> Stored<'_, RecoveryReport> {
-        let first = match self.may_claim(holder) {
-            Ok(Some(first)) => first,
-            Ok(None) => return Box::pin(std::future::ready(Ok(RecoveryReport::default()))),
-            Err(error) => return Box::pin(std::future::ready(Err(error))),
-        };
-        let recover = move |rows: &mut SqliteRows<'_>| {
-            if first {
-                rows.begin_to_claim(holder)?;
-            }
-            transact::recover(rows, holder)
-        };
-        self.change_if("recover", recover, |found| *found != RecoveryReport::default())
+        let recover = move |rows: &mut SqliteRows<'_>, _| transact::recover(rows, holder);
+        self.change_if_claiming("recover", holder, recover, |recovered| *recovered != RecoveryReport::default())
     }
 
     fn leave(&self, holder: HolderId) -> Stored<'_, ()> {
@@ -202,21 +216,14 @@ impl Store for SqliteStore {
     }
 
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>> {
-        match self.may_claim(claim.holder) {
-            Ok(None) => Box::pin(std::future::ready(Ok(Vec::new()))),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-            Ok(Some(first)) => {
-                let (holder, limit, tools) = (claim.holder, claim.limit, claim.tools.map(<[Digest]>::to_vec));
-                let claim = move |rows: &mut SqliteRows<'_>| {
-                    if first {
-                        rows.begin_to_claim(holder)?;
-                        transact::recover(rows, holder)?;
-                    }
-                    transact::claim(rows, &Claim { holder, limit, tools: tools.as_deref() })
-                };
-                self.change_if("claim", claim, |tasks| !tasks.is_empty())
+        let (holder, limit, tools) = (claim.holder, claim.limit, claim.tools.map(<[Digest]>::to_vec));
+        let claim = move |rows: &mut SqliteRows<'_>, first| {
+            if first {
+                transact::recover(rows, holder)?;
             }
-        }
+            transact::claim(rows, &Claim { holder, limit, tools: tools.as_deref() })
+        };
+        self.change_if_claiming("claim", holder, claim, |tasks| !tasks.is_empty())
     }
 
     fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>> {

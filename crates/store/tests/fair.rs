@@ -1,4 +1,4 @@
-//! Nobody starves: whoever waits long enough passes those of a higher priority that come later.
+//! No task starves: one that waits long enough overtakes later tasks of a higher priority.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -30,10 +30,10 @@ fn refuse(connection: &Connection, table: &str, word: &str, then: &str) {
     connection.execute_batch(&format!("ALTER TABLE {table} ADD COLUMN {column}")).expect("a column");
 }
 
-/// A record that refuses bad runs in this way, and a second way into its file.
+/// A store that refuses bad runs in this way, and a second way into its file.
 fn record(then: &str) -> (TempDir, SqliteStore, Connection) {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("record.db");
+    let file = folder.path().join("store.db");
     let store = SqliteStore::open(&file).expect("a store");
     let connection = Connection::open(&file).expect("a database");
     refuse(&connection, "snapshots", "true", then);
@@ -86,11 +86,11 @@ async fn what_was_not_committed_was_not_promised() {
     assert!(is_there(&store, run).await);
 }
 
-/// The same where the first thing that a job does fails: those behind it must not be written one by one.
+/// The first statement of a job fails: the jobs after it must not be committed one by one.
 #[tokio::test]
 async fn nothing_is_written_outside_a_transaction() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("record.db");
+    let file = folder.path().join("store.db");
     let store = SqliteStore::open(&file).expect("a store");
     let connection = Connection::open(&file).expect("a database");
     refuse(&connection, "tasks", "bad", "ROLLBACK");

@@ -1,4 +1,4 @@
-//! Leases of a record in a file count since the machine started: no change of the time ends one, and no restart leaves one.
+//! Leases of a store in a file count since the machine started: no change of the time ends one, and no restart leaves one.
 
 #![allow(clippy::expect_used, reason = "a test that goes wrong should stop")]
 #![cfg(target_os = "linux")]
@@ -22,7 +22,7 @@ fn uptime() -> f64 {
 #[tokio::test]
 async fn a_lease_knows_no_wall_clock() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("record.db");
+    let file = folder.path().join("store.db");
     let store = SqliteStore::open(&file).expect("a store");
     let (gone, here) = (HolderId::mint(), HolderId::mint());
     let earliest = uptime() - 1000.0;
@@ -31,7 +31,7 @@ async fn a_lease_knows_no_wall_clock() {
     let until: f64 = connection.query_row("SELECT CAST(until AS REAL) FROM holders", [], |row| row.get(0)).expect("a lease");
     let lease = LEASE.as_secs_f64() * 1000.0;
     assert!(until >= earliest + lease && until <= uptime() + 1000.0 + lease, "{until} is the time since the start and the lease");
-    // The machine started again: its clock counts from nothing, and nobody from before is there.
+    // The machine has rebooted: its clock starts at zero, and all earlier processes are gone.
     let new = NewTask::new(ToolCall::new("a", json!({})), Digest::of(["a".as_bytes()]));
     let task = NewTask { idempotent: true, ..new };
     let id = task.call.id;

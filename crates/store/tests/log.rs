@@ -1,4 +1,4 @@
-//! The log beside a record stays short, even if somebody reads all the time.
+//! The write-ahead log of a store stays short, even if there is always a reader.
 
 #![allow(clippy::expect_used, reason = "a test that goes wrong should stop")]
 
@@ -30,7 +30,7 @@ fn read(file: &Path, over: &AtomicBool) {
 #[tokio::test]
 async fn the_log_stays_short_while_readers_relieve_each_other() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("record.db");
+    let file = folder.path().join("store.db");
     let store = SqliteStore::open(&file).expect("a store");
     let over = Arc::new(AtomicBool::new(false));
     let readers = (0..2).map(|number| {
@@ -45,7 +45,7 @@ async fn the_log_stays_short_while_readers_relieve_each_other() {
     let mut longest = 0;
     for number in 0..BODIES {
         store.put_body(&vec![number; SIZE]).await.expect("kept");
-        longest = longest.max(std::fs::metadata(folder.path().join("record.db-wal")).expect("a log").len());
+        longest = longest.max(std::fs::metadata(folder.path().join("store.db-wal")).expect("a log").len());
     }
     over.store(true, Ordering::Relaxed);
     for reader in readers {

@@ -1,4 +1,4 @@
-//! Who reads while others write sees the record as it was at one moment.
+//! Who reads while others write sees the store as it was at one moment.
 
 #![allow(clippy::expect_used, reason = "a test that goes wrong should stop")]
 
@@ -14,7 +14,7 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_row_does_not_go_while_it_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = SqliteStore::open(folder.path().join("record.db")).expect("a store");
+    let store = SqliteStore::open(folder.path().join("store.db")).expect("a store");
     let new = NewTask::new(ToolCall::new("a", json!({"text": "x".repeat(100_000)})), Digest::of(["a".as_bytes()]));
     let task = NewTask { idempotent: true, ..new };
     let (id, holder) = (task.call.id, HolderId::mint());

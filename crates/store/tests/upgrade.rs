@@ -1,4 +1,4 @@
-//! A record that an earlier version wrote: it opens as it was, whatever interrupts that.
+//! A store that an earlier version wrote: it opens as it was, whatever interrupts that.
 
 #![allow(clippy::expect_used, reason = "a test that goes wrong should stop")]
 
@@ -17,11 +17,11 @@ const LATEST: u32 = 3;
 /// Names the file that a child of this test opens.
 const FILE: &str = "HELVE_TEST_UPGRADE";
 const KILLS: u32 = 100;
-/// So many more tasks make an upgrade long enough to be killed in it.
+/// Number of extra tasks, so that an upgrade takes long enough to be killed.
 const MANY: u32 = 1000;
 
 fn write(file: &Path, sql: &str) {
-    Connection::open(file).and_then(|connection| connection.execute_batch(sql)).expect("a record");
+    Connection::open(file).and_then(|connection| connection.execute_batch(sql)).expect("a store");
 }
 
 async fn tasks(store: &SqliteStore) -> Vec<Task> {
@@ -42,9 +42,9 @@ fn fate(task: &Task) -> String {
 #[tokio::test]
 async fn a_record_of_an_earlier_version_opens_as_it_was() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("record.db");
+    let file = folder.path().join("store.db");
     write(&file, FIRST);
-    let store = SqliteStore::open(&file).expect("a record");
+    let store = SqliteStore::open(&file).expect("a store");
     let known = tasks(&store).await;
     let expected = [
         "small done 1/1 late 1 outcome 1 ",
@@ -95,7 +95,7 @@ fn version(file: &Path) -> u32 {
     version
 }
 
-/// A child that does nothing but open the record.
+/// A child that does nothing but open the store.
 fn open(file: &Path) -> std::process::Child {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "a_kill_leaves_the_old_record_or_the_new_one"]).env(FILE, file).stdout(std::process::Stdio::null());
@@ -105,11 +105,11 @@ fn open(file: &Path) -> std::process::Child {
 #[test]
 fn a_kill_leaves_the_old_record_or_the_new_one() {
     if let Some(file) = std::env::var_os(FILE) {
-        SqliteStore::open(file).expect("a record");
+        SqliteStore::open(file).expect("a store");
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let (first, file) = (folder.path().join("first.db"), folder.path().join("record.db"));
+    let (first, file) = (folder.path().join("first.db"), folder.path().join("store.db"));
     let more = format!(
         "WITH RECURSIVE numbers (number) AS (VALUES (1) UNION ALL SELECT number + 1 FROM numbers WHERE number < {MANY})
         INSERT INTO tasks SELECT 'call_' || number, 'done', 0, 0, definition, conversation, 1, 0, body FROM tasks, numbers
@@ -124,7 +124,7 @@ fn a_kill_leaves_the_old_record_or_the_new_one() {
     let mut left = [0; LATEST as usize];
     for kill in 0..KILLS {
         for ending in ["", "-wal", "-shm"] {
-            let _ = std::fs::remove_file(folder.path().join(format!("record.db{ending}")));
+            let _ = std::fs::remove_file(folder.path().join(format!("store.db{ending}")));
         }
         std::fs::copy(&first, &file).expect("a copy");
         let mut child = open(&file);

@@ -1,4 +1,4 @@
-//! The process that is killed: producers, people, a driver of runs, a subscriber and a worker on one record.
+//! The process that is killed: producers, approvers, a driver of runs, a subscriber and a worker on one store.
 
 mod people;
 mod producers;
@@ -15,22 +15,22 @@ use helve_tools::{Executor, StoreHandle, Worker};
 use serde_json::json;
 
 use self::tools::{Kind, kind};
-use crate::fault::{Fault, Faulty};
+use crate::fault::{Fault, FaultyStore};
+use crate::location::StoreLocation;
 use crate::log::{Log, Paths};
-use crate::patient::Patient;
-use crate::place::Place;
 use crate::process::die_with_the_parent;
-use crate::witness::Witness;
+use crate::retrying::RetryingStore;
+use crate::witness::WitnessStore;
 
 /// How many clients put calls into the queue.
 const PRODUCERS: usize = 4;
 /// How many calls run at once.
 const WORKERS: usize = 8;
-/// How long the driver of runs in this process holds them. Its successor need not wait for that.
+/// The lease of the driver of runs in this process. Its successor need not wait for that.
 const LEASE: Duration = Duration::from_mins(1);
 /// A process with a short lease renews it so many times before it ends, and looks as often for others whose lease is over.
 const BEATS: u32 = 5;
-/// How often one with a long lease does so.
+/// The same interval for a process with a long lease.
 const BEAT: Duration = Duration::from_secs(1);
 
 /// What the clients in this process share.
@@ -44,12 +44,12 @@ pub(crate) struct Scene {
 
 /// What a child does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum Role {
     /// It works until it is killed.
     Alone(Option<Fault>),
-    /// It works until it is killed, beside another one. Nobody subscribes: two subscribers would be two histories.
+    /// It works until it is killed, beside another one. It has no subscriber: two of them would be two histories.
     Rival,
-    /// It works beside another one until its input ends, and then ends what is left. Its clients insist while the record cannot be
+    /// It works beside another one until its input ends, and then ends what is left. Its clients retry while the store cannot be
     /// used. The first one subscribes.
     Beside {
         /// Which one it is.
@@ -63,17 +63,17 @@ pub enum Part {
     Last,
 }
 
-/// Works on the record.
-pub fn run(paths: &Paths, place: &Place, part: Part) {
+/// Works on the store.
+pub fn run(paths: &Paths, place: &StoreLocation, role: Role) {
     die_with_the_parent();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let mut store = place.open().await;
-        if let Part::Alone(Some(fault)) = part {
-            store = Arc::new(Faulty { inner: store, fault });
+        if let Role::Alone(Some(fault)) = role {
+            store = Arc::new(FaultyStore { inner: store, fault });
         }
-        let lease = if let Part::Beside { lease, .. } | Part::Worker(lease) = part { lease } else { LEASE };
-        let store: Arc<dyn Store> = Arc::new(Witness::new(store, paths, lease));
+        let lease = if let Role::Beside { lease, .. } | Role::Worker(lease) = role { lease } else { LEASE };
+        let store: Arc<dyn Store> = Arc::new(WitnessStore::new(store, paths, lease));
         let catalogue = tools::tools(paths);
         let mut scene =
             Scene { store: store.clone(), driver: HolderId::mint(), once: kind(&catalogue, "once"), again: kind(&catalogue, "again") };
@@ -82,21 +82,21 @@ pub fn run(paths: &Paths, place: &Place, part: Part) {
         let record = StoreHandle::new(store.clone());
         let holder = record.holder();
         let working = tokio::spawn(Worker::new(record, Executor::default(), catalogue, WORKERS).run(stop.clone()));
-        match part {
-            Part::Alone(_) => busy(&scene, Some(subscriber::Places::read(paths))).await,
-            Part::Rival => busy(&scene, None).await,
-            Part::Worker(_) => beat(store, vec![holder], lease).await,
-            Part::Last => drain(&scene, Some(paths)).await,
-            Part::Beside { number, .. } => {
+        match role {
+            Role::Alone(_) => busy(&scene, Some(subscriber::Places::read(paths))).await,
+            Role::Rival => busy(&scene, None).await,
+            Role::Worker(_) => beat(store, vec![holder], lease).await,
+            Role::Last => drain(&scene, Some(paths)).await,
+            Role::Beside { number, .. } => {
                 let beating = tokio::spawn(beat(store.clone(), vec![holder, scene.driver], lease));
-                scene.store = Arc::new(Patient { inner: store.clone(), pulse: Log::open(&paths.pulse(number)) });
+                scene.store = Arc::new(RetryingStore { inner: store.clone(), pulse: Log::open(&paths.pulse(number)) });
                 let subscribes = number == 0;
                 tokio::select! {
                     () = busy(&scene, subscribes.then(|| subscriber::Places::read(paths))) => {}
                     () = input_ends() => {}
                 }
                 beating.abort();
-                // What its clients left half done is for whoever comes next, which is this process.
+                // The next driver completes what its clients left unfinished; that is this process.
                 scene.store.leave(scene.driver).await.expect("a lease less");
                 scene.driver = HolderId::mint();
                 let beating = tokio::spawn(beat(store, vec![holder, scene.driver], lease));
@@ -144,7 +144,7 @@ pub fn task(paths: &Paths, name: &str) -> NewTask {
     producers::task(&kind(&tools::tools(paths), name), ToolCall::new(name, json!({})), Caller::default())
 }
 
-/// All clients at once, for ever.
+/// Runs all clients at once, forever.
 async fn busy(scene: &Scene, places: Option<subscriber::Places>) {
     let mut clients = tokio::task::JoinSet::new();
     for _ in 0..PRODUCERS {
@@ -161,12 +161,12 @@ async fn busy(scene: &Scene, places: Option<subscriber::Places>) {
     }
 }
 
-/// Answers and drives until nothing is open, and reads what is there where it is asked to.
+/// Decides approvals and drives runs until nothing is left, and then reads all events if asked to.
 async fn drain(scene: &Scene, read: Option<&Paths>) {
     let store = &scene.store;
     loop {
         store.keep(scene.driver, LEASE, &[]).await.expect("a lease");
-        // The worker looks again after each change, also for what the parent made due. This one changes nothing.
+        // The worker polls again after each change, also for what the parent made due. This change is empty.
         store.hear(CallId::mint()).await.expect("a change");
         people::answer_all(scene).await;
         let runs = people::drive_ready(scene).await;

@@ -1,4 +1,4 @@
-//! A record in the middle of everything, and one step from there. A test lets the process die before or after its commit.
+//! A store in the middle of its work, and one step from there. A test crashes the process before or after the commit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::given::{notes, step};
+use crate::fixtures::{notes, step};
+use crate::location::StoreLocation;
 use crate::log::{Log, Paths};
-use crate::place::Place;
 
 /// Every step, and the transaction that it is.
 pub const STEPS: [(&str, &str); 24] = [
@@ -45,7 +45,7 @@ pub const STEPS: [(&str, &str); 24] = [
     ("prune", "prune"),
 ];
 
-/// The names of what is in the record.
+/// The ids in the store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Names {
     holder: HolderId,
@@ -96,10 +96,10 @@ fn said(text: &str) -> Arc<Message> {
     Arc::new(Message::new(MessageBody::User { parts: vec![Part::Text { text: text.into() }] }))
 }
 
-/// Makes a record in which every step can be done, and says what is in it.
+/// Prepares a store in which every step can be done, and logs the ids in it.
 ///
 /// # Errors
-/// Where the record cannot be used.
+/// Returns an error if the store is unavailable.
 pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError> {
     let (conversation, other) = (ConversationId::mint(), ConversationId::mint());
     let (holder, running, waiting) = (HolderId::mint(), RunId::mint(), RunId::mint());
@@ -149,14 +149,14 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
         }
     }
     store.accept(task("tool", names.queued, Some(running), conversation)).await?;
-    // One that a process waited for which is gone.
+    // An approval whose process is gone.
     store.add_approval(request(Caller::default(), None).asked_by(HolderId::mint())).await?;
     Log::open(&paths.names()).add(&names);
     Ok(())
 }
 
-/// Does one step in a copy of that record.
-pub fn perform(paths: &Paths, place: &Place, name: &str) {
+/// Does one step in a copy of that store.
+pub fn perform(paths: &Paths, place: &StoreLocation, name: &str) {
     let names: Names = Log::read(&paths.names()).pop().expect("names");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async { one(&*place.open().await, &names, name).await }).expect("a step");
@@ -212,6 +212,6 @@ async fn one(store: &dyn Store, names: &Names, name: &str) -> Result<(), StoreEr
             store.accept(task).await.map(drop)
         }
         "prune" => store.prune(Duration::ZERO).await.map(drop),
-        _ => panic!("no step is called {name}"),
+        _ => panic!("unknown step {name}"),
     }
 }

@@ -1,6 +1,6 @@
-//! A thousand subscribers at one node, which is killed: at the next one each goes on behind the last event that it was told.
+//! A thousand subscribers at one node, which is killed: at the next node, each resumes after the last event that it received.
 //!
-//! A node is a process with a store of its own. What a subscriber was told stands in a log that no node owns.
+//! A node is a process with a store of its own. What a subscriber received is in a log that no node owns.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,27 +12,27 @@ use std::time::Duration;
 use helve_core::store::{NewRun, RunCommit, RunState};
 use helve_core::{ConversationId, HolderId, RunId, Store};
 
-use crate::given::{notes, step};
+use crate::fixtures::{notes, step};
+use crate::location::StoreLocation;
 use crate::log::{Log, Paths};
 use crate::parent::wait;
-use crate::place::Place;
 use crate::process::{Process, die_with_the_parent};
 
-/// So many subscribers a node has.
+/// Number of subscribers of a node.
 const SUBSCRIBERS: usize = 1000;
-/// So many runs they follow, each one of them.
+/// Number of runs; each subscriber follows one.
 const RUNS: usize = 4;
-/// So many events are read at once.
+/// Maximum number of events in one read.
 const PAGE: usize = 5;
-/// How often a subscriber looks for what nobody told it of, at most: in a file, nobody hears of what other processes do.
+/// Longest polling interval of a subscriber, in milliseconds: in a file, there are no notifications from other processes.
 const LOOK: u64 = 400;
-/// The longest that a node lives, in milliseconds.
+/// Maximum lifetime of a node, in milliseconds.
 const LONGEST: u64 = 900;
-/// How long the parent, which drives the runs, holds them.
+/// The lease of the parent, which drives the runs.
 const LEASE: Duration = Duration::from_mins(10);
 
-/// An event that a subscriber was told.
-type Told = (usize, u64);
+/// An event that a subscriber received.
+type Delivery = (usize, u64);
 
 /// What to kill.
 #[derive(Debug, Clone)]
@@ -41,27 +41,27 @@ pub struct Crowd {
     pub program: PathBuf,
     /// How many nodes are killed.
     pub kills: usize,
-    /// Where the record is.
-    pub place: Place,
+    /// The location of the store.
+    pub place: StoreLocation,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct CrowdReport {
     /// How many events the runs have, in all.
     pub events: u64,
-    /// How many events were told, to all subscribers.
+    /// Number of events that all subscribers received.
     pub told: usize,
-    /// How many of them were told by nodes that were killed.
+    /// Number of them from nodes that were killed.
     pub told_by_killed: usize,
-    /// Who was told something else than 1, 2, 3 and so on to the end, and what.
+    /// Subscribers that did not receive 1, 2, 3 and so on to the end, with what they received.
     pub wrong: BTreeMap<usize, Vec<u64>>,
 }
 
 impl Crowd {
-    /// Adds events to runs and kills nodes, until all subscribers were told everything.
+    /// Adds events to runs and kills nodes, until all subscribers have received everything.
     #[must_use]
-    pub fn run(&self, folder: &Path) -> Heard {
+    pub fn run(&self, folder: &Path) -> CrowdReport {
         let (paths, runtime) = (Paths(folder.to_owned()), runtime());
         let (store, runs) = runtime.block_on(begin(&self.place));
         let driver = runtime.spawn(drive(store.clone(), runs.clone()));
@@ -90,7 +90,7 @@ impl Crowd {
         wait(|| told(&paths).len() as u64 >= expected, "all subscribers are told everything");
         last.kill();
         let told = told(&paths);
-        Heard { events: ends.iter().sum(), told: told.len(), told_by_killed, wrong: wrong(&told, &ends) }
+        CrowdReport { events: ends.iter().sum(), told: told.len(), told_by_killed, wrong: wrong(&told, &ends) }
     }
 }
 
@@ -98,12 +98,12 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime")
 }
 
-fn told(paths: &Paths) -> Vec<Told> {
+fn told(paths: &Paths) -> Vec<Delivery> {
     Log::read(&paths.events())
 }
 
-/// Runs that somebody drives.
-async fn begin(place: &Place) -> (Arc<dyn Store>, Vec<RunId>) {
+/// Starts the runs.
+async fn begin(place: &StoreLocation) -> (Arc<dyn Store>, Vec<RunId>) {
     let (store, holder) = (place.open().await, HolderId::mint());
     store.keep(holder, LEASE, &[]).await.expect("a lease");
     let mut runs = Vec::new();
@@ -117,7 +117,7 @@ async fn begin(place: &Place) -> (Arc<dyn Store>, Vec<RunId>) {
     (store, runs)
 }
 
-/// Adds events to runs for ever.
+/// Adds events to runs forever.
 async fn drive(store: Arc<dyn Store>, runs: Vec<RunId>) {
     loop {
         let run = runs[fastrand::usize(..runs.len())];
@@ -128,7 +128,7 @@ async fn drive(store: Arc<dyn Store>, runs: Vec<RunId>) {
 }
 
 /// The node: all subscribers at once, until it is killed.
-pub fn serve(paths: &Paths, place: &Place, runs: &[&str]) {
+pub fn serve(paths: &Paths, place: &StoreLocation, runs: &[&str]) {
     die_with_the_parent();
     let runs: Vec<RunId> = runs.iter().map(|run| run.parse().expect("a run")).collect();
     runtime().block_on(async {
@@ -149,7 +149,7 @@ pub fn serve(paths: &Paths, place: &Place, runs: &[&str]) {
     });
 }
 
-/// Follows a run from a place, for ever.
+/// Follows a run from an event on, forever.
 async fn follow(store: Arc<dyn Store>, log: Arc<Log>, subscriber: usize, run: RunId, mut place: u64) {
     let mut changes = store.changes();
     loop {
@@ -157,7 +157,7 @@ async fn follow(store: Arc<dyn Store>, log: Arc<Log>, subscriber: usize, run: Ru
         loop {
             let events = store.events(run, place, PAGE).await.expect("events");
             for event in &events {
-                // It was told when this is written, and not before.
+                // The event counts as received when this is written.
                 log.add(&(subscriber, event.seq));
                 place = event.seq;
             }
@@ -173,8 +173,8 @@ async fn follow(store: Arc<dyn Store>, log: Arc<Log>, subscriber: usize, run: Ru
     }
 }
 
-/// Who was not told 1, 2, 3 and so on to the end of its run.
-fn wrong(told: &[Told], ends: &[u64]) -> BTreeMap<usize, Vec<u64>> {
+/// Returns the subscribers that did not receive 1, 2, 3 and so on to the end of their run.
+fn wrong(told: &[Delivery], ends: &[u64]) -> BTreeMap<usize, Vec<u64>> {
     let mut heard: BTreeMap<usize, Vec<u64>> = (0..SUBSCRIBERS).map(|subscriber| (subscriber, Vec::new())).collect();
     for (subscriber, seq) in told {
         heard.entry(*subscriber).or_default().push(*seq);
@@ -189,9 +189,9 @@ mod tests {
 
     #[test]
     fn gaps_repeats_and_missing_ends_are_seen() {
-        let good: Vec<Told> = (1..=3).flat_map(|seq| (0..SUBSCRIBERS).map(move |subscriber| (subscriber, seq))).collect();
+        let good: Vec<Delivery> = (1..=3).flat_map(|seq| (0..SUBSCRIBERS).map(move |subscriber| (subscriber, seq))).collect();
         assert!(wrong(&good, &[3]).is_empty());
-        let without = |told: Told| good.iter().copied().filter(|other| *other != told).collect::<Vec<_>>();
+        let without = |told: Delivery| good.iter().copied().filter(|other| *other != told).collect::<Vec<_>>();
         assert_eq!(wrong(&without((7, 2)), &[3]), BTreeMap::from([(7, vec![1, 3])]));
         assert_eq!(wrong(&without((8, 3)), &[3]), BTreeMap::from([(8, vec![1, 2])]));
         assert_eq!(wrong(&[&good[..], &[(9, 3)]].concat(), &[3]), BTreeMap::from([(9, vec![1, 2, 3, 3])]));

@@ -51,18 +51,18 @@ impl Fault {
 }
 
 /// A store that lies from time to time.
-pub(crate) struct Faulty {
+pub(crate) struct FaultyStore {
     pub(crate) inner: Arc<dyn Store>,
     pub(crate) fault: Fault,
 }
 
-impl Faulty {
+impl FaultyStore {
     fn lies(&self, fault: Fault) -> bool {
         self.fault == fault && fastrand::bool()
     }
 }
 
-impl Store for Faulty {
+impl Store for FaultyStore {
     forward_the_rest!();
 
     forward! {

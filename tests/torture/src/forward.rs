@@ -1,4 +1,4 @@
-//! Passes methods of a store on to the one within.
+//! Forwards methods of a store to an inner one.
 
 /// Passes these methods on to `self.inner`.
 macro_rules! forward {
@@ -9,7 +9,7 @@ macro_rules! forward {
     };
 }
 
-/// Passes on what neither a witness nor a fault looks at, but for leases.
+/// Forwards the methods that neither a witness nor a fault changes, except for leases.
 macro_rules! forward_most {
     () => {
         $crate::forward::forward! {
@@ -43,7 +43,7 @@ macro_rules! forward_most {
     };
 }
 
-/// The same, and leases.
+/// Like `forward_most`, and leases.
 macro_rules! forward_the_rest {
     () => {
         $crate::forward::forward_most!();

@@ -1,5 +1,4 @@
-//! A worker is frozen in the middle of a call for longer than its lease: another takes over, and the result that comes late counts
-//! for nothing.
+//! A worker is frozen in the middle of a call for longer than its lease: another one takes over, and the late result does not count.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,19 +10,19 @@ use helve_core::{CallId, Store};
 use tokio::runtime::Runtime;
 
 use crate::child::task;
+use crate::location::StoreLocation;
 use crate::log::{Log, Paths};
 use crate::parent::{DUE, Report, Torture, wait};
-use crate::place::Place;
 use crate::process::Process;
 use crate::server::{Schema, ask};
-use crate::witness::{Witness, result};
+use crate::witness::{WitnessStore, result};
 
 /// The lease of a worker.
 const LEASE: Duration = Duration::from_millis(700);
 /// Two tools: one whose calls are run again, and one whose calls must not be.
 const TOOLS: [&str; 2] = ["slow-again", "slow-once"];
 
-/// Freezes workers so many times, in several records at once. Says what came of each record.
+/// Freezes workers `cycles` times, in several stores at once. Returns a report for each store.
 #[must_use]
 pub fn freeze(torture: &Torture, server: &str, folder: &Path, records: usize) -> Vec<Report> {
     std::thread::scope(|scope| {
@@ -35,7 +34,7 @@ pub fn freeze(torture: &Torture, server: &str, folder: &Path, records: usize) ->
             Lane::new(Torture { cycles, server: Some(schema.url()), ..torture.clone() }, Paths(folder)).run(record)
         };
         let lanes: Vec<_> = (0..records).map(|record| scope.spawn(move || one(record))).collect();
-        lanes.into_iter().map(|lane| lane.join().expect("a record")).collect()
+        lanes.into_iter().map(|lane| lane.join().expect("a store")).collect()
     })
 }
 
@@ -53,8 +52,8 @@ impl Lane {
     fn new(torture: Torture, paths: Paths) -> Self {
         let address = torture.server.clone().expect("a server");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        let store = runtime.block_on(Place::Server(address.clone()).open());
-        let store = Arc::new(Witness::new(store, &paths, LEASE));
+        let store = runtime.block_on(StoreLocation::Server(address.clone()).open());
+        let store = Arc::new(WitnessStore::new(store, &paths, LEASE));
         let start = |_| {
             let mut command = Command::new(&torture.program);
             command.arg("worker").arg(&paths.0).arg(&address).arg(LEASE.as_millis().to_string());
@@ -72,12 +71,12 @@ impl Lane {
         self.torture.end(&self.paths)
     }
 
-    /// Freezes whoever takes a call of this tool.
+    /// Freezes the worker that claims a call of this tool.
     fn freeze_one(&self, tool: &str) {
         let new = task(&self.paths, tool);
         let (call, again) = (new.call.id, new.idempotent);
         self.runtime.block_on(self.store.accept(new)).expect("accepted");
-        wait(|| self.began(call).is_some(), "somebody takes the call");
+        wait(|| self.began(call).is_some(), "a worker claims the call");
         let first = self.began(call).expect("a worker");
         first.freeze();
         std::thread::sleep(3 * LEASE);

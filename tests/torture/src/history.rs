@@ -1,4 +1,4 @@
-//! The checker: what clients were told, what tools did, and what is in the record at the end must fit together.
+//! The checker: what clients were told, what tools did, and what is in the store at the end must be consistent.
 //!
 //! It knows nothing of stores or processes, so that histories which must not happen can be written by hand.
 
@@ -8,12 +8,12 @@ use helve_core::store::{ApprovalState, MAX_ATTEMPTS};
 use helve_core::{ApprovalId, CallId, RunId};
 use serde::{Deserialize, Serialize};
 
-/// Something that a client was told.
+/// Something that a client observed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Told {
-    /// A call was taken into the queue.
-    Accepted {
+pub enum Observation {
+    /// A call was accepted into the queue.
+    AcceptResult {
         /// The call.
         call: CallId,
         /// Whether it may run more than once.
@@ -23,30 +23,30 @@ pub enum Told {
     Recorded {
         /// The call.
         call: CallId,
-        /// What came of it.
+        /// The result.
         result: String,
     },
-    /// Someone looked, and the call had this result.
+    /// A client read this result of the call.
     Seen {
         /// The call.
         call: CallId,
-        /// What came of it.
+        /// The result.
         result: String,
     },
-    /// A person was asked.
+    /// An approval was requested.
     Asked {
         /// The request.
         approval: ApprovalId,
         /// What it is about.
         call: CallId,
     },
-    /// A person's answer counts.
+    /// A decision counts.
     Won {
         /// The request.
         approval: ApprovalId,
         /// Yes or no.
         approve: bool,
-        /// Who answered.
+        /// Who decided.
         by: String,
     },
     /// A subscriber got an event.
@@ -60,47 +60,47 @@ pub enum Told {
     },
 }
 
-/// A call in the record at the end.
+/// A call in the store at the end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LastTask {
+pub struct FinalTask {
     /// Whether it may run more than once.
     pub idempotent: bool,
-    /// What came of it; nothing where it is not over.
+    /// Its result; `None` if it has not ended.
     pub result: Option<String>,
     /// Whether that is a success.
     pub success: bool,
 }
 
-/// A request in the record at the end.
+/// A request in the store at the end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LastApproval {
+pub struct FinalApproval {
     /// What it is about.
     pub call: CallId,
     /// How far it is.
     pub state: ApprovalState,
-    /// Who answered.
+    /// Who decided.
     pub by: Option<String>,
 }
 
-/// What is in the record at the end.
+/// What is in the store at the end.
 #[derive(Debug, Clone, Default)]
-pub struct Last {
+pub struct FinalState {
     /// All tasks.
-    pub tasks: BTreeMap<CallId, LastTask>,
+    pub tasks: BTreeMap<CallId, FinalTask>,
     /// All requests.
-    pub approvals: BTreeMap<ApprovalId, LastApproval>,
+    pub approvals: BTreeMap<ApprovalId, FinalApproval>,
     /// The events of all runs, in their order.
     pub events: BTreeMap<RunId, Vec<(u64, String)>>,
-    /// The calls whose end a run was told, once for each time.
+    /// The calls whose end a run was notified of, once for each time.
     pub finished: Vec<CallId>,
 }
 
 /// Something that must not happen.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Violation {
-    /// A call was accepted or approved, and is not in the record.
+    /// A call was accepted or approved, and is not in the store.
     Lost(CallId),
-    /// A call in the record has no result.
+    /// A call in the store has no result.
     Unfinished(CallId),
     /// A call has more than one result.
     Doubled(CallId),
@@ -117,15 +117,15 @@ pub enum Violation {
     RanTooOften(CallId, u32),
     /// A call ended well, and its tool never ran.
     Invented(CallId),
-    /// A request that was shown is not in the record.
-    LostQuestion(ApprovalId),
-    /// Two answers were told that they count.
-    AnsweredTwice(ApprovalId),
-    /// The answer that was told that it counts is not the one in the record.
-    OtherAnswer(ApprovalId),
-    /// A call ran that a person denied, or that nobody answered.
+    /// A request that was shown is not in the store.
+    LostApproval(ApprovalId),
+    /// Two decisions were accepted.
+    DecidedTwice(ApprovalId),
+    /// The decision that was accepted is not the one in the store.
+    OtherDecision(ApprovalId),
+    /// A call ran without an approval.
     DeniedRan(CallId),
-    /// A subscriber, or the record itself, has another number of an event than the next one.
+    /// A subscriber, or the store itself, has another number of an event than the next one.
     Misnumbered {
         /// The run.
         run: RunId,
@@ -134,13 +134,13 @@ pub enum Violation {
         /// The number that came.
         got: u64,
     },
-    /// A subscriber was told another event than the one in the record, or one that is not there.
+    /// A subscriber received another event than the one in the store, or one that is not there.
     OtherEvent(RunId, u64),
 }
 
-/// Everything in a history that must not happen.
+/// Returns everything in a history that must not happen.
 #[must_use]
-pub fn check(told: &[Told], ran: &[CallId], last: &Last) -> Vec<Violation> {
+pub fn check(told: &[Observation], ran: &[CallId], last: &FinalState) -> Vec<Violation> {
     let mut wrong = Vec::new();
     results(told, last, &mut wrong);
     runs_of_tools(told, ran, last, &mut wrong);
@@ -150,15 +150,15 @@ pub fn check(told: &[Told], ran: &[CallId], last: &Last) -> Vec<Violation> {
 }
 
 /// Every accepted call has exactly one result, and none that was reported disappears or changes.
-fn results(told: &[Told], last: &Last, wrong: &mut Vec<Violation>) {
+fn results(told: &[Observation], last: &FinalState, wrong: &mut Vec<Violation>) {
     let (mut recorded, mut finished) = (BTreeSet::new(), BTreeSet::new());
     for told in told {
         match told {
-            Told::Accepted { call, .. } if !last.tasks.contains_key(call) => wrong.push(Violation::Lost(*call)),
-            Told::Recorded { call, .. } if !recorded.insert(call) => wrong.push(Violation::Doubled(*call)),
+            Observation::Accepted { call, .. } if !last.tasks.contains_key(call) => wrong.push(Violation::Lost(*call)),
+            Observation::Recorded { call, .. } if !recorded.insert(call) => wrong.push(Violation::Doubled(*call)),
             _ => {}
         }
-        if let Told::Recorded { call, result } | Told::Seen { call, result } = told {
+        if let Observation::Recorded { call, result } | Observation::Seen { call, result } = told {
             let now = last.tasks.get(call).and_then(|task| task.result.clone());
             if now.as_ref() != Some(result) {
                 wrong.push(Violation::Changed { call: *call, told: result.clone(), now });
@@ -170,14 +170,14 @@ fn results(told: &[Told], last: &Last, wrong: &mut Vec<Violation>) {
 }
 
 /// No call runs more often than it may.
-fn runs_of_tools(told: &[Told], ran: &[CallId], last: &Last, wrong: &mut Vec<Violation>) {
+fn runs_of_tools(told: &[Observation], ran: &[CallId], last: &FinalState, wrong: &mut Vec<Violation>) {
     let mut counts: BTreeMap<CallId, u32> = BTreeMap::new();
     for call in ran {
         *counts.entry(*call).or_default() += 1;
     }
     let mut may_repeat: BTreeMap<CallId, bool> = last.tasks.iter().map(|(call, task)| (*call, task.idempotent)).collect();
     may_repeat.extend(told.iter().filter_map(|told| match told {
-        Told::Accepted { call, idempotent } => Some((*call, *idempotent)),
+        Observation::Accepted { call, idempotent } => Some((*call, *idempotent)),
         _ => None,
     }));
     for (call, count) in &counts {
@@ -191,19 +191,19 @@ fn runs_of_tools(told: &[Told], ran: &[CallId], last: &Last, wrong: &mut Vec<Vio
 }
 
 /// Every request that was shown is there, has at most one answer, and that one took effect.
-fn requests(told: &[Told], ran: &[CallId], last: &Last, wrong: &mut Vec<Violation>) {
+fn requests(told: &[Observation], ran: &[CallId], last: &FinalState, wrong: &mut Vec<Violation>) {
     let mut won = BTreeSet::new();
     for told in told {
         match told {
-            Told::Asked { approval, .. } if !last.approvals.contains_key(approval) => wrong.push(Violation::LostQuestion(*approval)),
-            Told::Won { approval, approve, by } => {
+            Observation::Asked { approval, .. } if !last.approvals.contains_key(approval) => wrong.push(Violation::LostApproval(*approval)),
+            Observation::Won { approval, approve, by } => {
                 if !won.insert(approval) {
-                    wrong.push(Violation::AnsweredTwice(*approval));
+                    wrong.push(Violation::DecidedTwice(*approval));
                 }
                 let state = if *approve { ApprovalState::Approved } else { ApprovalState::Denied };
-                let fits = |now: &LastApproval| now.state == state && now.by.as_ref() == Some(by);
+                let fits = |now: &FinalApproval| now.state == state && now.by.as_ref() == Some(by);
                 if !last.approvals.get(approval).is_some_and(fits) {
-                    wrong.push(Violation::OtherAnswer(*approval));
+                    wrong.push(Violation::OtherDecision(*approval));
                 }
             }
             _ => {}
@@ -221,11 +221,11 @@ fn requests(told: &[Told], ran: &[CallId], last: &Last, wrong: &mut Vec<Violatio
     }
 }
 
-/// The numbers of each run's events are 1..n, in the record and for a subscriber that came back again and again.
-fn events(told: &[Told], last: &Last, wrong: &mut Vec<Violation>) {
+/// The numbers of each run's events are 1..n, in the store and for a subscriber that came back again and again.
+fn events(told: &[Observation], last: &FinalState, wrong: &mut Vec<Violation>) {
     let mut seen: BTreeMap<RunId, u64> = BTreeMap::new();
     for told in told {
-        let Told::Event { run, seq, what } = told else { continue };
+        let Observation::Event { run, seq, what } = told else { continue };
         let before = seen.entry(*run).or_default();
         number(*run, before, *seq, wrong);
         let there = last.events.get(run).is_some_and(|events| events.iter().any(|(number, now)| number == seq && now == what));

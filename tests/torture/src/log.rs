@@ -1,4 +1,4 @@
-//! Files to which a line is added by one write. A process that is killed leaves whole lines.
+//! Log files: each line is one write, so a killed process leaves whole lines.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,30 +7,30 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Where a torture keeps its files.
+/// The files of a torture run.
 #[derive(Debug, Clone)]
 pub struct Paths(pub PathBuf);
 
 impl Paths {
-    /// The record.
+    /// The store.
     #[must_use]
-    pub fn record(&self) -> PathBuf {
-        self.0.join("record.db")
+    pub fn store_file(&self) -> PathBuf {
+        self.0.join("store.db")
     }
 
-    /// What clients were told.
+    /// What clients observed.
     #[must_use]
     pub fn told(&self) -> PathBuf {
         self.0.join("told.log")
     }
 
-    /// What a subscriber was told. It reads this when it comes back.
+    /// What a subscriber received. It reads this after a restart.
     #[must_use]
     pub fn events(&self) -> PathBuf {
         self.0.join("events.log")
     }
 
-    /// Who asked for tasks, and how many it got.
+    /// Which process claimed tasks, and how many it got.
     #[must_use]
     pub fn claims(&self) -> PathBuf {
         self.0.join("claims.log")
@@ -54,7 +54,7 @@ impl Paths {
         self.0.join("begun.log")
     }
 
-    /// The names of what is in a record that steps are tried with.
+    /// The ids in the store of the crash tests.
     #[must_use]
     pub fn names(&self) -> PathBuf {
         self.0.join("names")
@@ -86,7 +86,7 @@ impl Log {
         assert_eq!(written, text.len(), "a line is written at once");
     }
 
-    /// All lines of a file; none where it is missing. A piece of a line was said by nobody who lived to say it.
+    /// Returns all lines of a file; none if it is missing. An incomplete line is ignored: its process was killed while it wrote.
     #[must_use]
     pub fn read<T: DeserializeOwned>(path: &Path) -> Vec<T> {
         let text = std::fs::read_to_string(path).unwrap_or_default();

@@ -6,16 +6,16 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use helve_torture::child::Part;
+use helve_torture::child::Role;
 use helve_torture::parent::{Report, Torture};
 use helve_torture::server::{Schema, known};
-use helve_torture::{Fault, Paths, Place, child, crash, crowd, freeze, outage, soak};
+use helve_torture::{Fault, Paths, StoreLocation, child, crash, crowd, freeze, outage, soak};
 
-/// So many kills one record gets.
+/// Number of kills for each store.
 const ROUND: usize = 250;
-/// So many records get their workers frozen at a time.
+/// Number of stores whose workers are frozen at the same time.
 const RECORDS: usize = 4;
-/// So many outages one server gets.
+/// Number of outages for each server.
 const OUTAGES: usize = 25;
 
 /// What the program says where something cannot be tried here.
@@ -36,24 +36,24 @@ fn main() {
         ["freeze", times] => freeze(number(times)),
         ["partition", times, seconds] => partition(number(times), Duration::from_secs(seconds.parse().expect("seconds"))),
         ["crash-server", times] => crash_server(number(times)),
-        ["crash", folder, place, step] => crash::perform(&Paths(folder.into()), &Place::named(place), step),
+        ["crash", folder, place, step] => crash::perform(&Paths(folder.into()), &StoreLocation::named(place), step),
         ["soak", ref rest @ ..] => soak::run(rest),
-        ["crowd", folder, place, ref runs @ ..] => crowd::serve(&Paths(folder.into()), &Place::named(place), runs),
-        [part, folder, place, ref more @ ..] => child::run(&Paths(folder.into()), &Place::named(place), read(part, more)),
+        ["crowd", folder, place, ref runs @ ..] => crowd::serve(&Paths(folder.into()), &StoreLocation::named(place), runs),
+        [part, folder, place, ref more @ ..] => child::run(&Paths(folder.into()), &StoreLocation::named(place), read(part, more)),
         _ => panic!("{USAGE}"),
     }
 }
 
-/// What a child is told to do.
-fn read(part: &str, more: &[&str]) -> Part {
+/// The role of a child.
+fn read(part: &str, more: &[&str]) -> Role {
     let lease = |text: &str| Duration::from_millis(text.parse().expect("milliseconds"));
     match (part, more) {
-        ("alone", []) => Part::Alone(None),
-        ("alone", [fault]) => Part::Alone(Some(Fault::named(fault).expect("a fault"))),
-        ("rival", []) => Part::Rival,
-        ("beside", [number_of, time]) => Part::Beside { number: number(number_of), lease: lease(time) },
-        ("worker", [time]) => Part::Worker(lease(time)),
-        ("last", []) => Part::Last,
+        ("alone", []) => Role::Alone(None),
+        ("alone", [fault]) => Role::Alone(Some(Fault::named(fault).expect("a fault"))),
+        ("rival", []) => Role::Rival,
+        ("beside", [number_of, time]) => Role::Beside { number: number(number_of), lease: lease(time) },
+        ("worker", [time]) => Role::Worker(lease(time)),
+        ("last", []) => Role::Last,
         _ => panic!("{USAGE}"),
     }
 }
@@ -76,11 +76,11 @@ fn in_parts(mut times: usize, most: usize, mut part: impl FnMut(usize) -> Report
         let begun = Instant::now();
         let report = part(round);
         println!("{round} times in {:.1} s: {report:?}", begun.elapsed().as_secs_f32());
-        assert!(report.violations.is_empty(), "the record broke a promise");
+        assert!(report.violations.is_empty(), "the store broke a promise");
     }
 }
 
-/// Kills children, on a new record after each round.
+/// Kills children, on a new store after each round.
 fn kill(times: usize, server: Option<&str>) {
     in_parts(times, ROUND, |round| {
         let folder = tempfile::tempdir().expect("a folder");
@@ -94,8 +94,8 @@ fn crash_server(times: usize) {
     in_parts(times, OUTAGES, |round| {
         let folder = tempfile::tempdir().expect("a folder");
         let outages = outage::crash(&torture(round), folder.path()).expect("a server that can be killed");
-        println!("all had found back after {:.3} s", outages.longest.as_secs_f32());
-        assert!(outages.is_plain(), "nobody was killed, and something broke off: {outages:?}");
+        println!("all had recovered after {:.3} s", outages.longest.as_secs_f32());
+        assert!(outages.is_plain(), "no process was killed, and a call was interrupted: {outages:?}");
         outages.report
     });
 }
@@ -108,7 +108,7 @@ fn partition(times: usize, most: Duration) {
             println!("SKIPPED: partition: {why}");
             std::process::exit(SKIPPED)
         });
-        println!("all had found back after {:.3} s; {} results were late", outages.longest.as_secs_f32(), outages.late);
+        println!("all had recovered after {:.3} s; {} results were late", outages.longest.as_secs_f32(), outages.late);
         outages.report
     });
 }
@@ -118,7 +118,7 @@ fn freeze(times: usize) {
     let (begun, folder, server) = (Instant::now(), tempfile::tempdir().expect("a folder"), known("freeze").expect("a server"));
     for report in freeze::freeze(&torture(times), &server, folder.path(), RECORDS) {
         println!("{report:?}");
-        assert!(report.violations.is_empty(), "the record broke a promise");
+        assert!(report.violations.is_empty(), "the store broke a promise");
     }
     println!("{times} times in {:.1} s: every late result was known as late", begun.elapsed().as_secs_f32());
 }

@@ -1,4 +1,4 @@
-//! A network of two: this machine, and a namespace that one cable leads to. The cable can be pulled.
+//! A network of two hosts: this machine and a network namespace, with a virtual cable that can be cut.
 
 use std::process::{Command, id};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +17,7 @@ impl Network {
     /// Makes one; says why where that is not possible.
     ///
     /// # Errors
-    /// Where this process may not, or the programs for it are missing.
+    /// Returns an error if this process has no permission, or if the programs for it are missing.
     pub fn new() -> Result<Self, String> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         sweep();
@@ -52,7 +52,7 @@ impl Network {
         command
     }
 
-    /// Pulls the cable. Neither side is told.
+    /// Cuts the cable. Neither side is notified.
     pub fn cut(&self) {
         ip(&["link", "set", &self.cable, "down"]).expect("no cable");
     }
@@ -77,7 +77,7 @@ fn remove(namespace: &str) {
     }
 }
 
-/// Takes away what processes left behind that were killed.
+/// Removes the namespaces of processes that were killed.
 fn sweep() {
     let Ok(all) = ip(&["netns", "list"]) else { return };
     for name in all.lines().filter_map(|line| line.split_whitespace().next()) {

@@ -1,5 +1,5 @@
-//! The server, or the way to it, goes away under load and comes back, again and again: nothing is lost, nothing is done twice, and
-//! everybody finds back.
+//! The server, or the network to it, fails and recovers under load, again and again: nothing is lost, nothing is done twice, and
+//! all clients recover.
 
 use std::fs;
 use std::path::Path;
@@ -15,23 +15,23 @@ use crate::parent::{DUE, Report, Torture, wait};
 use crate::process::Process;
 use crate::server::{Schema, Server, ask};
 
-/// So many children work beside each other.
+/// Number of children that work side by side.
 const CHILDREN: usize = 2;
-/// The lease of what they hold: longer than a server is away that crashed.
+/// Their lease: longer than the outage of a server that crashed.
 const LEASE: Duration = Duration::from_secs(30);
-/// The lease of what they hold when one is cut off: over before it is back.
+/// Their lease when one is cut off: it expires before the network is back.
 const SHORT: Duration = Duration::from_millis(900);
 /// The shortest time for which one is cut off.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// So long children may take to end what is left.
+/// Timeout for children to finish what is left.
 const END: Duration = Duration::from_mins(2);
-/// So much a child's log must grow between two outages, in bytes: about twenty calls.
+/// Minimum growth of a child's log between two outages, in bytes: about twenty calls.
 const GROWTH: u64 = 20 * 17;
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub struct Outages {
-    /// What came of the history.
+    /// The report of the history.
     pub report: Report,
     /// The longest time from when the server was there again until each child had put a call into the queue.
     pub longest: Duration,
@@ -40,7 +40,7 @@ pub struct Outages {
 }
 
 impl Outages {
-    /// Whether every call ran once and ended well, and nobody was too late, as it must be where no process ended and no lease.
+    /// Whether every call ran once and succeeded, and no result was late. It must be so if no process ended and no lease expired.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.report.ran == self.report.tasks && self.report.good == self.report.tasks && self.late == 0
@@ -62,7 +62,7 @@ pub fn crash(torture: &Torture, folder: &Path) -> Option<Outages> {
 /// Cuts one of two children off so many times, each time for a second or up to this long. The folder must be empty.
 ///
 /// # Errors
-/// Where that is not possible here; it says why.
+/// Returns the reason if that is not possible here.
 pub fn partition(torture: &Torture, folder: &Path, most: Duration) -> Result<Outages, String> {
     let network = Network::new()?;
     let server = Server::start_for(Some(network.here())).ok_or("no server could be started")?;
@@ -84,7 +84,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).expect("a time")
 }
 
-/// Lets something go away and come back, and checks the history.
+/// Repeats an outage, and checks the history.
 fn outages(torture: &Torture, paths: &Paths, children: Vec<Process>, outage: &dyn Fn()) -> Outages {
     let one = |_| {
         work_goes_on(paths);
@@ -98,7 +98,7 @@ fn outages(torture: &Torture, paths: &Paths, children: Vec<Process>, outage: &dy
     Outages { report: torture.end(paths), longest, late }
 }
 
-/// Starts a child that works beside another one. The command is its program, or what starts it.
+/// Starts a child that works beside another one. The command is its program, or starts it.
 fn beside(mut command: Command, paths: &Paths, place: &str, number: usize, lease: Duration) -> Process {
     command.arg("beside").arg(&paths.0).arg(place).arg(number.to_string()).arg(lease.as_millis().to_string());
     Process::start(command)
@@ -111,7 +111,7 @@ fn work_goes_on(paths: &Paths) {
     wait(|| before.iter().enumerate().all(|(number, before)| length(number) >= before + GROWTH), "all find back to the server");
 }
 
-/// Tells children to end what is left, and waits for it. No task must wait for its next try.
+/// Tells children to finish what is left, and waits for them. All tasks are made due.
 fn stop(mut children: Vec<Process>, address: &str) {
     children.iter_mut().for_each(Process::say_no_more);
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Starts children on one record and kills them, looks at the file after each kill, and checks the history at the end.
+//! Starts children on one store and kills them, checks the file after each kill, and checks the history at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use helve_core::{CallId, EventData, HolderId};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use crate::history::{Last, LastApproval, LastTask, Told, Violation, check};
+use crate::history::{FinalApproval, FinalState, FinalTask, Observation, Violation, check};
+use crate::location::StoreLocation;
 use crate::log::{Log, Paths};
-use crate::place::Place;
 use crate::process::Process;
 use crate::server;
 use crate::witness::{result, what};
 
-/// The longest that a child lives, in microseconds: in a file, and on a server, where it first makes connections.
+/// Maximum lifetime of a child, in microseconds: with a file, and with a server, where it first connects.
 const LONGEST: [u64; 2] = [60_000, 240_000];
-/// So long something may take that must happen.
+/// Timeout for something that must happen.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// So long it may take where nobody waits for a lease to end: none is as short.
+/// Timeout for what does not wait for a lease: every lease is longer.
 const AT_ONCE: Duration = Duration::from_secs(25);
 /// After so many kills, tasks that wait for their next try need not wait any longer.
 const HURRY: usize = 4;
@@ -35,11 +35,11 @@ pub struct Torture {
     pub cycles: usize,
     /// The name of a lie that children's stores tell.
     pub fault: Option<&'static str>,
-    /// The address of the record where it is on a server; else it is a file.
+    /// The address of the store where it is on a server; else it is a file.
     pub server: Option<String>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
 pub struct Report {
     /// How many promises were written down.
@@ -52,7 +52,7 @@ pub struct Report {
     pub ran: usize,
     /// How many requests there are.
     pub approvals: usize,
-    /// How many events the subscriber was told.
+    /// Number of events that the subscriber received.
     pub events: usize,
     /// How many requests were open at the kills, in all.
     pub open: u32,
@@ -96,13 +96,13 @@ impl Torture {
         self.end(&paths)
     }
 
-    /// The last child ends what is left, and the history is checked.
+    /// Lets the last child finish what is left, and checks the history.
     #[must_use]
     pub fn end(&self, paths: &Paths) -> Report {
         assert!(self.drain(paths).success(), "the last child ends well");
-        let (mut told, ran): (Vec<Told>, Vec<CallId>) = (Log::read(&paths.told()), Log::read(&paths.ran()));
+        let (mut told, ran): (Vec<Observation>, Vec<CallId>) = (Log::read(&paths.told()), Log::read(&paths.ran()));
         let promises = told.len();
-        told.extend(Log::read::<Told>(&paths.events()));
+        told.extend(Log::read::<Observation>(&paths.events()));
         let last = record(&self.place(paths));
         Report {
             promises,
@@ -116,7 +116,7 @@ impl Torture {
         }
     }
 
-    /// A child that works until nothing is left, for which no task must wait. Says how it ended.
+    /// A child that works until nothing is left, with all tasks due. Returns how it ended.
     #[must_use]
     pub fn drain(&self, paths: &Paths) -> ExitStatus {
         let mut child = self.start(paths, "last");
@@ -129,9 +129,9 @@ impl Torture {
         }
     }
 
-    /// Where the record is.
-    fn place(&self, paths: &Paths) -> Place {
-        self.server.clone().map_or_else(|| Place::File(paths.record()), Place::Server)
+    /// The location of the store.
+    fn place(&self, paths: &Paths) -> StoreLocation {
+        self.server.clone().map_or_else(|| StoreLocation::File(paths.store_file()), StoreLocation::Server)
     }
 
     fn start(&self, paths: &Paths, part: &str) -> Process {
@@ -142,7 +142,7 @@ impl Torture {
     }
 }
 
-/// Who asked for tasks, and how many it got.
+/// Which process claimed tasks, and how many it got.
 fn claims(paths: &Paths) -> Vec<(HolderId, usize)> {
     Log::read(&paths.claims())
 }
@@ -167,11 +167,11 @@ fn within(limit: Duration, happened: impl Fn() -> bool, what: &str) {
     }
 }
 
-/// Looks at the record after a kill, and says how many requests are open in it. Whether everybody is dead is for the caller to say.
-fn look(place: &Place, hurry: bool, dead: bool) -> u32 {
+/// Looks at the store after a kill, and says how many requests are open in it. Whether everybody is dead is for the caller to say.
+fn look(place: &StoreLocation, hurry: bool, dead: bool) -> u32 {
     match place {
-        Place::File(file) => look_at_file(file, hurry),
-        Place::Server(address) => look_at_server(address, hurry, dead),
+        StoreLocation::File(file) => look_at_file(file, hurry),
+        StoreLocation::Server(address) => look_at_server(address, hurry, dead),
     }
 }
 
@@ -191,13 +191,13 @@ fn look_at_file(file: &Path, hurry: bool) -> u32 {
 
 const SPEAKING: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()";
-/// Passes by what a worker is about to take.
+/// Skips tasks that a worker is claiming.
 pub(crate) const DUE: &str = "UPDATE helve_tasks SET due = 0
     WHERE id IN (SELECT id FROM helve_tasks WHERE state = 'queued' AND due > 0 FOR UPDATE SKIP LOCKED)";
 
 fn look_at_server(address: &str, hurry: bool, dead: bool) -> u32 {
     if dead {
-        // What the dead had sent is still done. Nobody need wait for their leases then.
+        // The server still completes what killed processes had sent. After that, their leases need not expire.
         wait(|| server::ask(address, SPEAKING) == 0, "the server knows that they are dead");
         server::ask(address, "DELETE FROM helve_holders");
     }
@@ -207,20 +207,20 @@ fn look_at_server(address: &str, hurry: bool, dead: bool) -> u32 {
     server::ask(address, "SELECT count(*) FROM helve_approvals WHERE state = 'pending'")
 }
 
-/// What is in the record.
-fn record(place: &Place) -> Last {
+/// What is in the store.
+fn record(place: &StoreLocation) -> FinalState {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
         let store = place.open().await;
-        let mut last = Last::default();
+        let mut last = FinalState::default();
         for task in store.tasks(TaskFilter::default().limit(usize::MAX)).await.expect("tasks") {
             let outcome = task.outcome.filter(|_| task.state.is_over());
             let success = outcome.as_ref().is_some_and(helve_core::Outcome::is_success);
-            last.tasks.insert(task.id, LastTask { idempotent: task.idempotent, result: outcome.as_ref().map(result), success });
+            last.tasks.insert(task.id, FinalTask { idempotent: task.idempotent, result: outcome.as_ref().map(result), success });
         }
         for approval in store.approvals(None, false, usize::MAX).await.expect("requests") {
             let by = approval.decision.map(|reply| reply.by.to_string());
-            last.approvals.insert(approval.request.id, LastApproval { call: approval.request.call.id, state: approval.state, by });
+            last.approvals.insert(approval.request.id, FinalApproval { call: approval.request.call.id, state: approval.state, by });
         }
         let mut events = BTreeMap::new();
         for run in store.runs(None, usize::MAX).await.expect("runs") {
@@ -232,6 +232,6 @@ fn record(place: &Place) -> Last {
             }));
             events.insert(run.id, all.iter().map(|event| (event.seq, what(event))).collect());
         }
-        Last { events, ..last }
+        FinalState { events, ..last }
     })
 }

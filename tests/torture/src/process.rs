@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
-/// A child process, which is dead when this is gone.
+/// A child process. Dropping this kills it.
 pub(crate) struct Process(Child);
 
 impl Process {
@@ -30,17 +30,17 @@ impl Process {
         assert_eq!(self.wait().signal(), Some(9), "it did not end by itself");
     }
 
-    /// It does nothing from now on, until it is told to go on.
+    /// Stops the process (SIGSTOP).
     pub(crate) fn freeze(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// It goes on.
+    /// Continues the process (SIGCONT).
     pub(crate) fn thaw(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// Tells it that nothing more will be said.
+    /// Closes its input.
     pub(crate) fn say_no_more(&mut self) {
         drop(self.0.stdin.take());
     }
@@ -74,5 +74,5 @@ impl Drop for Process {
 
 /// This process, a child, dies when its parent does.
 pub(crate) fn die_with_the_parent() {
-    set_parent_process_death_signal(Some(Signal::KILL)).expect("a wish that is heard");
+    set_parent_process_death_signal(Some(Signal::KILL)).expect("the signal is set");
 }

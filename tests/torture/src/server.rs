@@ -19,7 +19,7 @@ pub fn known(test: &str) -> Option<String> {
     server
 }
 
-/// A schema, which is gone afterwards.
+/// A schema. Dropping this removes it.
 #[derive(Debug)]
 pub struct Schema {
     server: String,
@@ -41,13 +41,13 @@ impl Schema {
         &self.name
     }
 
-    /// The address of a record in it. The server knows by the name of the program who uses it.
+    /// The address of a store in it. The server knows by the name of the program who uses it.
     #[must_use]
     pub fn url(&self) -> String {
         self.url_on(&self.server)
     }
 
-    /// The same on another road to the server.
+    /// Like [`url`](Self::url), with another address of the server.
     #[must_use]
     pub fn url_on(&self, server: &str) -> String {
         let mark = if server.contains('?') { '&' } else { '?' };
@@ -104,7 +104,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one; nothing where that is not possible here.
+    /// Starts a server; `None` if that is not possible here.
     #[must_use]
     pub fn start() -> Option<Self> {
         Self::start_for(None)

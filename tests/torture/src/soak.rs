@@ -1,4 +1,4 @@
-//! The same load for a long time: what a record takes must stay what it is, in memory and on the disk.
+//! A constant load for a long time: memory and disk usage must not grow.
 //!
 //! `torture soak MINUTES [--postgres] [--readers N]`. Calls are accepted, claimed and finished, runs go step by step to their end, readers hold on to
 //! an old moment for seconds, and what ended is forgotten. At the end, the last third of the time is compared with the first.
@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 
 use self::gauge::{Gauge, Sample};
 use self::load::{Done, Load};
-use crate::place::Place;
+use crate::location::StoreLocation;
 use crate::server::{Schema, known};
 
-/// How often is looked.
+/// Interval between measurements.
 const LOOK: Duration = Duration::from_secs(5);
-/// What is taken in the beginning does not count: room for what is kept at hand is made once.
+/// The beginning does not count: caches are filled once.
 const BEGINNING: Duration = Duration::from_mins(1);
-/// So much the memory may grow, in percent.
+/// Maximum growth of memory, in percent.
 const GROWTH: u64 = 5;
 /// So large the log of a file may be.
 const LOG: u64 = 64 << 20;
-/// So many dead rows, and so much room, are nothing to speak of.
+/// Dead rows and free space below this do not count.
 const FEW_ROWS: u64 = 20_000;
 const LITTLE_ROOM: u64 = 32 << 20;
 
@@ -39,14 +39,15 @@ pub fn run(arguments: &[&str]) {
     let time = Duration::from_secs_f64(minutes.parse::<f64>().expect("minutes") * 60.0);
     let folder = tempfile::tempdir().expect("a folder");
     let schema = postgres.then(|| Schema::new(&known("soak").expect("a server")));
-    let place = schema.as_ref().map_or_else(|| Place::File(folder.path().join("record.db")), |schema| Place::Server(schema.url()));
+    let place =
+        schema.as_ref().map_or_else(|| StoreLocation::File(folder.path().join("store.db")), |schema| StoreLocation::Server(schema.url()));
     let faults = soak(&place, time, readers);
     assert!(faults.is_empty(), "FAIL: {}", faults.join("; "));
     println!("PASS");
 }
 
-/// Keeps the load up for so long. Says what grew.
-fn soak(place: &Place, time: Duration, readers: usize) -> Vec<String> {
+/// Keeps the load up for this time, and reports what grew.
+fn soak(place: &StoreLocation, time: Duration, readers: usize) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let (mut load, gauge) = (runtime.block_on(Load::start(place, readers)), Gauge::new(place));
     let (begun, mut samples, mut told) = (Instant::now(), Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! A store that writes down what it told its clients, after it told them: what is written was promised.
+//! A store that logs what it acknowledged to its clients, after it did so: what is logged was promised.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use helve_core::{ApprovalId, CallId, ConversationId, Digest, Event, HolderId, Ou
 use tokio::sync::watch;
 
 use crate::forward::forward_most;
-use crate::history::Told;
+use crate::history::Observation;
 use crate::log::{Log, Paths};
 
-/// A store whose promises are written down.
-pub(crate) struct Witness {
+/// A store that logs its promises.
+pub(crate) struct WitnessStore {
     inner: Arc<dyn Store>,
     told: Log,
     events: Log,
@@ -25,18 +25,18 @@ pub(crate) struct Witness {
     lease: Duration,
 }
 
-/// A result as it is compared.
+/// A result in the form that is compared.
 pub(crate) fn result(outcome: &Outcome) -> String {
     format!("{}: {}", if outcome.is_success() { "good" } else { "bad" }, outcome.text())
 }
 
-/// An event as it is compared.
+/// An event in the form that is compared.
 pub(crate) fn what(event: &Event) -> String {
     let text = serde_json::to_string(event).expect("JSON");
     Digest::of([text.as_bytes()]).to_string()
 }
 
-impl Witness {
+impl WitnessStore {
     /// A witness whose process asks for no longer lease than this one.
     pub(crate) fn new(inner: Arc<dyn Store>, paths: &Paths, lease: Duration) -> Self {
         let open = |path: std::path::PathBuf| Log::open(&path);
@@ -45,11 +45,11 @@ impl Witness {
     }
 
     fn asked(&self, approval: &Approval) {
-        self.told.add(&Told::Asked { approval: approval.request.id, call: approval.request.call.id });
+        self.told.add(&Observation::Asked { approval: approval.request.id, call: approval.request.call.id });
     }
 }
 
-impl Store for Witness {
+impl Store for WitnessStore {
     forward_most!();
 
     fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop> {
@@ -60,7 +60,7 @@ impl Store for Witness {
         Box::pin(async move {
             let (call, idempotent) = (task.call.id, task.idempotent);
             let accepted = self.inner.accept(task).await?;
-            self.told.add(&Told::Accepted { call, idempotent });
+            self.told.add(&Observation::Accepted { call, idempotent });
             Ok(accepted)
         })
     }
@@ -77,7 +77,7 @@ impl Store for Witness {
     fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>> {
         Box::pin(async move {
             let over = |end: &Finish| match &end.end {
-                TaskEnd::Over(outcome) => Some(Told::Recorded { call: end.task, result: result(outcome) }),
+                TaskEnd::Over(outcome) => Some(Observation::Recorded { call: end.task, result: result(outcome) }),
                 TaskEnd::Again(_) | TaskEnd::Untouched => None,
             };
             let claims: Vec<_> = ended.iter().map(|end| (end.task, over(end))).collect();
@@ -97,7 +97,7 @@ impl Store for Witness {
         Box::pin(async move {
             let found = self.inner.task(task).await?;
             if let Some(outcome) = found.as_ref().and_then(|task| task.outcome.as_ref()) {
-                self.told.add(&Told::Seen { call: task, result: result(outcome) });
+                self.told.add(&Observation::Seen { call: task, result: result(outcome) });
             }
             Ok(found)
         })
@@ -116,7 +116,7 @@ impl Store for Witness {
             let (approve, by) = (decision.verdict == Verdict::Approve, decision.by.to_string());
             let answering = self.inner.decide(approval, decision).await?;
             if let DecisionResult::Accepted(_) = &answering {
-                self.told.add(&Told::Won { approval, approve, by });
+                self.told.add(&Observation::Won { approval, approve, by });
             }
             Ok(answering)
         })
@@ -137,7 +137,7 @@ impl Store for Witness {
         Box::pin(async move {
             let events = self.inner.events(run, after, limit).await?;
             for event in &events {
-                self.events.add(&Told::Event { run, seq: event.seq, what: what(event) });
+                self.events.add(&Observation::Event { run, seq: event.seq, what: what(event) });
             }
             Ok(events)
         })

@@ -1,4 +1,4 @@
-//! The process dies before and after every commit of the record: nothing of the step is there, or all of it.
+//! The process dies before and after every commit of the store: nothing of the step is there, or all of it.
 
 #![allow(clippy::expect_used, reason = "a test that goes wrong should stop")]
 
@@ -11,7 +11,7 @@ use helve_core::Store;
 use helve_store::SqliteStore;
 use helve_torture::crash::{STEPS, prepare};
 use helve_torture::server::{Schema, ask, known, rows as asked};
-use helve_torture::{Log, Paths, Place};
+use helve_torture::{Log, Paths, StoreLocation};
 use rusqlite::types::Value as Cell;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ type Rows = BTreeMap<String, Vec<Map<String, Value>>>;
 const SIGABRT: i32 = 6;
 
 /// Starts a child, and lets it die where it is told to.
-fn run(part: &str, folder: &Path, place: &Place, step: Option<&str>, crash: Option<&str>) {
+fn run(part: &str, folder: &Path, place: &StoreLocation, step: Option<&str>, crash: Option<&str>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_torture"));
     command.arg(part).arg(folder).arg(place.to_string()).args(step).envs(crash.iter().map(|at| ("HELVE_CRASH_AT", at)));
     let output = command.output().expect("a child");
@@ -33,10 +33,10 @@ fn run(part: &str, folder: &Path, place: &Place, step: Option<&str>, crash: Opti
     }
 }
 
-fn rows(place: &Place) -> Rows {
+fn rows(place: &StoreLocation) -> Rows {
     match place {
-        Place::File(file) => in_file(file),
-        Place::Server(address) => on_server(address),
+        StoreLocation::File(file) => in_file(file),
+        StoreLocation::Server(address) => on_server(address),
     }
 }
 
@@ -71,7 +71,7 @@ fn written(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
-/// The tables of a record on a server, but for the marks of its transactions: whoever lost an answer looks there, and nobody else.
+/// The tables of a store on a server, except for the marks of its transactions.
 fn tables(address: &str) -> Vec<String> {
     let names = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'helve_marks' ORDER BY 1";
     asked(address, names).into_iter().flatten().flatten().collect()
@@ -90,7 +90,7 @@ fn on_server(address: &str) -> Rows {
     tables(address).iter().map(|table| (table.clone(), read(table))).collect()
 }
 
-/// The same, without what is another one each time: the time, names that the step makes, the process.
+/// The rows without what differs each time: times, new ids, the process.
 fn without_chance(rows: Rows, known: &str) -> Rows {
     let chance = ["rank", "due", "updated", "expires", "answered", "until", "process", "started", "claim"];
     let cell = |(name, value): (String, Value)| {
@@ -122,7 +122,7 @@ fn is_id(text: &str) -> bool {
     ["call_", "run_", "conv_", "appr_", "proc_"].iter().any(|prefix| text.strip_prefix(prefix).is_some_and(|rest| rest.len() == 26))
 }
 
-/// Does a step in a copy of a record, and dies where it is told to. Gives what is in the copy then.
+/// Does a step in a copy of a store, and dies where it is told to. Gives what is in the copy then.
 type After<'a> = &'a dyn Fn(&str, Option<&str>) -> Rows;
 
 /// Every step, with both ends.
@@ -145,7 +145,7 @@ fn whole_or_not_at_all(start: &Rows, paths: &Paths, after: After<'_>, transactio
 
 fn prepared(store: &dyn Store, paths: &Paths) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    runtime.block_on(prepare(store, paths)).expect("a record");
+    runtime.block_on(prepare(store, paths)).expect("a store");
 }
 
 fn folder() -> (TempDir, Paths) {
@@ -157,21 +157,21 @@ fn folder() -> (TempDir, Paths) {
 #[test]
 fn a_step_is_there_as_a_whole_or_not_at_all() {
     let (_folder, paths) = folder();
-    let store = SqliteStore::open(paths.0.join("open.db")).expect("a record");
+    let store = SqliteStore::open(paths.0.join("open.db")).expect("a store");
     prepared(&store, &paths);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     // One file, without a log beside it, which can be copied.
-    runtime.block_on(store.backup(&paths.record())).expect("a copy");
+    runtime.block_on(store.backup(&paths.store_file())).expect("a copy");
     let after = |step: &str, crash: Option<&str>| {
         let (_folder, copy) = folder();
-        for (from, to) in [(paths.record(), copy.record()), (paths.names(), copy.names())] {
+        for (from, to) in [(paths.store_file(), copy.store_file()), (paths.names(), copy.names())] {
             std::fs::copy(from, to).expect("a copy");
         }
-        let place = Place::File(copy.record());
+        let place = StoreLocation::File(copy.store_file());
         run("crash", &copy.0, &place, Some(step), crash);
         rows(&place)
     };
-    whole_or_not_at_all(&in_file(&paths.record()), &paths, &after, &STEPS);
+    whole_or_not_at_all(&in_file(&paths.store_file()), &paths, &after, &STEPS);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_step_on_a_server_is_there_as_a_whole_or_not_at_all() {
     let (_folder, paths) = folder();
     let (first, copy) = (Schema::new(&server), Schema::new(&server));
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let open = |schema: &Schema| runtime.block_on(Place::Server(schema.url()).open());
+    let open = |schema: &Schema| runtime.block_on(StoreLocation::Server(schema.url()).open());
     prepared(&*open(&first), &paths);
     drop(open(&copy));
     let names = tables(&first.url());
@@ -188,7 +188,7 @@ fn a_step_on_a_server_is_there_as_a_whole_or_not_at_all() {
     let fill: String = names.iter().map(fill).collect();
     let after = |step: &str, crash: Option<&str>| {
         ask(&copy.url(), &fill);
-        let place = Place::Server(copy.url());
+        let place = StoreLocation::Server(copy.url());
         run("crash", &paths.0, &place, Some(step), crash);
         rows(&place)
     };
@@ -198,7 +198,7 @@ fn a_step_on_a_server_is_there_as_a_whole_or_not_at_all() {
 }
 
 /// The tables are made, or brought up to date, as a whole: an open that broke off is done again.
-fn old_or_new(place: &dyn Fn(&Paths) -> Place, table: &str) {
+fn old_or_new(place: &dyn Fn(&Paths) -> StoreLocation, table: &str) {
     for (moment, tables) in [("before", false), ("after", true)] {
         let (_folder, paths) = folder();
         let place = place(&paths);
@@ -211,7 +211,7 @@ fn old_or_new(place: &dyn Fn(&Paths) -> Place, table: &str) {
 
 #[test]
 fn a_file_is_old_or_new() {
-    old_or_new(&|paths| Place::File(paths.record()), "tasks");
+    old_or_new(&|paths| StoreLocation::File(paths.store_file()), "tasks");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn tables_on_a_server_are_old_or_new() {
     let schemas = std::cell::RefCell::new(Vec::new());
     let place = |_: &Paths| {
         let schema = Schema::new(&server);
-        let place = Place::Server(schema.url());
+        let place = StoreLocation::Server(schema.url());
         schemas.borrow_mut().push(schema);
         place
     };

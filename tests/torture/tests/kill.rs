@@ -1,4 +1,4 @@
-//! Children are killed at any moment, and the record keeps its promises. A store that does not is found out.
+//! Children are killed at any moment, and the store keeps its promises. A store that does not is found out.
 
 #![allow(clippy::expect_used, reason = "a test that goes wrong should stop")]
 

@@ -14,21 +14,21 @@ fn torture(cycles: usize) -> Torture {
 
 fn check(outages: &Outages) {
     let report = &outages.report;
-    eprintln!("all had found back after {:?}", outages.longest);
+    eprintln!("all had recovered after {:?}", outages.longest);
     assert_eq!(report.violations, [], "{outages:?}");
     assert!(report.tasks > 50 && report.approvals > 20 && report.events > 20, "something happened: {outages:?}");
 }
 
 #[test]
 fn nothing_is_lost_or_done_twice_when_the_server_is_killed() {
-    // Whoever has a server for tests has its programs, too.
+    // Where there is a server for tests, its programs are installed too.
     if known("nothing_is_lost_or_done_twice_when_the_server_is_killed").is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let outages = outage::crash(&torture(5), folder.path()).expect("a server that can be killed");
     check(&outages);
-    assert!(outages.is_plain(), "nobody was killed, and something broke off: {outages:?}");
+    assert!(outages.is_plain(), "no process was killed, and a call was interrupted: {outages:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Two processes on one record, and a call that takes its process down each time.
+//! Two processes on one store, and a call that takes its process down each time.
 
 #![allow(clippy::expect_used, reason = "a test that goes wrong should stop")]
 
@@ -29,7 +29,7 @@ fn a_call_that_takes_its_process_down_is_given_up_and_the_others_go_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let (paths, torture) = (Paths(folder.path().to_owned()), torture(0));
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let store = SqliteStore::open(paths.record()).expect("a record");
+    let store = SqliteStore::open(paths.store_file()).expect("a store");
     let poison = child::task(&paths, "poison");
     let id = poison.call.id;
     assert_eq!(poison.max_attempts, MAX_ATTEMPTS);

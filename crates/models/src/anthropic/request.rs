@@ -1,34 +1,44 @@
-//! What is sent. A message is written once, as its blocks; turns are put together from them.
+//! Writes requests. Each message is written once, as its content blocks; turns are put together from them.
 
-use helve_core::{CallId, Message, MessageBody, ModelRequest, ModelTools, Part, ToolChoice};
+use helve_core::{Message, MessageBody, ModelRequest, Part};
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use crate::body::{Body, arguments, comma, value_of};
+use crate::json::WriteJson;
+use crate::request::{Body, ChoiceFormat, ToolFormat, call_id, has_content, is_shown};
 use crate::schema::closed;
-use crate::wire::{result, string};
 
-/// How long an answer may be where nobody says: the wire insists on a number.
+/// The default for `max_tokens`, which this API requires.
 const MAX_TOKENS: u64 = 8192;
-/// What comes before this is remembered by the provider, and cheap to read again.
-const REMEMBER: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}}";
+/// Ends a block up to which the provider caches the request.
+const CACHE: &str = r#","cache_control":{"type":"ephemeral"}}"#;
+
+const TOOLS: ToolFormat = ToolFormat { open: r#"{"name":"#, parameters: r#","input_schema":"#, close: "}", omit_empty: false };
+
+const CHOICE: ChoiceFormat =
+    ChoiceFormat { none: r#"{"type":"none"}"#, required: r#"{"type":"any"}"#, specific: [r#"{"type":"tool","name":"#, "}"] };
 
 pub(super) fn write(model: &str, request: &ModelRequest) -> Vec<u8> {
     let (options, mut body) = (&request.options, Body::new());
     body.field("model", model);
-    // Thoughts count as part of the answer, and their share must be smaller than the whole.
-    let thoughts = options.extra.get("thinking").and_then(|thinking| thinking.get("budget_tokens")).and_then(Value::as_u64);
-    let most = options.max_tokens.map_or(MAX_TOKENS.saturating_add(thoughts.unwrap_or(0)), u64::from);
-    body.field("max_tokens", &most);
+    // Reasoning counts as part of the response, and its budget must be smaller than the whole.
+    let reasoning = options.extra.get("thinking").and_then(|thinking| thinking.get("budget_tokens")).and_then(Value::as_u64);
+    let max_tokens = options.max_tokens.map_or(MAX_TOKENS.saturating_add(reasoning.unwrap_or(0)), u64::from);
+    body.field("max_tokens", &max_tokens);
     if request.stream {
         body.field("stream", &true);
     }
     write_system(request, &mut body);
     write_turns(request, body.open("messages"));
     if !request.tools.is_empty() {
-        // They are sent also where none may be called: calls in the history must not be of unknown tools.
-        request.tools.written().append(NAME, body.open("tools"), |bytes| write_tools(&request.tools, bytes));
-        body.optional("tool_choice", choice(&request.tool_choice));
+        // Tools are sent even if none may be called: calls in the history must be of tools that the provider knows.
+        request.tools.written().append(NAME, body.open("tools"), |bytes| {
+            bytes.raw("[");
+            TOOLS.write(&request.tools, bytes);
+            cache(bytes);
+            bytes.raw("]");
+        });
+        CHOICE.write(&request.tool_choice, &mut body);
     }
     let output = request.output.iter().map(|schema| {
         let format = json!({"type": "json_schema", "schema": closed(schema.value())});
@@ -42,46 +52,46 @@ pub(super) fn write(model: &str, request: &ModelRequest) -> Vec<u8> {
 }
 
 fn write_system(request: &ModelRequest, body: &mut Body) {
-    let said = request.messages.iter().filter_map(|message| match message.body() {
+    let texts = request.messages.iter().filter_map(|message| match message.body() {
         MessageBody::System { text } if !is_blank(text) => Some(text),
         _ => None,
     });
-    let said: Vec<_> = said.collect();
-    if said.is_empty() {
+    let mut texts = texts.peekable();
+    if texts.peek().is_none() {
         return;
     }
     let into = body.open("system");
-    into.push(b'[');
-    for (place, text) in said.into_iter().enumerate() {
-        comma(into, place);
+    into.raw("[");
+    for text in texts {
+        into.comma();
         write_text(text, into);
     }
-    remember(into);
-    into.push(b']');
+    cache(into);
+    into.raw("]");
 }
 
-/// Neighbours of one role become one turn.
+/// Writes neighbours of one role as one turn.
 fn write_turns(request: &ModelRequest, into: &mut Vec<u8>) {
-    let said: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).filter(|message| is_said(message.body())).collect();
-    let mut turns = said.chunk_by(|one, two| is_models(one) == is_models(two)).peekable();
-    let mut first = true;
-    into.push(b'[');
+    let messages = request.messages.iter().map(AsRef::as_ref);
+    let messages: Vec<&Message> = messages.filter(|message| has_content(message.body(), is_blank)).collect();
+    let mut turns = messages.chunk_by(|one, two| is_models(one) == is_models(two)).peekable();
+    into.raw("[");
     while let Some(turn) = turns.next() {
-        into.extend_from_slice(if std::mem::take(&mut first) { b"{\"role\":" } else { b",{\"role\":" });
+        into.comma();
         let models = turn.iter().any(|message| is_models(message));
-        into.extend_from_slice(if models { b"\"assistant\",\"content\":[" } else { b"\"user\",\"content\":[" });
-        // What came of calls must stand before anything else.
+        into.raw(if models { r#"{"role":"assistant","content":["# } else { r#"{"role":"user","content":["# });
+        // Results of calls must come before anything else.
         let (results, rest): (Vec<&Message>, Vec<&Message>) = turn.iter().partition(|message| is_result(message));
-        for (place, message) in results.into_iter().chain(rest).enumerate() {
-            comma(into, place);
+        for message in results.into_iter().chain(rest) {
+            into.comma();
             message.written().append(NAME, into, |bytes| write_blocks(message.body(), bytes));
         }
         if turns.peek().is_none() && !models {
-            remember(into);
+            cache(into);
         }
-        into.extend_from_slice(b"]}");
+        into.raw("]}");
     }
-    into.push(b']');
+    into.raw("]");
 }
 
 fn is_models(message: &Message) -> bool {
@@ -92,24 +102,6 @@ fn is_result(message: &Message) -> bool {
     matches!(message.body(), MessageBody::Tool { .. })
 }
 
-/// Whether anything of a message stands in a turn. Blocks without text are refused.
-fn is_said(message: &MessageBody) -> bool {
-    match message {
-        MessageBody::User { parts } => parts.iter().any(is_shown),
-        MessageBody::Assistant { text, calls, .. } => !is_blank(text) || !calls.is_empty(),
-        MessageBody::Tool { .. } => true,
-        _ => false,
-    }
-}
-
-fn is_shown(part: &Part) -> bool {
-    match part {
-        Part::Text { text } => !is_blank(text),
-        Part::Image { .. } => true,
-        _ => false,
-    }
-}
-
 fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
@@ -117,44 +109,38 @@ fn is_blank(text: &str) -> bool {
 fn write_blocks(message: &MessageBody, into: &mut Vec<u8>) {
     match message {
         MessageBody::User { parts } => {
-            for (place, part) in parts.iter().filter(|part| is_shown(part)).enumerate() {
-                comma(into, place);
+            for part in parts.iter().filter(|part| is_shown(part, is_blank)) {
+                into.comma();
                 write_part(part, into);
             }
         }
         MessageBody::Assistant { text, calls, kept, .. } => {
-            let mut place = 0..;
-            let mut next = |into: &mut Vec<u8>| comma(into, place.next().unwrap_or_default());
-            // Signed thoughts come first, as they came.
-            for thought in kept.iter().filter(|kept| &*kept.format == NAME).flat_map(|kept| &kept.parts) {
-                next(into);
-                value_of(into, thought);
+            // Signed reasoning comes first, unchanged.
+            for block in kept.iter().filter(|kept| &*kept.format == NAME).flat_map(|kept| &kept.parts) {
+                into.comma();
+                into.value(block);
             }
             if !is_blank(text) {
-                next(into);
+                into.comma();
                 write_text(text, into);
             }
             for call in calls {
-                next(into);
-                into.extend_from_slice(b"{\"type\":\"tool_use\",\"id\":");
-                string(into, &id(call.model_id.as_deref(), call.id));
-                into.extend_from_slice(b",\"name\":");
-                string(into, &call.tool);
-                into.extend_from_slice(b",\"input\":");
-                arguments(into, &call.arguments);
-                into.push(b'}');
+                into.comma();
+                into.string(r#"{"type":"tool_use","id":"#, &call_id(call.model_id.as_deref(), call.id, is_id));
+                into.string(r#","name":"#, &call.tool);
+                into.raw(r#","input":"#);
+                into.arguments(&call.arguments);
+                into.raw("}");
             }
         }
-        MessageBody::Tool { call_id, model_id, text, success, .. } => {
-            into.extend_from_slice(b"{\"type\":\"tool_result\",\"tool_use_id\":");
-            string(into, &id(model_id.as_deref(), *call_id));
-            // An error without words is refused.
-            let said = if *success || !is_blank(text) { text } else { "The call failed." };
-            if !is_blank(said) {
-                into.extend_from_slice(b",\"content\":");
-                result(into, said);
+        MessageBody::Tool { call_id: id, model_id, text, success, .. } => {
+            into.string(r#"{"type":"tool_result","tool_use_id":"#, &call_id(model_id.as_deref(), *id, is_id));
+            // An error without a text is refused.
+            let text = if *success || !is_blank(text) { text } else { "The call failed." };
+            if !is_blank(text) {
+                into.untrusted(r#","content":"#, text);
             }
-            into.extend_from_slice(if *success { b"}" } else { b",\"is_error\":true}" });
+            into.raw(if *success { "}" } else { r#","is_error":true}"# });
         }
         _ => {}
     }
@@ -164,56 +150,26 @@ fn write_part(part: &Part, into: &mut Vec<u8>) {
     match part {
         Part::Text { text } => write_text(text, into),
         Part::Image { media_type, data } => {
-            into.extend_from_slice(b"{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":");
-            string(into, media_type);
-            into.extend_from_slice(b",\"data\":");
-            string(into, data);
-            into.extend_from_slice(b"}}");
+            into.string(r#"{"type":"image","source":{"type":"base64","media_type":"#, media_type);
+            into.string(r#","data":"#, data);
+            into.raw("}}");
         }
         _ => {}
     }
 }
 
 fn write_text(text: &str, into: &mut Vec<u8>) {
-    into.extend_from_slice(b"{\"type\":\"text\",\"text\":");
-    string(into, text);
-    into.push(b'}');
+    into.string(r#"{"type":"text","text":"#, text);
+    into.raw("}");
 }
 
-/// The id of a call. Those of other providers may have characters that this one refuses.
-fn id(model_id: Option<&str>, id: CallId) -> String {
-    let legal = |id: &&str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    model_id.filter(legal).map_or_else(|| id.to_string(), ToOwned::to_owned)
+fn is_id(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Says that all up to the object that was just written should be remembered.
-fn remember(into: &mut Vec<u8>) {
+/// Asks the provider to cache everything up to the object that was just written.
+fn cache(into: &mut Vec<u8>) {
     if into.pop_if(|last| *last == b'}').is_some() {
-        into.extend_from_slice(REMEMBER);
-    }
-}
-
-fn write_tools(tools: &ModelTools, into: &mut Vec<u8>) {
-    into.push(b'[');
-    for (place, tool) in tools.iter().enumerate() {
-        comma(into, place);
-        into.extend_from_slice(b"{\"name\":");
-        string(into, &tool.name);
-        into.extend_from_slice(b",\"description\":");
-        string(into, &tool.description);
-        into.extend_from_slice(b",\"input_schema\":");
-        into.extend_from_slice(tool.parameters.text().as_bytes());
-        into.push(b'}');
-    }
-    remember(into);
-    into.push(b']');
-}
-
-fn choice(choice: &ToolChoice) -> Option<Value> {
-    match choice {
-        ToolChoice::Auto => None,
-        ToolChoice::None => Some(json!({"type": "none"})),
-        ToolChoice::Required => Some(json!({"type": "any"})),
-        ToolChoice::Specific(name) => Some(json!({"type": "tool", "name": name})),
+        into.raw(CACHE);
     }
 }

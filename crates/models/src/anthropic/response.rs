@@ -1,47 +1,46 @@
-//! What is read, whole or in events: blocks of text, thoughts and calls.
+//! Reads responses, whole or in events: blocks of text, reasoning and calls.
 
 use helve_core::{Deltas, EndReason, ModelDelta, ModelError, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::ending::{Ending, is_empty, unreadable};
+use crate::ending::{Ending, invalid_event, is_empty};
 use crate::failure;
-use crate::number::{Count, perhaps};
+use crate::list::{MAX_PARTS, list};
+use crate::number::{Count, optional};
 use crate::text::Text;
-use crate::wire::{EventReader, MAX_PARTS, nonsense, parts, too_many_parts};
+use crate::wire::{EventReader, invalid, too_many_parts};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
-    let reply: Reply = serde_json::from_slice(body).map_err(|error| nonsense("the answer", &error, body))?;
-    if let Some(error) = reply.error.filter(|error| !error.is_null()) {
-        return Err(failure::of_object(&error));
-    }
-    let Some(content) = reply.content else { return Err(nonsense("the answer", &"it has no `content`", body)) };
+    let response: Response = serde_json::from_slice(body).map_err(|error| invalid("the response", &error, body))?;
+    failure::check(response.error.as_ref())?;
+    let Some(content) = response.content else { return Err(invalid("the response", &"it has no `content`", body)) };
     let mut reader = Reader { ending: Ending { over: true, ..Ending::default() }, ..Reader::default() };
-    reader.used(reply.usage.as_ref(), into);
-    for (place, block) in (0..).zip(content) {
-        reader.begin(place, block, into);
-        reader.close(place, into);
+    reader.used(response.usage.as_ref(), into);
+    for (index, block) in (0..).zip(content) {
+        reader.begin(index, block, into);
+        reader.close(index, into);
     }
-    reader.ending.reason = reply.stop_reason.as_deref().map(reason);
+    reader.ending.reason = response.stop_reason.as_deref().map(reason);
     reader.finish(into)
 }
 
-/// Reads an answer that comes in events.
+/// Reads a streamed response.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     ending: Ending,
     usage: UsageWire,
-    /// The blocks that are not over yet, by their place.
+    /// The blocks in progress, by their index.
     open: Vec<(i64, Block)>,
 }
 
-/// A block under way.
+/// A block in progress.
 #[derive(Debug)]
 enum Block {
-    /// A call, and arguments that came with its beginning: they count where no others come.
+    /// A call, and the arguments that came with its start: they count if no others follow.
     Call(u32, Option<String>),
-    /// Thoughts, which the provider wants back as they were.
-    Thought(Map<String, Value>),
+    /// Reasoning, which the provider wants back unchanged.
+    Reasoning(Map<String, Value>),
 }
 
 impl EventReader for Reader {
@@ -49,27 +48,25 @@ impl EventReader for Reader {
         if is_empty(data) {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_slice(data).map_err(|error| unreadable(&error, data))?;
-        let place = event.index.unwrap_or_default();
-        if let Some(error) = event.error.filter(|error| !error.is_null()) {
-            return Err(failure::of_object(&error));
-        }
+        let event: Event<'_> = serde_json::from_slice(data).map_err(|error| invalid_event(&error, data))?;
+        let index = event.index.unwrap_or_default();
+        failure::check(event.error.as_ref())?;
         if self.open.len() > MAX_PARTS {
             return Err(too_many_parts());
         }
         match event.kind.as_ref().map_or(name, |kind| &*kind.0) {
             "message_start" => self.used(event.message.and_then(|message| message.usage).as_ref(), into),
-            "content_block_start" => self.begin(place, event.content_block.unwrap_or_default(), into),
+            "content_block_start" => self.begin(index, event.content_block.unwrap_or_default(), into),
             "content_block_delta" => {
                 if let Some(delta) = event.delta {
-                    self.more(place, delta, into);
+                    self.more(index, delta, into);
                 }
             }
-            "content_block_stop" => self.close(place, into),
+            "content_block_stop" => self.close(index, into),
             "message_delta" => {
                 self.used(event.usage.as_ref(), into);
-                let said = event.delta.and_then(|delta| delta.stop_reason);
-                self.ending.reason = said.map(|said| reason(&said.0)).or(self.ending.reason);
+                let stop_reason = event.delta.and_then(|delta| delta.stop_reason);
+                self.ending.reason = stop_reason.map(|said| reason(&said.0)).or(self.ending.reason);
             }
             "message_stop" => self.ending.over = true,
             _ => {}
@@ -82,10 +79,10 @@ impl EventReader for Reader {
     }
 
     fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError> {
-        for place in self.open.iter().map(|(place, _)| *place).collect::<Vec<_>>() {
-            self.close(place, into);
+        for index in self.open.iter().map(|(index, _)| *index).collect::<Vec<_>>() {
+            self.close(index, into);
         }
-        self.ending.tell(into)
+        self.ending.finish(into)
     }
 }
 
@@ -93,11 +90,11 @@ impl Reader {
     fn used(&mut self, usage: Option<&UsageWire>, into: &mut Deltas) {
         if let Some(usage) = usage {
             self.usage.update(usage);
-            into.push(ModelDelta::Usage(self.usage.told()));
+            into.push(ModelDelta::Usage(self.usage.total()));
         }
     }
 
-    fn begin(&mut self, place: i64, block: Value, into: &mut Deltas) {
+    fn begin(&mut self, index: i64, block: Value, into: &mut Deltas) {
         let Value::Object(block) = block else { return };
         let text = |name: &str| block.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         match text("type") {
@@ -109,31 +106,31 @@ impl Reader {
             Some("tool_use") => {
                 let number = self.ending.call();
                 into.push(ModelDelta::Call { index: Some(number), id: text("id"), name: text("name"), arguments: "" });
-                let given = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
-                self.open.push((place, Block::Call(number, given.map(ToString::to_string))));
+                let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
+                self.open.push((index, Block::Call(number, input.map(ToString::to_string))));
             }
             Some("thinking" | "redacted_thinking") => {
                 if let Some(thought) = text("thinking") {
                     into.push(ModelDelta::Reasoning(thought));
                 }
-                self.open.push((place, Block::Thought(block)));
+                self.open.push((index, Block::Reasoning(block)));
             }
             _ => {}
         }
     }
 
-    fn more(&mut self, place: i64, delta: Delta<'_>, into: &mut Deltas) {
+    fn more(&mut self, index: i64, delta: Delta<'_>, into: &mut Deltas) {
         if let Some(text) = delta.text {
             into.push(ModelDelta::Text(&text.0));
         }
-        match self.open.iter_mut().rfind(|(at, _)| *at == place).map(|(_, block)| block) {
-            Some(Block::Call(number, given)) => {
+        match self.open.iter_mut().rfind(|(at, _)| *at == index).map(|(_, block)| block) {
+            Some(Block::Call(number, input)) => {
                 if let Some(piece) = delta.partial_json.filter(|piece| !piece.0.is_empty()) {
                     into.push(ModelDelta::Call { index: Some(*number), id: None, name: None, arguments: &piece.0 });
-                    *given = None;
+                    *input = None;
                 }
             }
-            Some(Block::Thought(thought)) => {
+            Some(Block::Reasoning(thought)) => {
                 if let Some(text) = &delta.thinking {
                     into.push(ModelDelta::Reasoning(&text.0));
                 }
@@ -147,14 +144,14 @@ impl Reader {
         }
     }
 
-    fn close(&mut self, place: i64, into: &mut Deltas) {
-        let Some(at) = self.open.iter().position(|(at, _)| *at == place) else { return };
+    fn close(&mut self, index: i64, into: &mut Deltas) {
+        let Some(at) = self.open.iter().position(|(at, _)| *at == index) else { return };
         match self.open.remove(at).1 {
-            Block::Call(number, Some(given)) => {
-                into.push(ModelDelta::Call { index: Some(number), id: None, name: None, arguments: &given });
+            Block::Call(number, Some(input)) => {
+                into.push(ModelDelta::Call { index: Some(number), id: None, name: None, arguments: &input });
             }
             Block::Call(_, None) => {}
-            Block::Thought(thought) => into.push(ModelDelta::ProviderPart(&Value::Object(thought))),
+            Block::Reasoning(thought) => into.push(ModelDelta::ProviderPart(&Value::Object(thought))),
         }
     }
 }
@@ -177,44 +174,40 @@ fn reason(said: &str) -> EndReason {
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     kind: Option<Text<'a>>,
     index: Option<i64>,
-    #[serde(borrow)]
     delta: Option<Delta<'a>>,
     content_block: Option<Value>,
-    message: Option<Reply>,
-    #[serde(default, deserialize_with = "perhaps")]
+    message: Option<Response>,
+    #[serde(default, deserialize_with = "optional")]
     usage: Option<UsageWire>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
-    #[serde(borrow)]
     text: Option<Text<'a>>,
-    #[serde(borrow)]
     partial_json: Option<Text<'a>>,
-    #[serde(borrow)]
     thinking: Option<Text<'a>>,
-    #[serde(borrow)]
     signature: Option<Text<'a>>,
-    #[serde(borrow)]
     stop_reason: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Reply {
-    #[serde(default, deserialize_with = "parts")]
+struct Response {
+    #[serde(default, deserialize_with = "list")]
     content: Option<Vec<Value>>,
     stop_reason: Option<String>,
-    #[serde(default, deserialize_with = "perhaps")]
+    #[serde(default, deserialize_with = "optional")]
     usage: Option<UsageWire>,
     error: Option<Value>,
 }
 
-/// What the answer cost so far. Later events leave out what they do not change.
+/// The usage so far. Later events leave out what they do not change.
 #[derive(Debug, Default, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the wire's names")]
 struct UsageWire {
@@ -232,8 +225,8 @@ impl UsageWire {
         self.output_tokens = newer.output_tokens.or(self.output_tokens);
     }
 
-    /// The wire counts what was read from the cache, and what was put into it, apart.
-    fn told(&self) -> Usage {
+    /// The API counts tokens read from the cache, and tokens written to it, separately.
+    fn total(&self) -> Usage {
         let parts = [self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens];
         Usage {
             input_tokens: parts.iter().flatten().fold(0u64, |sum, part| sum.saturating_add(part.0)),

@@ -1,26 +1,27 @@
-//! What is read: answers whole, or pieces of the same shape.
+//! Reads responses: whole ones, or chunks of the same shape.
 
 use helve_core::{Deltas, EndReason, ModelDelta, ModelError, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::ending::{Ending, is_empty, unreadable};
+use crate::ending::{Ending, invalid_event, is_empty};
 use crate::failure;
-use crate::number::{Count, perhaps};
+use crate::list::list;
+use crate::number::{Count, optional};
 use crate::text::Text;
-use crate::wire::{EventReader, nonsense, parts};
+use crate::wire::{EventReader, invalid};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
-    let chunk: Chunk<'_> = serde_json::from_slice(body).map_err(|error| nonsense("the answer", &error, body))?;
+    let chunk: Chunk<'_> = serde_json::from_slice(body).map_err(|error| invalid("the response", &error, body))?;
     let mut reader = Reader { ending: Ending { over: true, ..Ending::default() } };
     if !reader.take(chunk, into)? {
-        return Err(nonsense("the answer", &"it has no candidate", body));
+        return Err(invalid("the response", &"it has no candidate", body));
     }
     reader.finish(into)
 }
 
-/// Reads an answer that comes in events.
+/// Reads a streamed response.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     ending: Ending,
@@ -31,29 +32,24 @@ impl EventReader for Reader {
         if is_empty(data) {
             return Ok(());
         }
-        let chunk = serde_json::from_slice(data).map_err(|error| unreadable(&error, data))?;
+        let chunk = serde_json::from_slice(data).map_err(|error| invalid_event(&error, data))?;
         self.take(chunk, into).map(|_| ())
     }
 
     fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError> {
-        self.ending.tell(into)
+        self.ending.finish(into)
     }
 }
 
 impl Reader {
-    /// Takes a piece. Gives whether the model said something in it, be it nothing.
+    /// Reads a chunk. Returns whether it has a candidate, which may be empty.
     fn take(&mut self, chunk: Chunk<'_>, into: &mut Deltas) -> Result<bool, ModelError> {
-        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(failure::of_object(&error));
-        }
+        failure::check(chunk.error.as_ref())?;
         if let Some(usage) = chunk.usage_metadata {
             into.push(ModelDelta::Usage(usage.into()));
         }
         let Some(candidate) = chunk.candidates.unwrap_or_default().into_iter().next() else {
-            return match chunk.prompt_feedback.and_then(Feedback::told) {
-                Some(told) => Err(ModelError::Filter(told)),
-                None => Ok(false),
-            };
+            return chunk.prompt_feedback.and_then(Feedback::message).map_or(Ok(false), |message| Err(ModelError::Filter(message)));
         };
         for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
             self.part(part, into);
@@ -73,8 +69,8 @@ impl Reader {
         if let Some(call) = part.function_call {
             let number = self.ending.call();
             place = json!(number);
-            let given = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned()).filter(|text| !text.is_empty());
-            let (id, name) = (given(call.id), given(call.name));
+            let filled = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned()).filter(|text| !text.is_empty());
+            let (id, name) = (filled(call.id), filled(call.name));
             let arguments = call.args.map_or("", RawValue::get);
             into.push(ModelDelta::Call { index: Some(number), id: id.as_deref(), name: name.as_deref(), arguments });
         }
@@ -90,7 +86,7 @@ impl Reader {
             said if said.starts_with("IMAGE_") => EndReason::Filter,
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" if self.ending.calls == 0 => {
                 let message = message.map(|message| message.0.into_owned()).unwrap_or_default();
-                return Err(nonsense("a call", &said, message.as_bytes()));
+                return Err(invalid("a call", &said, message.as_bytes()));
             }
             _ => EndReason::Stop,
         })
@@ -98,72 +94,62 @@ impl Reader {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Chunk<'a> {
-    #[serde(borrow, default, deserialize_with = "parts")]
+    #[serde(default, deserialize_with = "list")]
     candidates: Option<Vec<Candidate<'a>>>,
-    #[serde(borrow)]
     prompt_feedback: Option<Feedback<'a>>,
-    #[serde(default, deserialize_with = "perhaps")]
+    #[serde(default, deserialize_with = "optional")]
     usage_metadata: Option<UsageWire>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Candidate<'a> {
-    #[serde(borrow)]
     content: Option<Content<'a>>,
-    #[serde(borrow)]
     finish_reason: Option<Text<'a>>,
-    #[serde(borrow)]
     finish_message: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct Content<'a> {
-    #[serde(borrow, default, deserialize_with = "parts")]
+    #[serde(default, deserialize_with = "list")]
     parts: Option<Vec<Part<'a>>>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
-    #[serde(borrow)]
     text: Option<Text<'a>>,
     thought: Option<bool>,
-    #[serde(borrow)]
     thought_signature: Option<Text<'a>>,
-    #[serde(borrow)]
     function_call: Option<Call<'a>>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct Call<'a> {
-    #[serde(borrow)]
     id: Option<Text<'a>>,
-    #[serde(borrow)]
     name: Option<Text<'a>>,
-    #[serde(borrow)]
     args: Option<&'a RawValue>,
 }
 
-/// What is said of a prompt, above all that it is refused.
+/// The provider's feedback on the prompt: whether it was blocked.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Feedback<'a> {
-    #[serde(borrow)]
     block_reason: Option<Text<'a>>,
-    #[serde(borrow)]
     block_reason_message: Option<Text<'a>>,
 }
 
 impl Feedback<'_> {
-    fn told(self) -> Option<String> {
+    fn message(self) -> Option<String> {
         let reason = self.block_reason?.0;
         let message = self.block_reason_message.map(|message| format!(": {}", message.0)).unwrap_or_default();
-        let told = format!("the prompt was blocked ({reason}){message}");
-        Some(helve_core::printable::shorten(&helve_core::printable::escape_line(&told), 400))
+        let text = format!("the prompt was blocked ({reason}){message}");
+        Some(helve_core::printable::shorten(&helve_core::printable::escape_line(&text), 400))
     }
 }
 

@@ -1,15 +1,21 @@
-//! What is sent. A message is written once; a later turn only appends.
+//! Writes requests. Each message is written once; a later turn only appends.
 
-use helve_core::{MessageBody, ModelRequest, ModelTools, Part, SaidCall, ToolChoice, wire_id};
+use helve_core::{MessageBody, ModelRequest, Part, SaidCall, ToolChoice, wire_id};
 use serde_json::{Value, json};
 
-use super::OpenAiChat;
-use crate::body::{Body, comma, value_of};
+use super::{NAME, OpenAiChat};
+use crate::json::WriteJson;
+use crate::request::{Body, ChoiceFormat, ToolFormat, write_role};
 use crate::schema::is_strict;
-use crate::wire::{result, string};
 
-/// Larger messages are written anew each time: to keep them twice costs more than to write them.
-const KEPT: usize = 16 << 10;
+/// Larger messages are written again each time: keeping a second copy costs more than writing them.
+const MAX_CACHED: usize = 16 << 10;
+
+const TOOLS: ToolFormat =
+    ToolFormat { open: r#"{"type":"function","function":{"name":"#, parameters: r#","parameters":"#, close: "}}", omit_empty: false };
+
+const CHOICE: ChoiceFormat =
+    ChoiceFormat { none: r#""none""#, required: r#""required""#, specific: [r#"{"type":"function","function":{"name":"#, "}}"] };
 
 pub(super) fn write(wire: OpenAiChat, model: &str, request: &ModelRequest) -> Vec<u8> {
     let mut body = Body::new();
@@ -18,32 +24,21 @@ pub(super) fn write(wire: OpenAiChat, model: &str, request: &ModelRequest) -> Ve
         body.field("stream", &true);
         body.field("stream_options", &json!({"include_usage": true}));
     }
-    let into = body.open("messages");
-    into.push(b'[');
-    let name = if wire.thoughts_back { "openai_chat+thoughts" } else { "openai_chat" };
-    let room: usize = request.messages.iter().map(|message| size(message.body()) + 160).sum();
-    into.reserve(room + room / 32 + 2048);
-    for (place, message) in request.messages.iter().enumerate() {
-        comma(into, place);
-        if size(message.body()) <= KEPT {
-            message.written().append(name, into, |bytes| write_message(message.body(), wire, bytes));
-        } else {
-            write_message(message.body(), wire, into);
-        }
-    }
-    into.push(b']');
+    write_messages(wire, request, body.open("messages"));
     if !request.tools.is_empty() && request.tool_choice != ToolChoice::None {
-        request.tools.written().append("openai_chat", body.open("tools"), |bytes| write_tools(&request.tools, bytes));
-        if request.tool_choice != ToolChoice::Auto {
-            body.field("tool_choice", &choice(&request.tool_choice));
-        }
+        request.tools.written().append(NAME, body.open("tools"), |bytes| {
+            bytes.raw("[");
+            TOOLS.write(&request.tools, bytes);
+            bytes.raw("]");
+        });
+        CHOICE.write(&request.tool_choice, &mut body);
     }
     if let Some(schema) = &request.output {
         let into = body.open("response_format");
-        into.extend_from_slice(b"{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\",\"schema\":");
-        into.extend_from_slice(schema.text().as_bytes());
-        // OpenAI itself holds to it only then; others always do.
-        into.extend_from_slice(if is_strict(schema.value()) { b",\"strict\":true}}" } else { b"}}" });
+        into.raw(r#"{"type":"json_schema","json_schema":{"name":"answer","schema":"#);
+        into.raw(schema.text());
+        // OpenAI enforces the schema only in strict mode; other servers always do.
+        into.raw(if is_strict(schema.value()) { r#","strict":true}}"# } else { "}}" });
     }
     let options = &request.options;
     body.optional("temperature", options.temperature);
@@ -53,7 +48,23 @@ pub(super) fn write(wire: OpenAiChat, model: &str, request: &ModelRequest) -> Ve
     body.finish(&options.extra)
 }
 
-/// About how much a message takes.
+fn write_messages(wire: OpenAiChat, request: &ModelRequest, into: &mut Vec<u8>) {
+    let name = if wire.send_reasoning { "openai_chat+thoughts" } else { NAME };
+    let room: usize = request.messages.iter().map(|message| size(message.body()) + 160).sum();
+    into.reserve(room + room / 32 + 2048);
+    into.raw("[");
+    for message in &request.messages {
+        into.comma();
+        if size(message.body()) <= MAX_CACHED {
+            message.written().append(name, into, |bytes| write_message(message.body(), wire, bytes));
+        } else {
+            write_message(message.body(), wire, into);
+        }
+    }
+    into.raw("]");
+}
+
+/// The approximate size of a message.
 fn size(message: &MessageBody) -> usize {
     match message {
         MessageBody::System { text } => text.len(),
@@ -66,47 +77,36 @@ fn size(message: &MessageBody) -> usize {
 
 fn write_message(message: &MessageBody, wire: OpenAiChat, into: &mut Vec<u8>) {
     match message {
-        MessageBody::System { text } => open(into, "system", text),
+        MessageBody::System { text } => write_role("system", text, into),
         MessageBody::User { parts } => match &parts[..] {
-            [Part::Text { text }] => open(into, "user", text),
+            [Part::Text { text }] => write_role("user", text, into),
             parts => {
-                into.extend_from_slice(b"{\"role\":\"user\",\"content\":");
-                value_of(into, &parts.iter().map(part).collect::<Vec<_>>());
+                into.raw(r#"{"role":"user","content":"#);
+                into.value(&parts.iter().map(part).collect::<Vec<_>>());
             }
         },
         MessageBody::Assistant { text, reasoning, calls, kept } => {
             if text.is_empty() && !calls.is_empty() {
-                into.extend_from_slice(b"{\"role\":\"assistant\",\"content\":null");
+                into.raw(r#"{"role":"assistant","content":null"#);
             } else {
-                open(into, "assistant", text);
+                write_role("assistant", text, into);
             }
-            if let (true, false, Some(thoughts)) = (wire.thoughts_back, calls.is_empty(), reasoning) {
-                into.extend_from_slice(b",\"reasoning_content\":");
-                string(into, thoughts);
+            if let (true, false, Some(reasoning)) = (wire.send_reasoning, calls.is_empty(), reasoning) {
+                into.string(r#","reasoning_content":"#, reasoning);
             }
-            if let Some(kept) = kept.as_ref().filter(|kept| &*kept.format == "openai_chat") {
-                into.extend_from_slice(b",\"reasoning_details\":");
-                value_of(into, &kept.parts);
+            if let Some(kept) = kept.as_ref().filter(|kept| &*kept.format == NAME) {
+                into.raw(r#","reasoning_details":"#);
+                into.value(&kept.parts);
             }
             write_calls(calls, into);
         }
         MessageBody::Tool { call_id, model_id, text, .. } => {
-            into.extend_from_slice(b"{\"role\":\"tool\",\"content\":");
-            result(into, text);
-            into.extend_from_slice(b",\"tool_call_id\":");
-            string(into, &wire_id(model_id.as_ref(), *call_id));
+            into.untrusted(r#"{"role":"tool","content":"#, text);
+            into.string(r#","tool_call_id":"#, &wire_id(model_id.as_ref(), *call_id));
         }
-        _ => open(into, "user", ""),
+        _ => write_role("user", "", into),
     }
-    into.push(b'}');
-}
-
-fn open(into: &mut Vec<u8>, role: &str, text: &str) {
-    into.reserve(text.len() + 64);
-    into.extend_from_slice(b"{\"role\":\"");
-    into.extend_from_slice(role.as_bytes());
-    into.extend_from_slice(b"\",\"content\":");
-    string(into, text);
+    into.raw("}");
 }
 
 fn part(part: &Part) -> Value {
@@ -118,41 +118,17 @@ fn part(part: &Part) -> Value {
 }
 
 fn write_calls(calls: &[SaidCall], into: &mut Vec<u8>) {
+    if calls.is_empty() {
+        return;
+    }
     into.reserve(calls.iter().map(|call| call.arguments.len() + 160).sum());
-    for (place, call) in calls.iter().enumerate() {
-        into.extend_from_slice(if place == 0 { b",\"tool_calls\":[{\"id\":" } else { b",{\"id\":" });
-        string(into, &call.wire_id());
-        into.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
-        string(into, &call.tool);
-        into.extend_from_slice(b",\"arguments\":");
-        string(into, &call.arguments);
-        into.extend_from_slice(b"}}");
+    into.raw(r#","tool_calls":["#);
+    for call in calls {
+        into.comma();
+        into.string(r#"{"id":"#, &call.wire_id());
+        into.string(r#","type":"function","function":{"name":"#, &call.tool);
+        into.string(r#","arguments":"#, &call.arguments);
+        into.raw("}}");
     }
-    if !calls.is_empty() {
-        into.push(b']');
-    }
-}
-
-fn write_tools(tools: &ModelTools, into: &mut Vec<u8>) {
-    into.push(b'[');
-    for (place, tool) in tools.iter().enumerate() {
-        comma(into, place);
-        into.extend_from_slice(b"{\"type\":\"function\",\"function\":{\"name\":");
-        string(into, &tool.name);
-        into.extend_from_slice(b",\"description\":");
-        string(into, &tool.description);
-        into.extend_from_slice(b",\"parameters\":");
-        into.extend_from_slice(tool.parameters.text().as_bytes());
-        into.extend_from_slice(b"}}");
-    }
-    into.push(b']');
-}
-
-fn choice(choice: &ToolChoice) -> Value {
-    match choice {
-        ToolChoice::Auto => json!("auto"),
-        ToolChoice::None => json!("none"),
-        ToolChoice::Required => json!("required"),
-        ToolChoice::Specific(name) => json!({"type": "function", "function": {"name": name}}),
-    }
+    into.raw("]");
 }

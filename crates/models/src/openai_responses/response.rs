@@ -1,43 +1,45 @@
-//! What is read, whole or in events: items of text, thoughts and calls.
+//! Reads responses, whole or in events: items of text, reasoning and calls.
 
 use helve_core::{Deltas, EndReason, ModelDelta, ModelError, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::ending::{Ending, is_empty, unreadable};
+use crate::ending::{Ending, invalid_event, is_empty};
 use crate::failure;
-use crate::number::{Count, money, perhaps};
+use crate::list::{MAX_PARTS, list};
+use crate::number::{Count, InputDetails, cost, optional};
 use crate::text::Text;
-use crate::wire::{EventReader, MAX_PARTS, nonsense, parts, too_many_parts};
+use crate::wire::{EventReader, invalid, too_many_parts};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     let mut reader = Reader::default();
-    if !reader.reply(body, into)? {
-        return Err(nonsense("the answer", &"it has no `output`", body));
+    if !reader.response(body, into)? {
+        return Err(invalid("the response", &"it has no `output`", body));
     }
     reader.finish(into)
 }
 
-/// Reads an answer that comes in events.
+/// Reads a streamed response.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     ending: Ending,
     /// The items so far.
     items: Vec<Item>,
-    /// Whether words were said.
-    spoke: bool,
-    thought: bool,
+    /// Whether text came.
+    has_text: bool,
+    /// Whether reasoning came.
+    has_reasoning: bool,
 }
 
-/// An item of the answer.
+/// An item of the response.
 #[derive(Debug)]
 struct Item {
-    place: i64,
+    index: i64,
     /// Which call it is, if it is one.
     call: Option<u32>,
-    /// Whether its text or its arguments came in pieces.
-    told: bool,
+    /// Whether its text or its arguments came as deltas.
+    streamed: bool,
 }
 
 impl EventReader for Reader {
@@ -45,33 +47,33 @@ impl EventReader for Reader {
         if is_empty(data) {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_slice(data).map_err(|error| unreadable(&error, data))?;
-        let (place, delta) = (event.output_index.unwrap_or_default(), event.delta.unwrap_or_default().0);
+        let event: Event<'_> = serde_json::from_slice(data).map_err(|error| invalid_event(&error, data))?;
+        let (index, delta) = (event.output_index.unwrap_or_default(), event.delta.unwrap_or_default().0);
         if self.items.len() > MAX_PARTS {
             return Err(too_many_parts());
         }
         match event.kind.as_ref().map_or(name, |kind| &*kind.0) {
             "response.output_text.delta" | "response.refusal.delta" => {
-                self.item(place).told = true;
-                self.say(&delta, into);
+                self.item(index).streamed = true;
+                self.text(&delta, into);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.item(place).told = true;
-                self.think(&delta, into);
+                self.item(index).streamed = true;
+                self.reasoning(&delta, into);
             }
-            // A summary has parts, each a paragraph.
-            "response.reasoning_summary_part.added" if self.thought => into.push(ModelDelta::Reasoning("\n\n")),
+            // Each part of a summary is a paragraph.
+            "response.reasoning_summary_part.added" if self.has_reasoning => into.push(ModelDelta::Reasoning("\n\n")),
             "response.function_call_arguments.delta" => {
-                let item = self.item(place);
-                item.told |= !delta.is_empty();
+                let item = self.item(index);
+                item.streamed |= !delta.is_empty();
                 if let (Some(number), false) = (item.call, delta.is_empty()) {
                     into.push(ModelDelta::Call { index: Some(number), id: None, name: None, arguments: &delta });
                 }
             }
-            "response.output_item.added" => self.begin(place, &event.item.unwrap_or_default(), into),
-            "response.output_item.done" => self.end(place, &event.item.unwrap_or_default(), into),
+            "response.output_item.added" => self.begin(index, &event.item.unwrap_or_default(), into),
+            "response.output_item.done" => self.end(index, &event.item.unwrap_or_default(), into),
             "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
-                self.reply(event.response.map_or(data, |response| response.get().as_bytes()), into)?;
+                self.response(event.response.map_or(data, |response| response.get().as_bytes()), into)?;
             }
             "error" => return Err(failure::of_object(&serde_json::from_slice(data).unwrap_or_default())),
             _ => {}
@@ -84,74 +86,72 @@ impl EventReader for Reader {
     }
 
     fn finish(&mut self, into: &mut Deltas) -> Result<(), ModelError> {
-        self.ending.tell(into)
+        self.ending.finish(into)
     }
 }
 
 impl Reader {
-    /// Takes a whole answer. What came in pieces before is not told again. Gives whether there is something in it.
-    fn reply(&mut self, body: &[u8], into: &mut Deltas) -> Result<bool, ModelError> {
-        let reply: Reply = serde_json::from_slice(body).map_err(|error| nonsense("the answer", &error, body))?;
-        if let Some(error) = reply.error.filter(|error| !error.is_null()) {
-            return Err(failure::of_object(&error));
-        }
-        let has_output = reply.output.is_some();
+    /// Reads a whole response, without what came as deltas before. Returns whether it has an output.
+    fn response(&mut self, body: &[u8], into: &mut Deltas) -> Result<bool, ModelError> {
+        let response: Response = serde_json::from_slice(body).map_err(|error| invalid("the response", &error, body))?;
+        failure::check(response.error.as_ref())?;
+        let has_output = response.output.is_some();
         if self.items.is_empty() {
-            for (place, item) in (0..).zip(reply.output.unwrap_or_default()) {
-                self.end(place, &item, into);
+            for (index, item) in (0..).zip(response.output.unwrap_or_default()) {
+                self.end(index, &item, into);
             }
         }
-        if let Some(usage) = reply.usage {
+        if let Some(usage) = response.usage {
             into.push(ModelDelta::Usage(usage.into()));
         }
-        let why = reply.incomplete_details.and_then(|details| details.reason);
-        self.ending.reason = match (reply.status.as_deref(), why.as_deref()) {
-            (Some("failed" | "cancelled"), _) => return Err(nonsense("the answer", &"it failed without a reason", body)),
+        let why = response.incomplete_details.and_then(|details| details.reason);
+        self.ending.reason = match (response.status.as_deref(), why.as_deref()) {
+            (Some("failed" | "cancelled"), _) => return Err(invalid("the response", &"it failed without a reason", body)),
             (Some("incomplete"), Some("content_filter")) => Some(EndReason::Filter),
             (Some("incomplete"), _) => Some(EndReason::Length),
-            // It is still being made, elsewhere.
+            // The provider is still working on it.
             (Some("queued" | "in_progress"), _) => None,
             _ => Some(EndReason::Stop),
         };
         Ok(has_output)
     }
 
-    fn item(&mut self, place: i64) -> &mut Item {
-        let known = self.items.iter().rposition(|item| item.place == place);
+    fn item(&mut self, index: i64) -> &mut Item {
+        let known = self.items.iter().rposition(|item| item.index == index);
         let at = known.unwrap_or_else(|| {
-            self.items.push(Item { place, call: None, told: false });
+            self.items.push(Item { index, call: None, streamed: false });
             self.items.len() - 1
         });
         &mut self.items[at]
     }
 
-    fn begin(&mut self, place: i64, item: &Value, into: &mut Deltas) {
+    fn begin(&mut self, index: i64, item: &Value, into: &mut Deltas) {
         let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let is_call = text("type") == Some("function_call");
-        if self.item(place).call.is_none() && is_call {
+        if self.item(index).call.is_none() && is_call {
             let number = self.ending.call();
-            self.item(place).call = Some(number);
+            self.item(index).call = Some(number);
             into.push(ModelDelta::Call { index: Some(number), id: text("call_id").or(text("id")), name: text("name"), arguments: "" });
         }
     }
 
-    fn end(&mut self, place: i64, item: &Value, into: &mut Deltas) {
-        self.begin(place, item, into);
-        let &mut Item { told, call, .. } = self.item(place);
+    fn end(&mut self, index: i64, item: &Value, into: &mut Deltas) {
+        self.begin(index, item, into);
+        let &mut Item { streamed, call, .. } = self.item(index);
         match item.get("type").and_then(Value::as_str) {
-            Some("message") if !told => texts(item.get("content")).for_each(|text| self.say(text, into)),
+            Some("message") if !streamed => texts(item.get("content")).for_each(|text| self.text(text, into)),
             Some("reasoning") => {
-                if !told {
+                if !streamed {
                     let summary = texts(item.get("summary")).chain(texts(item.get("content")));
-                    for (place, text) in summary.enumerate() {
-                        self.think(if place > 0 { "\n\n" } else { "" }, into);
-                        self.think(text, into);
+                    for (number, text) in summary.enumerate() {
+                        self.reasoning(if number > 0 { "\n\n" } else { "" }, into);
+                        self.reasoning(text, into);
                     }
                 }
                 self.keep(item, into);
             }
-            Some("function_call") if !told => {
-                let arguments = item.get("arguments").map(|given| given.as_str().map_or_else(|| given.to_string(), ToOwned::to_owned));
+            Some("function_call") if !streamed => {
+                let arguments = item.get("arguments").map(|value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned));
                 if let Some(arguments) = arguments.filter(|arguments| !arguments.is_empty()) {
                     into.push(ModelDelta::Call { index: call, id: None, name: None, arguments: &arguments });
                 }
@@ -160,22 +160,22 @@ impl Reader {
         }
     }
 
-    fn say(&mut self, text: &str, into: &mut Deltas) {
+    fn text(&mut self, text: &str, into: &mut Deltas) {
         if !text.is_empty() {
-            self.spoke = true;
+            self.has_text = true;
             into.push(ModelDelta::Text(text));
         }
     }
 
-    fn think(&mut self, text: &str, into: &mut Deltas) {
+    fn reasoning(&mut self, text: &str, into: &mut Deltas) {
         if !text.is_empty() {
-            self.thought = true;
+            self.has_reasoning = true;
             into.push(ModelDelta::Reasoning(text));
         }
     }
 
-    /// Keeps thoughts with the place before which they stand. Only what the provider takes back is kept, and nothing of
-    /// what it has forgotten itself: an id alone says nothing to it.
+    /// Keeps reasoning with the index before which it belongs, but only what the provider accepts back. It stores nothing, so an id
+    /// alone means nothing to it.
     fn keep(&self, item: &Value, into: &mut Deltas) {
         let is_there = |name: &str| item.get(name).is_some_and(|value| !value.is_null() && *value != json!([]));
         if !is_there("encrypted_content") && !is_there("content") {
@@ -187,7 +187,7 @@ impl Reader {
                 kept[name] = item[name].clone();
             }
         }
-        let before = if self.spoke || self.ending.calls > 0 { self.ending.calls + 1 } else { 0 };
+        let before = if self.has_text || self.ending.calls > 0 { self.ending.calls + 1 } else { 0 };
         into.push(ModelDelta::ProviderPart(&json!({"before": before, "item": kept})));
     }
 }
@@ -199,23 +199,22 @@ fn texts(parts: Option<&Value>) -> impl Iterator<Item = &str> {
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     kind: Option<Text<'a>>,
     output_index: Option<i64>,
-    #[serde(borrow)]
     delta: Option<Text<'a>>,
     item: Option<Value>,
-    #[serde(borrow)]
     response: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Reply {
+struct Response {
     status: Option<String>,
-    #[serde(default, deserialize_with = "parts")]
+    #[serde(default, deserialize_with = "list")]
     output: Option<Vec<Value>>,
-    #[serde(default, deserialize_with = "perhaps")]
+    #[serde(default, deserialize_with = "optional")]
     usage: Option<UsageWire>,
     incomplete_details: Option<Details>,
     error: Option<Value>,
@@ -230,22 +229,17 @@ struct Details {
 struct UsageWire {
     #[serde(default)]
     input_tokens: Count,
-    #[serde(default, deserialize_with = "perhaps")]
-    input_tokens_details: Option<Cached>,
+    #[serde(default, deserialize_with = "optional")]
+    input_tokens_details: Option<InputDetails>,
     #[serde(default)]
     output_tokens: Count,
-    #[serde(default, deserialize_with = "money")]
+    #[serde(default, deserialize_with = "cost")]
     cost: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Cached {
-    cached_tokens: Option<Count>,
 }
 
 impl From<UsageWire> for Usage {
     fn from(wire: UsageWire) -> Self {
-        let cached_tokens = wire.input_tokens_details.and_then(|details| details.cached_tokens).unwrap_or_default();
+        let cached_tokens = wire.input_tokens_details.unwrap_or_default().cached_tokens;
         Self { input_tokens: wire.input_tokens.0, cached_tokens: cached_tokens.0, output_tokens: wire.output_tokens.0, cost: wire.cost }
     }
 }

@@ -1,17 +1,18 @@
-//! Answers in more parts than anyone could mean: they are refused, and take no memory for it.
+//! Responses with too many parts: they are refused, and take no memory.
 
 use helve_core::{Deltas, ModelError};
 use serde_json::{Value, json};
 
 use super::fixtures::streamed;
-use crate::wire::{MAX_PARTS, Wire};
+use crate::list::MAX_PARTS;
+use crate::wire::Wire;
 use crate::{Anthropic, Gemini, OpenAiChat, OpenAiResponses};
 
 fn assert_refused(error: &ModelError) {
     assert!(matches!(error, ModelError::Protocol(said) if said.contains(&format!("more than {MAX_PARTS} parts"))), "{error}");
 }
 
-/// Feeds events for as long as they are taken.
+/// Feeds events until one is refused.
 fn feed(wire: &dyn Wire, event: impl Fn(u32) -> Value) -> ModelError {
     let (mut reader, mut deltas) = (wire.events(), Deltas::default());
     let refused = (0..1_000_000).find_map(|number| {
@@ -20,7 +21,7 @@ fn feed(wire: &dyn Wire, event: impl Fn(u32) -> Value) -> ModelError {
         Some((number as usize, error))
     });
     let (number, error) = refused.expect("an end");
-    assert!(number <= MAX_PARTS + 1, "{number} were taken");
+    assert!(number <= MAX_PARTS + 1, "{number} were accepted");
     error
 }
 
@@ -82,12 +83,12 @@ data: {"type": "response.completed", "response": {"status": "completed"}}
 
 "#;
 
-/// The number of a part is its name. Nothing is made for those that would stand before it.
+/// The index of a part is only its name. No memory is taken for those before it.
 #[test]
 fn the_four_billionth_part_is_a_part_like_any_other() {
     let cases: [(&dyn Wire, &str); 2] = [(&Anthropic, ANTHROPIC), (&OpenAiResponses::default(), RESPONSES)];
-    for (wire, answer) in cases {
-        let read = |place: &str| streamed(wire, answer.replace("PLACE", place).as_bytes(), usize::MAX);
+    for (wire, response) in cases {
+        let read = |place: &str| streamed(wire, response.replace("PLACE", place).as_bytes(), usize::MAX);
         let (first, ended) = read("0");
         assert!(ended.is_ok() && first.len() == 3, "{}: {first:?}", wire.name());
         for place in ["4000000000", "9223372036854775807", "-1"] {

@@ -1,4 +1,4 @@
-//! Answers as providers send them, read whole and in pieces of every size, and what is understood of them.
+//! Responses as providers send them, read whole and in chunks of every size.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::Wire;
 use crate::wire::{read_event, read_whole};
 use helve_fetch::Events;
 
-/// The answers of a wire: names and bytes, in order.
+/// The responses of a wire: names and bytes, in order.
 fn fixtures(wire: &dyn Wire) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package is"))
         .join("tests/fixtures")
@@ -28,7 +28,7 @@ fn fixtures(wire: &dyn Wire) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Reads an answer that comes in pieces of a size, as the client does.
+/// Reads a response in chunks of a size, as the client does.
 pub(super) fn streamed(wire: &dyn Wire, bytes: &[u8], size: usize) -> (Deltas, Result<(), ModelError>) {
     let (mut events, mut reader, mut deltas) = (Events::default(), wire.events(), Deltas::default());
     let mut sink = |name: &str, data: &[u8]| read_event(&mut *reader, name, data, &mut deltas);
@@ -47,7 +47,7 @@ pub(super) fn read(wire: &dyn Wire, bytes: &[u8], size: usize) -> (Deltas, Resul
     streamed(wire, bytes, size)
 }
 
-/// What is understood: pieces of one kind that follow each other are put together.
+/// What was read: consecutive deltas of one kind are put together.
 fn summary(deltas: &Deltas, read: Result<(), ModelError>) -> String {
     let (mut text, mut kind, mut usage) = (String::new(), String::new(), None);
     let mut add = |now: String, piece: &str| {
@@ -86,9 +86,9 @@ fn summary(deltas: &Deltas, read: Result<(), ModelError>) -> String {
 }
 
 #[test]
-fn answers_are_understood_in_any_pieces() {
+fn responses_are_understood_in_any_pieces() {
     for wire in wires() {
-        let mut told = String::new();
+        let mut summaries = String::new();
         for (name, bytes) in fixtures(&*wire) {
             let (deltas, ended) = read(&*wire, &bytes, usize::MAX);
             for size in [1, 7, 4096] {
@@ -96,16 +96,16 @@ fn answers_are_understood_in_any_pieces() {
                 assert!(pieces.iter().eq(deltas.iter()), "{}/{name} in pieces of {size}", wire.name());
                 assert_eq!(piecewise, ended, "{}/{name} in pieces of {size}", wire.name());
             }
-            writeln!(told, "{name}{}\n", summary(&deltas, ended)).expect("memory");
+            writeln!(summaries, "{name}{}\n", summary(&deltas, ended)).expect("memory");
         }
-        snapshot(&format!("answers_{}", wire.name()), &told);
+        snapshot(&format!("responses_{}", wire.name()), &summaries);
     }
 }
 
 #[test]
-fn an_answer_that_is_cut_anywhere_never_ends_well_before_its_end() {
+fn a_response_that_is_cut_anywhere_never_ends_well_before_its_end() {
     for wire in wires() {
-        let (_, whole) = fixtures(&*wire).into_iter().find(|(name, _)| name == "text").expect("a plain answer");
+        let (_, whole) = fixtures(&*wire).into_iter().find(|(name, _)| name == "text").expect("a plain response");
         let last_word = whole.windows(4).rposition(|window| window == b"Gott").expect("its last word");
         for end in 0..last_word {
             let (deltas, read) = streamed(&*wire, &whole[..end], usize::MAX);
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn answers_with_other_things_in_them_never_panic(
+    fn responses_with_other_things_in_them_never_panic(
         which in any::<prop::sample::Index>(),
         at in any::<prop::sample::Index>(),
         until in any::<prop::sample::Index>(),
@@ -136,7 +136,7 @@ proptest! {
         for wire in wires() {
             let all = fixtures(&*wire);
             let (_, bytes) = which.get(&all);
-            // A value, from behind a colon to the next comma, becomes another one.
+            // Replaces a value, from a colon to the next comma.
             let colons: Vec<usize> = bytes.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(place, _)| place + 1).collect();
             let start = *at.get(&colons);
             let stop = start + bytes[start..].iter().position(|byte| matches!(byte, b',' | b'}' | b'\n')).unwrap_or(until.index(bytes.len() - start));

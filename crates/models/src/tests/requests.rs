@@ -14,7 +14,7 @@ use crate::{OpenAiChat, Wire};
 const FIRST: &str = "call_01JCQ5ZK8M0000000000000001";
 const SECOND: &str = "call_01JCQ5ZK8M0000000000000002";
 
-/// What the wire itself would have kept of the model's answer.
+/// What the wire itself would have stored of the model's response.
 fn kept(wire: &str) -> Value {
     let parts = match wire {
         "anthropic" => json!([
@@ -202,8 +202,8 @@ fn keys_travel_in_headers_that_are_not_shown() {
 
 #[test]
 fn models_that_do_not_think_are_not_asked_for_thoughts() {
-    let asked = |thoughtless, model: &str| {
-        let body = written(&crate::OpenAiResponses { thoughtless }, model, &rich(&Value::Null));
+    let asked = |without_reasoning, model: &str| {
+        let body = written(&crate::OpenAiResponses { without_reasoning }, model, &rich(&Value::Null));
         body.contains_key("include")
     };
     assert!(asked(false, "gpt-5") && asked(false, "o3"));
@@ -212,7 +212,7 @@ fn models_that_do_not_think_are_not_asked_for_thoughts() {
 
 #[test]
 fn thoughts_go_back_over_chat_where_they_must() {
-    let wire = OpenAiChat { thoughts_back: true, max_completion_tokens: false };
+    let wire = OpenAiChat { send_reasoning: true, max_completion_tokens: false };
     let body = Value::Object(written(&wire, "a-model", &rich(&Value::Null)));
     assert_eq!(body["messages"][3]["reasoning_content"], "Two things.");
     assert_eq!(body["messages"][9].get("reasoning_content"), None);

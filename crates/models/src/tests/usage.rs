@@ -1,4 +1,4 @@
-//! What answers say of their cost, sense or nonsense: the answer itself is never lost over it.
+//! Usage in responses, valid or not: the response itself is never lost over it.
 
 use helve_core::{ModelDelta, Usage};
 use serde_json::Value;
@@ -7,8 +7,8 @@ use super::fixtures::read;
 use super::wires;
 use crate::Wire;
 
-/// An answer, whole and in events, with this account of its cost.
-fn answers(wire: &dyn Wire, usage: &str) -> [String; 2] {
+/// A response, whole and in events, with this account of its cost.
+fn responses(wire: &dyn Wire, usage: &str) -> [String; 2] {
     match wire.name() {
         "anthropic" => [
             format!(r#"{{"content": [{{"type": "text", "text": "hi"}}], "stop_reason": "end_turn", "usage": {usage}}}"#),
@@ -36,12 +36,12 @@ fn answers(wire: &dyn Wire, usage: &str) -> [String; 2] {
     }
 }
 
-/// What is understood of the cost of an answer that is read well.
+/// What is understood of the cost of a response that is read well.
 fn used(wire: &dyn Wire, usage: &str) -> Usage {
-    let [one, other] = answers(wire, usage).map(|answer| {
-        let (deltas, ended) = read(wire, answer.as_bytes(), 7);
-        assert_eq!(ended, Ok(()), "{}: {answer}", wire.name());
-        assert!(deltas.iter().any(|delta| delta == ModelDelta::Text("hi")), "{}: {answer}", wire.name());
+    let [one, other] = responses(wire, usage).map(|response| {
+        let (deltas, ended) = read(wire, response.as_bytes(), 7);
+        assert_eq!(ended, Ok(()), "{}: {response}", wire.name());
+        assert!(deltas.iter().any(|delta| delta == ModelDelta::Text("hi")), "{}: {response}", wire.name());
         deltas.iter().filter_map(|delta| if let ModelDelta::Usage(usage) = delta { Some(usage) } else { None }).last()
     });
     assert_eq!(one, other, "{}: {usage}", wire.name());
@@ -157,9 +157,9 @@ fn an_account_of_another_form_is_none() {
 #[test]
 fn what_is_no_json_at_all_stays_an_error() {
     for wire in wires() {
-        for answer in answers(&*wire, "{\"a\": NaN, \"b\": nothing}") {
-            assert!(serde_json::from_str::<Value>(&answer).is_err());
-            assert!(read(&*wire, answer.as_bytes(), usize::MAX).1.is_err(), "{}: {answer}", wire.name());
+        for response in responses(&*wire, "{\"a\": NaN, \"b\": nothing}") {
+            assert!(serde_json::from_str::<Value>(&response).is_err());
+            assert!(read(&*wire, response.as_bytes(), usize::MAX).1.is_err(), "{}: {response}", wire.name());
         }
     }
 }

@@ -1,15 +1,15 @@
-//! The text after `sh -c`, read far enough to see which files it names. It is read more generously than a shell would:
-//! what is named once too often costs nothing.
+//! Parses the text after `sh -c` far enough to see which files it names. It accepts more than a shell does: a file that is named once
+//! too often does no harm.
 
-/// One command of the text: its words, and where it reads from.
-pub(super) type Simple = Vec<String>;
+/// A simple command: its words, and the files that it reads.
+pub(super) type SimpleCommand = Vec<String>;
 
-/// Words that stand before a command and are none.
+/// Keywords that may precede a command.
 const KEYWORDS: [&str; 14] =
     ["!", "builtin", "command", "coproc", "do", "elif", "else", "exec", "if", "then", "time", "until", "while", "{"];
 
-/// The commands in a text, without the files that they write to.
-pub(super) fn commands(text: &str) -> Vec<Simple> {
+/// Returns the commands in a text, without the files that they write to.
+pub(super) fn commands(text: &str) -> Vec<SimpleCommand> {
     let mut reader = Reader::default();
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
@@ -24,7 +24,7 @@ pub(super) fn commands(text: &str) -> Vec<Simple> {
             }
             '\\' => reader.quoted(characters.next().filter(|next| *next != '\n').into_iter()),
             '>' => {
-                // What stands before it is the number of an open file.
+                // The word before it is a file descriptor.
                 reader.end_word();
                 reader.writes_next = true;
             }
@@ -43,10 +43,10 @@ pub(super) fn commands(text: &str) -> Vec<Simple> {
 
 #[derive(Default)]
 struct Reader {
-    commands: Vec<Simple>,
-    command: Simple,
+    commands: Vec<SimpleCommand>,
+    command: SimpleCommand,
     word: Option<String>,
-    /// Whether the next word is a file that is written to.
+    /// Whether the next word is a file to write to.
     writes_next: bool,
 }
 

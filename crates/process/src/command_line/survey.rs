@@ -1,4 +1,4 @@
-//! Looks through a command for the files of the project that it names, and for what it runs beside them.
+//! Searches a command for the files of the project that it names, and for what else it runs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use helve_core::printable;
 use super::{CommandLine, shell};
 use crate::scripts::{MAX_BYTES, script_digest};
 
-/// Commands inside commands are looked through so deep.
-const DEEPEST: usize = 4;
+/// Maximum depth of commands inside commands.
+const MAX_DEPTH: usize = 4;
 
-/// Programs that run another one, which stands among their arguments.
+/// Programs that run the program in their arguments.
 const WRAPPERS: [&str; 21] = [
     "busybox",
     "chroot",
@@ -36,10 +36,10 @@ const WRAPPERS: [&str; 21] = [
     "xargs",
 ];
 
-/// Programs that get code from elsewhere.
+/// Programs that download code.
 const DOWNLOADERS: [&str; 7] = ["bunx", "npx", "pipx", "pnpx", "uv", "uvx", "yarn"];
 
-/// Programs that follow a file of the folder they run in, which need not be named.
+/// Programs that read a file of their folder without being told its name.
 const RUNNERS: [(&str, &[&str]); 14] = [
     ("ant", &["build.xml"]),
     ("bun", &["package.json"]),
@@ -60,11 +60,11 @@ const RUNNERS: [(&str, &[&str]); 14] = [
 /// How an interpreter is told what to run.
 struct Interpreter {
     name: &'static str,
-    /// Options that are followed by a program's text.
+    /// Options that are followed by code.
     text: &'static [&'static str],
-    /// Options that are followed by the name of a module.
+    /// Options that are followed by a module name.
     module: &'static [&'static str],
-    /// What may be added to the name of a file, or stand in the folder that is named.
+    /// Suffixes that it tries on the name of a file or folder.
     files: &'static [&'static str],
 }
 
@@ -82,23 +82,23 @@ const INTERPRETERS: [Interpreter; 9] = [
 const NODE_MODULE: &[&str] = &["-r", "--require", "--import", "--loader", "--experimental-loader"];
 const NODE_FILES: &[&str] = &[".js", ".cjs", ".mjs", ".json", "/package.json", "/index.js"];
 
-/// Programs that take text among their arguments which runs others.
+/// Programs whose arguments may contain commands.
 const TEXT_PROGRAMS: [&str; 14] =
     ["awk", "env", "find", "gawk", "git", "mawk", "parallel", "script", "sed", "ssh", "su", "sudo", "tmux", "watch"];
 
 const SHELLS: [&str; 8] = ["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"];
 
-/// Programs whose files are data, in the text of a shell: they may come, go and change while a tool is used.
+/// Programs whose files are data, within a shell command: the files may change while a tool is used.
 const DATA_PROGRAMS: [&str; 36] = [
     "[", "[[", "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "echo", "exit", "export", "false", "grep", "head", "jq", "kill",
     "ls", "mkdir", "mv", "printf", "read", "rm", "rmdir", "set", "sleep", "sort", "sqlite3", "stat", "tail", "tee", "test", "touch", "tr",
     "true", "wc",
 ];
 
-/// What a command names.
+/// The files that a command names, and what they do not cover.
 pub(super) struct Survey<'a> {
-    /// A program is found from the project's folder, a file that it opens from the folder it runs in.
-    places: Vec<PathBuf>,
+    /// Folders to search: a program is found in the project's folder, a file that it opens in the folder it runs in.
+    folders: Vec<PathBuf>,
     project: &'a Path,
     files: BTreeSet<PathBuf>,
     gaps: BTreeSet<String>,
@@ -106,13 +106,13 @@ pub(super) struct Survey<'a> {
 
 impl<'a> Survey<'a> {
     pub(super) fn of(line: &CommandLine<'_>, project: &'a Path) -> Self {
-        let mut places = vec![project.to_owned()];
-        places.extend(
+        let mut folders = vec![project.to_owned()];
+        folders.extend(
             line.folder.into_iter().flat_map(|folder| [folder.to_owned(), with_defaults(folder)]).map(|folder| project.join(folder)),
         );
-        let mut survey = Self { places, project, files: BTreeSet::new(), gaps: BTreeSet::new() };
+        let mut survey = Self { folders, project, files: BTreeSet::new(), gaps: BTreeSet::new() };
         survey.line(line.words, line.env);
-        // A file as it is written may have variables, and what they stand for is not known before it is trusted.
+        // A definition may contain variables, whose values are not known before it is trusted.
         let open: Vec<_> =
             line.words.iter().chain(line.env).map(String::as_str).chain(line.folder).filter(|word| word.contains("${")).collect();
         if !open.is_empty() {
@@ -137,7 +137,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Texts that some programs run, and ways to a file that go around its name.
+    /// Adds commands inside arguments, and paths that hide the name of a file.
     fn texts(&mut self, words: &[&str]) {
         for word in words {
             if word.starts_with("PATH=") {
@@ -157,16 +157,16 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// The files that there are.
+    /// Returns the files that exist.
     pub(super) fn files(self) -> Vec<PathBuf> {
         self.files.into_iter().collect()
     }
 
-    /// What is not covered by the digests of the files.
+    /// Returns what the digests of the files do not cover.
     pub(super) fn gaps(mut self) -> Vec<String> {
         for file in &self.files {
             let name = shown(&file.strip_prefix(self.project).unwrap_or(file).to_string_lossy());
-            if file.metadata().is_ok_and(|facts| facts.len() > MAX_BYTES) {
+            if file.metadata().is_ok_and(|metadata| metadata.len() > MAX_BYTES) {
                 self.gaps.insert(format!("{name}, which is larger than {} MiB", MAX_BYTES >> 20));
             } else if script_digest(file).is_none() {
                 self.gaps.insert(format!("{name}, which cannot be read"));
@@ -177,7 +177,7 @@ impl<'a> Survey<'a> {
 
     fn command(&mut self, words: &[&str], depth: usize) {
         let Some(first) = words.first() else { return };
-        // The dot of a shell is no folder.
+        // The `.` of a shell is a command, not a folder.
         words.iter().skip(usize::from(*first == ".")).for_each(|word| self.word(word));
         self.program(words, depth);
         if WRAPPERS.contains(&base_name(first)) {
@@ -185,7 +185,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Any word may name a file: as it is, as the value of an option, or behind an `@`.
+    /// Any word may name a file: as it is, as the value of an option, or after an `@`.
     fn word(&mut self, word: &str) {
         self.name(word);
         if let Some((_, value)) = word.split_once('=') {
@@ -203,7 +203,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Takes a file if there is one. Returns whether there is.
+    /// Adds a file if it exists. Returns whether it does.
     fn cover(&mut self, name: &str) -> bool {
         let found: Vec<_> = self.paths(name).filter(|path| path.is_file()).collect();
         let is_there = !found.is_empty();
@@ -211,15 +211,15 @@ impl<'a> Survey<'a> {
         is_there
     }
 
-    /// Where a file or folder of this name would be. What is named by an absolute path counts if it lies in the project.
+    /// The possible paths of a file or folder. An absolute path counts if it is in the project.
     fn paths(&self, name: &str) -> impl Iterator<Item = PathBuf> {
-        // Another absolute path may lead into the project as well: by a link, or by way of `..`.
+        // Another absolute path may lead into the project too: by a symbolic link, or by `..`.
         let leads_in = |path: &Path| path.starts_with(self.project) || path.canonicalize().is_ok_and(|real| real.starts_with(self.project));
         let own = !name.is_empty() && !name.contains('\0') && (Path::new(name).is_relative() || leads_in(Path::new(name)));
-        self.places.iter().filter(move |_| own).map(|place| place.join(name)).collect::<Vec<_>>().into_iter()
+        self.folders.iter().filter(move |_| own).map(|folder| folder.join(name)).collect::<Vec<_>>().into_iter()
     }
 
-    /// A program, and the arguments that it is given.
+    /// Adds a program and its arguments.
     fn program(&mut self, words: &[&str], depth: usize) {
         let Some((first, arguments)) = words.split_first() else { return };
         let name = base_name(first);
@@ -250,8 +250,8 @@ impl<'a> Survey<'a> {
         let Some(text) = arguments[option + 1..].iter().find(|word| !word.starts_with(['-', '+'])) else { return };
         let commands = shell::commands(text);
         let runs_data = commands.iter().any(|words| runs_what_it_reads(words));
-        let mut is_clear = depth < DEEPEST;
-        for command in commands.iter().filter(|_| depth < DEEPEST) {
+        let mut is_clear = depth < MAX_DEPTH;
+        for command in commands.iter().filter(|_| depth < MAX_DEPTH) {
             let words: Vec<&str> = command.iter().map(String::as_str).collect();
             if runs_data || !DATA_PROGRAMS.contains(&words[0]) {
                 self.command(&words, depth + 1);
@@ -263,7 +263,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Whether it shows which file a command of a shell runs, if it runs one of the project.
+    /// Whether it is clear which file of the project a shell command runs, if any.
     fn is_clear(&mut self, words: &[&str]) -> bool {
         let is_assignment =
             |word: &&&str| word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.contains(['/', '$', ' ']));
@@ -304,7 +304,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// A module by its name. Those that it lies in run as well.
+    /// Adds a module by its name. The packages that contain it run too.
     fn module(&mut self, interpreter: &Interpreter, option: &str, module: &str) {
         let is_python = interpreter.files.contains(&"/__main__.py");
         let path = if is_python { module.replace('.', "/") } else { module.replace("::", "/") };
@@ -321,7 +321,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// A text as it is where none of its variables is set.
+/// The text with the defaults of its variables.
 fn with_defaults(text: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, after)) = rest.split_once("${") {
@@ -333,13 +333,13 @@ fn with_defaults(text: &str) -> String {
     out + rest
 }
 
-/// Whether a word is one or some options of one letter, such as `-c` or `-Ic`.
+/// Whether a word is a group of one-letter options, such as `-c` or `-Ic`.
 fn is_short(word: &str) -> bool {
     (2..=5).contains(&word.len())
         && word.strip_prefix('-').is_some_and(|letters| letters.bytes().all(|letter| letter.is_ascii_alphabetic()))
 }
 
-/// Whether a command of a shell may run what another one has read: `cat x | sh`.
+/// Whether a shell command may run what another one reads: `cat x | sh`.
 fn runs_what_it_reads(words: &[String]) -> bool {
     words.iter().map(|word| base_name(word)).any(|word| {
         let family = word.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.');

@@ -89,7 +89,7 @@ fn what_is_not_covered_is_said() {
     assert_eq!(survey(&project, &["x"], &["PYTHONPATH=lib"], None).1, ["the files in the folder `lib`"]);
 }
 
-/// Sparse, so that it takes no room.
+/// The file is sparse, so it takes no disk space.
 #[test]
 fn a_very_large_file_counts_by_its_name() {
     let project = project(&["big"]);
@@ -101,7 +101,7 @@ fn a_very_large_file_counts_by_its_name() {
     assert!(crate::script_digest(&project.path().join("big")).is_some());
 }
 
-/// Ways around the name of a file: covered, or said not to be.
+/// Paths that hide the name of a file: covered, or reported.
 #[test]
 fn what_cannot_be_told_is_said() {
     let project = project(&["run.sh", "sub/prog"]);

@@ -1,7 +1,7 @@
-//! The address of a server: whom to speak to, how patiently, and whether in secret.
+//! The URL of a server: where it is, with which timeouts, and whether with TLS.
 //!
-//! Stricter than other programs: where nothing is said, only what stays on this machine may go unencrypted, and whoever speaks TLS
-//! also proves its name.
+//! The defaults are stricter than those of other clients: only connections on this machine may be unencrypted, and TLS always verifies
+//! the name of the server.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use tokio_postgres::config::{Host, SslMode};
 
 use super::tls::Tls;
 
-/// How long a connection may take to be made, or to be free.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout for a new connection, and for a free one in the pool.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How to reach a server. Clones share.
+/// How to connect to a server.
 #[derive(Clone)]
 pub(super) struct Address {
     pub config: Config,
@@ -26,40 +26,40 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses a URL.
     pub(super) fn read(url: &str) -> Result<Self, StoreError> {
-        let (url, wishes) = split(url);
-        // What exactly is wrong is not said: it could be a part of the password.
-        let wrong = "the address of the record cannot be read: it looks like postgres://user:password@host:port/database?sslmode=require, and in \
-            user and password @ : / ? are written as %40 %3A %2F %3F";
+        let (url, options) = split_options(url);
+        // The error does not say what exactly is wrong: that could show a part of the password.
+        let wrong = "invalid store URL: write postgres://user:password@host:port/database?sslmode=require, and in user and password write \
+            @ : / ? as %40 %3A %2F %3F";
         let mut config: Config = url.parse().map_err(|_| StoreError::Conflict(wrong.to_owned()))?;
-        let mode = wishes.mode(&config)?;
+        let mode = options.mode(&config)?;
         config.ssl_mode(mode);
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(PATIENCE);
+            config.connect_timeout(CONNECT_TIMEOUT);
         }
         if config.get_application_name().is_none() {
             config.application_name("helve");
         }
-        // A partner that is silent for so long is gone; the default is two hours.
+        // A server that is silent for this long is gone; the default is two hours.
         config.keepalives_idle(Duration::from_secs(15)).keepalives_interval(Duration::from_secs(5)).keepalives_retries(3);
         config.tcp_user_timeout(Duration::from_secs(30));
-        let tls = if mode == SslMode::Disable { Tls::none() } else { Tls::new(wishes.root.as_deref())? };
+        let tls = if mode == SslMode::Disable { Tls::none() } else { Tls::new(options.root.as_deref())? };
         Ok(Self { config, tls })
     }
 }
 
-/// What an address says about TLS.
+/// The TLS options of a URL.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wishes {
+struct TlsOptions {
     mode: Option<String>,
-    /// The only authorities that are believed.
+    /// File with the only certificate authorities to trust.
     root: Option<PathBuf>,
 }
 
-impl Wishes {
+impl TlsOptions {
     fn mode(&self, config: &Config) -> Result<SslMode, StoreError> {
-        // In the notation without `postgres://` it was read already; there nobody can tell `prefer` from nothing.
+        // In the notation without `postgres://`, the library has parsed it already, and `prefer` is also its default.
         let known = match config.get_ssl_mode() {
             SslMode::Disable => Some("disable"),
             SslMode::Require => Some("require"),
@@ -67,7 +67,7 @@ impl Wishes {
         };
         let local = |host: &Host| matches!(host, Host::Unix(_));
         if !config.get_hosts().is_empty() && config.get_hosts().iter().all(local) && config.get_hostaddrs().is_empty() {
-            // The server has no TLS there, and needs none.
+            // Unix sockets have no TLS, and need none.
             return Ok(SslMode::Disable);
         }
         match self.mode.as_deref().or(known) {
@@ -75,40 +75,40 @@ impl Wishes {
             Some("prefer") => Ok(SslMode::Prefer),
             Some("require" | "verify-ca" | "verify-full") => Ok(SslMode::Require),
             Some(other) => Err(StoreError::Conflict(format!(
-                "the address of the record says sslmode={other}; known are disable, prefer, require, verify-ca and verify-full"
+                "unknown sslmode={other} in the store URL; use disable, prefer, require, verify-ca or verify-full"
             ))),
-            None if self.root.is_none() && stays_here(config) => Ok(SslMode::Disable),
+            None if self.root.is_none() && is_local(config) => Ok(SslMode::Disable),
             None => Ok(SslMode::Require),
         }
     }
 }
 
-/// Takes out of an address what is ours to understand.
-fn split(url: &str) -> (Cow<'_, str>, Wishes) {
-    let mut wishes = Wishes::default();
+/// Takes the TLS options out of a URL.
+fn split_options(url: &str) -> (Cow<'_, str>, TlsOptions) {
+    let mut options = TlsOptions::default();
     let scheme = ["postgres://", "postgresql://"].iter().find(|scheme| url.starts_with(**scheme));
-    let Some(rest) = scheme.map(|scheme| &url[scheme.len()..]) else { return (url.into(), wishes) };
-    // A request mark in a password asks nothing.
+    let Some(rest) = scheme.map(|scheme| &url[scheme.len()..]) else { return (url.into(), options) };
+    // A question mark in a password starts no query.
     let place = rest.find('@').unwrap_or(0);
-    let Some(mark) = rest[place..].find('?').map(|mark| url.len() - rest.len() + place + mark) else { return (url.into(), wishes) };
+    let Some(mark) = rest[place..].find('?').map(|mark| url.len() - rest.len() + place + mark) else { return (url.into(), options) };
     let others = url[mark + 1..].split('&').filter(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let value = || percent_decode_str(value).decode_utf8_lossy().into_owned();
         match name {
-            "sslmode" => wishes.mode = Some(value()),
-            // The certificates of the machine have this name elsewhere too.
-            "sslrootcert" => wishes.root = Some(value()).filter(|file| file != "system").map(PathBuf::from),
+            "sslmode" => options.mode = Some(value()),
+            // Other clients also call the machine's certificates `system`.
+            "sslrootcert" => options.root = Some(value()).filter(|file| file != "system").map(PathBuf::from),
             _ => return true,
         }
         false
     });
     let others: Vec<&str> = others.collect();
     let rest = if others.is_empty() { url[..mark].into() } else { format!("{}?{}", &url[..mark], others.join("&")).into() };
-    (rest, wishes)
+    (rest, options)
 }
 
-/// Whether all of its hosts are this machine.
-fn stays_here(config: &Config) -> bool {
+/// Whether all hosts are on this machine.
+fn is_local(config: &Config) -> bool {
     let named = |host: &Host| match host {
         Host::Tcp(name) => {
             let name = name.trim_end_matches('.');

@@ -1,15 +1,14 @@
-//! What a transaction put, as few statements: one for each table and kind of change, however many rows there are.
+//! Turns a draft into a few statements: one for each table and kind of change, however many rows there are.
 //!
-//! What is new is inserted and nothing else. If somebody made the same row in between, the server refuses, and the transaction
-//! begins again with that row loaded.
+//! New rows are only inserted. If another transaction has inserted the same row meanwhile, the server reports a conflict, and the
+//! transaction is retried with that row loaded.
 
-use helve_core::StoreError;
 use helve_core::store::{Approval, ConversationRecord, RunRecord, Task};
 use jiff::Timestamp;
 
 use super::draft::Draft;
-use super::record::{count, text};
-use super::session::{Step, Values, values};
+use super::session::{Query, Values, values};
+use crate::row::{Result, count, to_json};
 
 const NEW_TASKS: &str = "INSERT INTO helve_tasks
     (id, state, rank, due, definition, conversation, run, holder, epoch, attempts, cancelling, heard, updated, body)
@@ -44,55 +43,55 @@ const NO_SNAPSHOTS: &str = "DELETE FROM helve_snapshots WHERE run = ANY($1::text
 const EVENTS: &str = "INSERT INTO helve_events (run, seq, body) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])";
 const MESSAGES: &str = "INSERT INTO helve_messages (conversation, place, body) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])";
 
-/// What must be sent so that the draft is the record; nothing where it changes nothing.
-pub(super) fn steps(draft: &Draft) -> Result<Vec<Step>, StoreError> {
-    let mut steps = Vec::new();
+/// The statements that write the draft; empty if it changes nothing.
+pub(super) fn queries(draft: &Draft) -> Result<Vec<Query>> {
+    let mut queries = Vec::new();
     let mut both = |[new, old]: [&'static str; 2], rows: [Option<Values>; 2]| {
-        steps.extend([new, old].into_iter().zip(rows).filter_map(|(sql, rows)| rows.map(|rows| Step(sql, rows))));
+        queries.extend([new, old].into_iter().zip(rows).filter_map(|(sql, rows)| rows.map(|rows| Query(sql, rows))));
     };
     both([NEW_RUNS, RUNS], columns(draft.runs.written(), runs)?);
     both([NEW_CONVERSATIONS, CONVERSATIONS], columns(draft.conversations.written(), conversations)?);
     both([NEW_APPROVALS, APPROVALS], columns(draft.approvals.written(), approvals)?);
     both([NEW_TASKS, TASKS], columns(draft.tasks.written(), tasks)?);
-    let (mut kept, mut bodies, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut kept, mut bodies, mut removed) = (Vec::new(), Vec::new(), Vec::new());
     for (run, snapshot) in draft.snapshots.changes() {
         match snapshot {
             Some(snapshot) => {
                 kept.push(run.to_string());
-                bodies.push(text(snapshot)?);
+                bodies.push(to_json(snapshot)?);
             }
-            None => gone.push(run.to_string()),
+            None => removed.push(run.to_string()),
         }
     }
     if !kept.is_empty() {
-        steps.push(Step(SNAPSHOTS, values![kept, bodies]));
+        queries.push(Query(SNAPSHOTS, values![kept, bodies]));
     }
-    if !gone.is_empty() {
-        steps.push(Step(NO_SNAPSHOTS, values![gone]));
+    if !removed.is_empty() {
+        queries.push(Query(NO_SNAPSHOTS, values![removed]));
     }
-    let events = &draft.events.kept;
+    let events = &draft.events.rows;
     if !events.is_empty() {
         let runs: Vec<String> = events.iter().map(|event| event.run_id.to_string()).collect();
         let seqs: Vec<i64> = events.iter().map(|event| count(event.seq)).collect();
-        steps.push(Step(EVENTS, values![runs, seqs, bodies_of(events)?]));
+        queries.push(Query(EVENTS, values![runs, seqs, bodies_of(events)?]));
     }
-    let said = &draft.messages.kept;
-    if !said.is_empty() {
-        let conversations: Vec<String> = said.iter().map(|(conversation, ..)| conversation.to_string()).collect();
-        let places: Vec<i64> = said.iter().map(|(_, place, _)| count(*place)).collect();
-        let bodies = said.iter().map(|(.., message)| text(message)).collect::<Result<Vec<String>, _>>()?;
-        steps.push(Step(MESSAGES, values![conversations, places, bodies]));
+    let messages = &draft.messages.rows;
+    if !messages.is_empty() {
+        let conversations: Vec<String> = messages.iter().map(|(conversation, ..)| conversation.to_string()).collect();
+        let places: Vec<i64> = messages.iter().map(|(_, place, _)| count(*place)).collect();
+        let bodies = messages.iter().map(|(.., message)| to_json(message)).collect::<Result<Vec<String>>>()?;
+        queries.push(Query(MESSAGES, values![conversations, places, bodies]));
     }
-    Ok(steps)
+    Ok(queries)
 }
 
-/// Rows that are new and rows that are old, as columns; nothing where there are none.
-fn columns<T>((new, old): (Vec<&T>, Vec<&T>), columns: fn(&[&T]) -> Result<Values, StoreError>) -> Result<[Option<Values>; 2], StoreError> {
+/// The columns of new and of old rows; `None` if there are none.
+fn columns<T>((new, old): (Vec<&T>, Vec<&T>), columns: fn(&[&T]) -> Result<Values>) -> Result<[Option<Values>; 2]> {
     let some = |rows: Vec<&T>| if rows.is_empty() { Ok(None) } else { columns(&rows).map(Some) };
     Ok([some(new)?, some(old)?])
 }
 
-fn tasks(rows: &[&Task]) -> Result<Values, StoreError> {
+fn tasks(rows: &[&Task]) -> Result<Values> {
     Ok(values![
         each(rows, |task| task.id.to_string()),
         each(rows, |task| task.state.name()),
@@ -111,7 +110,7 @@ fn tasks(rows: &[&Task]) -> Result<Values, StoreError> {
     ])
 }
 
-fn approvals(rows: &[&Approval]) -> Result<Values, StoreError> {
+fn approvals(rows: &[&Approval]) -> Result<Values> {
     Ok(values![
         each(rows, |approval| approval.request.id.to_string()),
         each(rows, |approval| approval.request.caller.run.map(|id| id.to_string())),
@@ -124,7 +123,7 @@ fn approvals(rows: &[&Approval]) -> Result<Values, StoreError> {
     ])
 }
 
-fn runs(rows: &[&RunRecord]) -> Result<Values, StoreError> {
+fn runs(rows: &[&RunRecord]) -> Result<Values> {
     Ok(values![
         each(rows, |run| run.id.to_string()),
         each(rows, |run| run.state.name()),
@@ -136,7 +135,7 @@ fn runs(rows: &[&RunRecord]) -> Result<Values, StoreError> {
     ])
 }
 
-fn conversations(rows: &[&ConversationRecord]) -> Result<Values, StoreError> {
+fn conversations(rows: &[&ConversationRecord]) -> Result<Values> {
     Ok(values![
         each(rows, |conversation| conversation.id.to_string()),
         each(rows, |conversation| conversation.updated.as_microsecond()),
@@ -148,6 +147,6 @@ fn each<T, C>(rows: &[&T], column: impl Fn(&T) -> C) -> Vec<C> {
     rows.iter().map(|row| column(row)).collect()
 }
 
-fn bodies_of<T: serde::Serialize>(rows: &[T]) -> Result<Vec<String>, StoreError> {
-    rows.iter().map(text).collect()
+fn bodies_of<T: serde::Serialize>(rows: &[T]) -> Result<Vec<String>> {
+    rows.iter().map(to_json).collect()
 }

@@ -1,19 +1,21 @@
-//! Which rows a transaction needs, and how they are locked and loaded in one trip.
+//! The rows that a transaction needs. They are locked and loaded in one round trip.
 //!
-//! Rows are locked in one order, so that two transactions do not wait for each other: runs, conversations, requests, tasks, and
-//! by id within each. What a row belongs to never changes, so the run of a task is found before the task is locked.
+//! Rows are always locked in the same order, so that transactions do not deadlock: runs, conversations, approvals, tasks, and by id
+//! within each. The run of a task never changes, so it is found before the task is locked.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
+use helve_core::store::{Approval, ConversationRecord, RunRecord};
 use helve_core::{ApprovalId, CallId, ConversationId, HolderId, RunId, StoreError};
 use tokio_postgres::Row;
 
 use super::draft::Draft;
-use super::record::{self, value};
-use super::session::{Session, Step, values};
-use super::trouble::Trouble;
+use super::error::TransactionError;
+use super::row::{self, list, value};
+use super::session::{Query, Session, values};
+use crate::row::moment;
 
 const RUNS: &str = "SELECT body FROM helve_runs WHERE id = ANY($1::text[]
     || ARRAY(SELECT run FROM helve_tasks WHERE id = ANY($2::text[]) AND run IS NOT NULL)
@@ -26,29 +28,29 @@ const TASKS: &str =
     "SELECT body, state, holder, epoch, attempts, updated FROM helve_tasks WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE";
 const SNAPSHOTS: &str = "SELECT run, body FROM helve_snapshots WHERE run = ANY($1::text[])";
 const ALIVE: &str = "SELECT id FROM helve_holders WHERE id = ANY($1::text[]) AND until > clock_timestamp()";
-/// Comes last, so that the time is one at which all locks were held.
+/// Comes last, so that all locks are held at this time.
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_backend_pid()";
 
-/// Which rows a transaction needs. The runs of tasks and requests come along by themselves.
+/// The keys of the rows that a transaction needs. The runs of tasks and approvals are loaded with them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
     pub(super) runs: BTreeSet<RunId>,
-    /// Runs that come with their conversation and their open requests.
-    pub(super) stepping: BTreeSet<RunId>,
+    /// Runs to load with their conversation and their pending approvals.
+    pub(super) whole_runs: BTreeSet<RunId>,
     pub(super) snapshots: BTreeSet<RunId>,
     pub(super) conversations: BTreeSet<ConversationId>,
     pub(super) approvals: BTreeSet<ApprovalId>,
     pub(super) tasks: BTreeSet<CallId>,
-    /// Tasks that are taken to be new without a look. Where one is not, the server says so, and the next try looks.
+    /// Tasks that are assumed to be new. If one is not, the insert conflicts, and the next attempt looks for it.
     pub(super) fresh: BTreeSet<CallId>,
-    /// Processes of which it must be known whether they are gone.
+    /// Processes whose leases must be known.
     pub(super) holders: BTreeSet<HolderId>,
 }
 
 impl Keys {
     pub(super) fn is_empty(&self) -> bool {
         self.runs.is_empty()
-            && self.stepping.is_empty()
+            && self.whole_runs.is_empty()
             && self.snapshots.is_empty()
             && self.conversations.is_empty()
             && self.approvals.is_empty()
@@ -56,10 +58,9 @@ impl Keys {
             && self.holders.is_empty()
     }
 
-    /// These and others.
     pub(super) fn add(&mut self, more: Self) {
         self.runs.extend(more.runs);
-        self.stepping.extend(more.stepping);
+        self.whole_runs.extend(more.whole_runs);
         self.snapshots.extend(more.snapshots);
         self.conversations.extend(more.conversations);
         self.approvals.extend(more.approvals);
@@ -68,63 +69,59 @@ impl Keys {
         self.holders.extend(more.holders);
     }
 
-    /// Takes nothing for new any more.
-    pub(super) fn look(&mut self) {
+    /// Looks for all tasks from now on, also for those that were assumed to be new.
+    pub(super) fn check_fresh(&mut self) {
         self.tasks.append(&mut self.fresh);
     }
 
-    /// Begins a transaction, locks the rows and loads them.
-    pub(super) async fn load(&self, session: &Session) -> Result<Draft, Trouble> {
-        let mut steps = vec![Step("BEGIN", values![])];
-        // Each table has its place, and an empty answer where nothing is wanted of it.
+    /// Begins a transaction, and locks and loads the rows.
+    pub(super) async fn load(&self, session: &Session) -> Result<Draft, TransactionError> {
+        let mut queries = vec![Query("BEGIN", values![])];
+        // Each table has its index. It gets no statement, and no rows, if nothing is needed from it.
         let mut places = [None; 6];
-        let mut want = |place: usize, wanted: bool, step: &dyn Fn() -> Step| {
+        let mut want = |place: usize, wanted: bool, query: &dyn Fn() -> Query| {
             if wanted {
-                places[place] = Some(steps.len());
-                steps.push(step());
+                places[place] = Some(queries.len());
+                queries.push(query());
             }
         };
         let related = !(self.runs.is_empty() && self.tasks.is_empty() && self.approvals.is_empty());
-        want(0, related, &|| Step(RUNS, values![texts(&self.runs), texts(&self.tasks), texts(&self.approvals)]));
-        let related = !(self.conversations.is_empty() && self.stepping.is_empty());
-        want(1, related, &|| Step(CONVERSATIONS, values![texts(&self.conversations), texts(&self.stepping)]));
-        let related = !(self.approvals.is_empty() && self.stepping.is_empty());
-        want(2, related, &|| Step(APPROVALS, values![texts(&self.approvals), texts(&self.stepping)]));
-        want(3, !self.tasks.is_empty(), &|| Step(TASKS, values![texts(&self.tasks)]));
-        want(4, !self.snapshots.is_empty(), &|| Step(SNAPSHOTS, values![texts(&self.snapshots)]));
-        want(5, !self.holders.is_empty(), &|| Step(ALIVE, values![texts(&self.holders)]));
-        steps.push(Step(NOW, values![]));
-        let mut answers = session.pipeline(steps).await?;
-        let now = answers.pop().and_then(|rows| rows.into_iter().next());
-        let now = now.ok_or_else(|| StoreError::Unavailable("the server does not tell the time".to_owned()))?;
-        let tables = places.map(|place| place.and_then(|place| answers.get_mut(place)).map(std::mem::take).unwrap_or_default());
+        want(0, related, &|| Query(RUNS, values![texts(&self.runs), texts(&self.tasks), texts(&self.approvals)]));
+        let related = !(self.conversations.is_empty() && self.whole_runs.is_empty());
+        want(1, related, &|| Query(CONVERSATIONS, values![texts(&self.conversations), texts(&self.whole_runs)]));
+        let related = !(self.approvals.is_empty() && self.whole_runs.is_empty());
+        want(2, related, &|| Query(APPROVALS, values![texts(&self.approvals), texts(&self.whole_runs)]));
+        want(3, !self.tasks.is_empty(), &|| Query(TASKS, values![texts(&self.tasks)]));
+        want(4, !self.snapshots.is_empty(), &|| Query(SNAPSHOTS, values![texts(&self.snapshots)]));
+        want(5, !self.holders.is_empty(), &|| Query(ALIVE, values![texts(&self.holders)]));
+        queries.push(Query(NOW, values![]));
+        let mut results = session.pipeline(queries).await?;
+        let now = results.pop().and_then(|rows| rows.into_iter().next());
+        let now = now.ok_or_else(|| StoreError::Unavailable("the server returned no time".to_owned()))?;
+        let tables = places.map(|place| place.and_then(|place| results.get_mut(place)).map(std::mem::take).unwrap_or_default());
         Ok(self.draft(&now, tables)?)
     }
 
     fn draft(&self, now: &Row, tables: [Vec<Row>; 6]) -> Result<Draft, StoreError> {
         let [runs, conversations, approvals, tasks, snapshots, alive] = tables;
-        let (now, backend) = (record::moment(record::column(now, 0)?)?, record::column(now, 1)?);
+        let (now, backend) = (moment(row::column(now, 0)?)?, row::column(now, 1)?);
         let mut draft = Draft::new(now, backend, self, alive.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?);
-        for row in runs {
-            let run: helve_core::store::RunRecord = value(&row, 0)?;
-            draft.runs.found(run.id, run);
+        for run in list::<RunRecord>(&runs)? {
+            draft.runs.load(run.id, run);
         }
-        for row in conversations {
-            let conversation: helve_core::store::ConversationRecord = value(&row, 0)?;
-            draft.conversations.found(conversation.id, conversation);
+        for conversation in list::<ConversationRecord>(&conversations)? {
+            draft.conversations.load(conversation.id, conversation);
         }
-        for row in approvals {
-            let approval: helve_core::store::Approval = value(&row, 0)?;
-            draft.approvals.found(approval.request.id, approval);
+        for approval in list::<Approval>(&approvals)? {
+            draft.approvals.load(approval.request.id, approval);
         }
-        for row in tasks {
-            let task = record::task(&row)?;
-            draft.tasks.found(task.id, task);
+        for task in row::tasks(&tasks)? {
+            draft.tasks.load(task.id, task);
         }
         for row in snapshots {
-            draft.snapshots.found(id(&row, 0)?, Some(value(&row, 1)?));
+            draft.snapshots.load(id(&row, 0)?, Some(value(&row, 1)?));
         }
-        // Only what was named is known not to exist: a row that came along could have been made in between.
+        // Only rows that were named are known not to exist: one that was loaded with another could have been inserted meanwhile.
         draft.runs.looked_for(&self.runs);
         draft.conversations.looked_for(&self.conversations);
         draft.approvals.looked_for(&self.approvals);
@@ -135,12 +132,12 @@ impl Keys {
     }
 }
 
-/// Ids as the tables have them.
+/// Ids as texts, as in the tables.
 pub(super) fn texts<'a, T: Display + 'a>(ids: impl IntoIterator<Item = &'a T>) -> Vec<String> {
     ids.into_iter().map(ToString::to_string).collect()
 }
 
 /// An id in a column.
 pub(super) fn id<T: FromStr<Err: Display>>(row: &Row, place: usize) -> Result<T, StoreError> {
-    record::column::<&str>(row, place)?.parse().map_err(|error| StoreError::Damaged(format!("an id cannot be read: {error}")))
+    row::column::<&str>(row, place)?.parse().map_err(|error| StoreError::Damaged(format!("cannot read an id: {error}")))
 }

@@ -1,32 +1,32 @@
-//! The tables, and how they came to be.
+//! The tables and their migrations.
 //!
-//! What is looked for has columns; everything else is one JSON text, which keeps the order of keys where `jsonb` does not.
-//! Times are microseconds since 1970. Names begin with `helve_`, so that the record can live beside other tables.
+//! What queries look for has columns; everything else is one JSON text, which keeps the order of keys, unlike `jsonb`. Times are
+//! microseconds since 1970. Names begin with `helve_`, so that the store can share a schema with other tables.
 
 use deadpool_postgres::Pool;
 use helve_core::StoreError;
 
-use super::session::{Session, Step, values};
-use super::trouble::Trouble;
+use super::error::TransactionError;
+use super::session::{Query, Session, values};
 use crate::crash;
 
-/// The version that the steps lead to.
+/// The version after all migrations.
 const VERSION: i32 = 2;
-const _: () = assert!(VERSION as usize == STEPS.len(), "each step has its version");
+const _: () = assert!(VERSION as usize == MIGRATIONS.len(), "each migration has its version");
 
-/// Whoever changes tables holds this lock. The number is "Helve" in letters.
+/// The lock for migrations. The number is "Helve" in letters.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(310939252325)";
 const FIND: &str = "SELECT to_regclass(quote_ident(current_schema()) || '.helve_version') IS NOT NULL, current_schema() IS NOT NULL";
 const READ: &str = "SELECT version FROM helve_version";
 const WRITE: &str = "UPDATE helve_version SET version = $1";
 
-/// Each step brings the tables from the version of its place to the next.
-const STEPS: [&[&str]; 2] = [FIRST, WHO_WAITS];
+/// Each migration leads from the version of its index to the next.
+const MIGRATIONS: [&[&str]; 2] = [FIRST, WHO_WAITS];
 
 const FIRST: &[&str] = &[
     "CREATE TABLE helve_version (version integer NOT NULL)",
     "INSERT INTO helve_version VALUES (0)",
-    // A queue leaves many dead rows behind; they are swept early and without pauses.
+    // A queue leaves many dead rows behind: vacuum early and without pauses.
     r#"CREATE TABLE helve_tasks (id text COLLATE "C" PRIMARY KEY, state text COLLATE "C" NOT NULL, rank bigint NOT NULL,
         due bigint NOT NULL, definition text COLLATE "C" NOT NULL, conversation text COLLATE "C", run text COLLATE "C",
         holder text COLLATE "C", claim text COLLATE "C", epoch bigint NOT NULL, attempts bigint NOT NULL, cancelling boolean NOT NULL,
@@ -51,13 +51,13 @@ const FIRST: &[&str] = &[
     r#"CREATE TABLE helve_messages (conversation text COLLATE "C" NOT NULL, place bigint NOT NULL, body text NOT NULL,
         PRIMARY KEY (conversation, place))"#,
     r#"CREATE TABLE helve_holders (id text COLLATE "C" PRIMARY KEY, until timestamptz NOT NULL)"#,
-    // The last transaction of each of the server's processes, for whoever lost the answer to a commit.
+    // The last transaction of each server process, for a client that lost the response to a commit.
     "CREATE TABLE helve_marks (backend integer PRIMARY KEY, mark text NOT NULL, made timestamptz NOT NULL) WITH (fillfactor = 50)",
     r#"CREATE TABLE helve_bodies (digest text COLLATE "C" PRIMARY KEY, bytes bytea NOT NULL)"#,
 ];
 
-/// Which process waits for an answer, and to which conversation a request belongs. Bodies are not read by the server, which does not
-/// understand all texts that JSON can hold.
+/// Which process waits for a decision, and which conversation an approval belongs to. The server does not parse bodies, because it does
+/// not accept every text that JSON can hold.
 const WHO_WAITS: &[&str] = &[
     r#"ALTER TABLE helve_approvals ADD COLUMN asker text COLLATE "C", ADD COLUMN conversation text COLLATE "C""#,
     r#"UPDATE helve_approvals SET conversation = substring(body from '"caller":\{[^}]*"conversation":"(conv_[0-9A-Z]{26})"')
@@ -65,46 +65,48 @@ const WHO_WAITS: &[&str] = &[
     "CREATE INDEX helve_approvals_asked ON helve_approvals (asker) WHERE state = 'pending' AND asker IS NOT NULL",
 ];
 
-/// Brings the tables up to date, in one transaction.
+/// Migrates the tables in one transaction.
 pub(super) async fn migrate(pool: &Pool) -> Result<(), StoreError> {
-    let session = Session::lend(pool).await.map_err(Trouble::told)?;
+    let session = Session::take(pool).await?;
     let migrated = inside(&session).await;
     if migrated.is_err() {
-        // The connection is closed in any case; this frees the tables without waiting for that.
-        let _ = session.pipeline(vec![Step("ROLLBACK", values![])]).await;
+        // The connection is closed in any case; this releases the lock at once.
+        let _ = session.pipeline(vec![Query("ROLLBACK", values![])]).await;
     }
-    migrated.map_err(Trouble::told)
+    Ok(migrated?)
 }
 
-async fn inside(session: &Session) -> Result<(), Trouble> {
-    let found = session.pipeline(vec![Step("BEGIN", values![]), Step(LOCK, values![]), Step(FIND, values![])]).await?;
+async fn inside(session: &Session) -> Result<(), TransactionError> {
+    let found = session.pipeline(vec![Query("BEGIN", values![]), Query(LOCK, values![]), Query(FIND, values![])]).await?;
     let found = found.last().and_then(|rows| rows.first());
-    let (known, place) = found.map_or(Ok((false, false)), |row| row.try_get(0).and_then(|known| Ok((known, row.try_get(1)?))))?;
-    if !place {
-        let said = "there is no schema for the tables: the search_path names none that exists";
-        return Err(StoreError::Unavailable(said.to_owned()).into());
+    let (known, has_schema) = found.map_or(Ok((false, false)), |row| row.try_get(0).and_then(|known| Ok((known, row.try_get(1)?))))?;
+    if !has_schema {
+        let reason = "no schema for the tables: the search_path names no existing schema";
+        return Err(StoreError::Unavailable(reason.to_owned()).into());
     }
     let mut version: i32 = 0;
     if known {
-        let rows = session.pipeline(vec![Step(READ, values![])]).await?.pop().unwrap_or_default();
-        let Some(row) = rows.first() else { return Err(StoreError::Damaged("its version is missing".to_owned()).into()) };
+        let rows = session.pipeline(vec![Query(READ, values![])]).await?.pop().unwrap_or_default();
+        let Some(row) = rows.first() else { return Err(StoreError::Damaged("its schema version is missing".to_owned()).into()) };
         version = row.try_get(0)?;
     }
-    let done = usize::try_from(version).map_err(|_| StoreError::Damaged(format!("its version is {version}")))?;
+    let done = usize::try_from(version).map_err(|_| StoreError::Damaged(format!("its schema version is {version}")))?;
     if version > VERSION {
-        return Err(StoreError::Version(format!("a newer Helve wrote it (version {version}, known is {VERSION})")).into());
+        return Err(
+            StoreError::Version(format!("it was written by a newer version of Helve (schema {version}, supported: {VERSION})")).into()
+        );
     }
-    for step in STEPS.iter().skip(done) {
-        // One after the other: a statement is understood only when the tables that it names are there.
-        for sql in *step {
-            session.pipeline(vec![Step(sql, values![])]).await?;
+    for migration in MIGRATIONS.iter().skip(done) {
+        // One after the other: a statement can be prepared only when its tables exist.
+        for sql in *migration {
+            session.pipeline(vec![Query(sql, values![])]).await?;
         }
     }
     if version < VERSION {
-        session.pipeline(vec![Step(WRITE, values![VERSION])]).await?;
+        session.pipeline(vec![Query(WRITE, values![VERSION])]).await?;
     }
     crash::reach("open", crash::BEFORE);
-    session.pipeline(vec![Step("COMMIT", values![])]).await?;
+    session.pipeline(vec![Query("COMMIT", values![])]).await?;
     crash::reach("open", crash::AFTER);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Connections: how they are made, lent and given back, and how several statements make one trip.
+//! Connections: the pool, and pipelines of several statements in one round trip.
 
 use deadpool_postgres::{Client, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use futures_util::TryStreamExt;
@@ -7,68 +7,70 @@ use helve_core::StoreError;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::address::{Address, PATIENCE};
-use super::trouble::Trouble;
+use super::address::{Address, CONNECT_TIMEOUT};
+use super::error::TransactionError;
 use crate::crash;
 
-/// So many connections at most, beside the one that listens.
+/// Maximum number of connections, besides the one for notifications.
 const CONNECTIONS: usize = 8;
 
-/// What holds for every connection.
+/// Settings of every connection.
 ///
-/// Plans are kept as long as a connection lives. One that was made while a table was nearly empty would read all of it when it
-/// is full, so reading whole tables is discouraged; compiling plans costs more than it gives here. A process that was frozen in
-/// a transaction, or that the network lost, must not keep others from its rows.
+/// Plans live as long as a connection. A plan from when a table was nearly empty would scan all of it later, so sequential scans are
+/// discouraged. Compiling plans costs more than it gains here. A process that was frozen in a transaction, or lost its network, must not
+/// keep its rows locked.
 const SETTINGS: &str = "SET enable_seqscan = off; SET jit = off; SET idle_in_transaction_session_timeout = '15s';
     SET lock_timeout = '30s'; SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
 
-/// What a statement is given.
+/// The parameters of a statement.
 pub(super) type Values = Vec<Box<dyn ToSql + Send + Sync>>;
 
-/// A statement, and what it is given.
-pub(super) struct Step(pub &'static str, pub Values);
+/// A statement and its parameters.
+pub(super) struct Query(pub &'static str, pub Values);
 
-/// The connections of a process.
+/// The connection pool of a process.
 pub(super) fn pool(address: Address) -> Result<Pool, StoreError> {
     let manager = Manager::from_config(address.config, address.tls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
     let prepare = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
         Box::pin(async move { client.batch_execute(SETTINGS).await.map_err(HookError::Backend) })
     });
     let pool = Pool::builder(manager).max_size(CONNECTIONS).runtime(Runtime::Tokio1).post_create(prepare);
-    let pool = pool.wait_timeout(Some(PATIENCE)).create_timeout(Some(PATIENCE)).recycle_timeout(Some(PATIENCE)).build();
-    pool.map_err(|error| StoreError::Unavailable(format!("no connections can be made: {error}")))
+    let pool =
+        pool.wait_timeout(Some(CONNECT_TIMEOUT)).create_timeout(Some(CONNECT_TIMEOUT)).recycle_timeout(Some(CONNECT_TIMEOUT)).build();
+    pool.map_err(|error| StoreError::Unavailable(format!("cannot create the connection pool: {error}")))
 }
 
-/// A connection that is lent. It goes back only by [`Session::give_back`]; else it is closed, because nobody knows what is
-/// open on it.
+/// A connection from the pool. It returns there only by [`Session::put_back`]; dropping it closes the connection, because a transaction
+/// may be open on it.
 pub(super) struct Session(Option<Client>);
 
 impl Session {
-    /// Lends one.
-    pub(super) async fn lend(pool: &Pool) -> Result<Self, Trouble> {
+    pub(super) async fn take(pool: &Pool) -> Result<Self, TransactionError> {
         Ok(Self(Some(pool.get().await?)))
     }
 
-    /// Others may have it.
-    pub(super) fn give_back(mut self) {
+    /// Returns the connection to the pool.
+    pub(super) fn put_back(mut self) {
         self.0.take();
     }
 
-    /// Sends statements one behind the other without waiting in between, and gives what each answered. Inside a transaction
-    /// the first failure makes the rest fail, a COMMIT among them.
-    pub(super) async fn pipeline(&self, steps: Vec<Step>) -> Result<Vec<Vec<Row>>, Trouble> {
-        let Some(client) = &self.0 else { return Err(Trouble::Broken(StoreError::Unavailable("the connection is gone".to_owned()))) };
-        let mut prepared = Vec::with_capacity(steps.len());
-        for Step(sql, values) in steps {
+    /// Sends statements without waiting in between, and returns the rows of each. Inside a transaction the first error makes all later
+    /// statements fail, also a COMMIT.
+    pub(super) async fn pipeline(&self, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, TransactionError> {
+        let Some(client) = &self.0 else {
+            return Err(TransactionError::Disconnected(StoreError::Unavailable("the connection is closed".to_owned())));
+        };
+        let mut prepared = Vec::with_capacity(queries.len());
+        for Query(sql, values) in queries {
             prepared.push((client.prepare_cached(sql).await?, values));
         }
-        // Each is sent when it is first asked, which happens in this order.
+        // Each statement is sent when it is first polled, which happens in this order.
         let sent = prepared.into_iter().map(|(statement, values)| async move {
             let rows = client.query_raw(&statement, values).await?;
             rows.try_collect::<Vec<Row>>().await
         });
-        let answers: Result<_, _> = join_all(sent).await.into_iter().collect();
-        Ok(answers?)
+        let results: Result<_, _> = join_all(sent).await.into_iter().collect();
+        Ok(results?)
     }
 }
 
@@ -80,33 +82,33 @@ impl Drop for Session {
     }
 }
 
-/// Statements outside a transaction: each is one by itself.
-pub(super) async fn ask(pool: &Pool, steps: Vec<Step>) -> Result<Vec<Vec<Row>>, Trouble> {
-    let session = Session::lend(pool).await?;
-    let answers = session.pipeline(steps).await;
-    if !matches!(answers, Err(Trouble::Broken(_))) {
-        session.give_back();
+/// Runs statements outside of a transaction: each is its own.
+pub(super) async fn query_all(pool: &Pool, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, TransactionError> {
+    let session = Session::take(pool).await?;
+    let results = session.pipeline(queries).await;
+    if !matches!(results, Err(TransactionError::Disconnected(_))) {
+        session.put_back();
     }
-    answers
+    results
 }
 
-/// One statement outside a transaction.
-pub(super) async fn ask_one(pool: &Pool, sql: &'static str, values: Values) -> Result<Vec<Row>, Trouble> {
-    Ok(ask(pool, vec![Step(sql, values)]).await?.pop().unwrap_or_default())
+/// Runs one statement outside of a transaction.
+pub(super) async fn query(pool: &Pool, sql: &'static str, values: Values) -> Result<Vec<Row>, TransactionError> {
+    Ok(query_all(pool, vec![Query(sql, values)]).await?.pop().unwrap_or_default())
 }
 
-/// One statement that changes something. Its name is for tests that let the process die beside its commit.
-pub(super) async fn change_one(pool: &Pool, name: &str, sql: &'static str, values: Values) -> Result<Vec<Row>, Trouble> {
+/// Runs one statement that writes. Its name is for tests that crash the process around the commit.
+pub(super) async fn execute(pool: &Pool, name: &str, sql: &'static str, values: Values) -> Result<Vec<Row>, TransactionError> {
     if crash::is_chosen(name, crash::BEFORE) {
-        ask(pool, vec![Step("BEGIN", values![]), Step(sql, values)]).await?;
+        query_all(pool, vec![Query("BEGIN", values![]), Query(sql, values)]).await?;
         std::process::abort();
     }
-    let rows = ask_one(pool, sql, values).await?;
+    let rows = query(pool, sql, values).await?;
     crash::reach(name, crash::AFTER);
     Ok(rows)
 }
 
-/// Boxes what a statement is given.
+/// Boxes the parameters of a statement.
 macro_rules! values {
     ($($value:expr),* $(,)?) => {{
         let values: $crate::postgres::session::Values = vec![$(Box::new($value)),*];

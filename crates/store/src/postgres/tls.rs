@@ -1,5 +1,4 @@
-//! TLS with a server, which proves its name by a certificate: one that this machine trusts, or that of an authority which the
-//! address names.
+//! TLS to a server. Its certificate must come from an authority that this machine trusts, or that the URL names.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -21,36 +20,36 @@ use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
-/// What is said of a server without TLS, in the words of the library, which has no type for it.
+/// The library's error for a server without TLS; it has no type for it.
 const NO_TLS: &str = "server does not support TLS";
 
-/// Makes connections secret. Clones share.
+/// Encrypts connections. Clones share the configuration.
 #[derive(Clone)]
 pub(super) struct Tls(Option<Arc<ClientConfig>>);
 
 impl Tls {
-    /// For connections that are not.
+    /// No encryption.
     pub(super) fn none() -> Self {
         Self(None)
     }
 
-    /// Trusts whom this machine trusts, or only the authorities in a file.
+    /// Trusts the authorities of this machine, or only those in a file.
     pub(super) fn new(root: Option<&Path>) -> Result<Self, StoreError> {
-        let mut config = trusting(root).map_err(|error| StoreError::Unavailable(format!("no TLS for the record: {error}")))?;
+        let mut config = trusting(root).map_err(|error| StoreError::Unavailable(format!("TLS setup failed: {error}")))?;
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Self(Some(Arc::new(config))))
     }
 }
 
 fn trusting(root: Option<&Path>) -> Result<ClientConfig, Box<dyn Error>> {
-    // Given here and not installed for the whole process, which belongs to the program that uses Helve.
+    // Passed here and not installed for the whole process, which belongs to the program that embeds Helve.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = || ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
     let Some(file) = root else {
         return Ok(match builder()?.with_platform_verifier() {
             Ok(verified) => verified.with_no_client_auth(),
             Err(error) => {
-                tracing::warn!(%error, "no certificate authorities are known on this machine; sslrootcert can name one");
+                tracing::warn!(%error, "no certificate authorities found on this machine; name one with sslrootcert");
                 builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
             }
         });
@@ -61,13 +60,13 @@ fn trusting(root: Option<&Path>) -> Result<ClientConfig, Box<dyn Error>> {
         roots.add(certificate.map_err(|error| unread(&error))?).map_err(|error| unread(&error))?;
     }
     if roots.is_empty() {
-        return Err(unread(&"there is no certificate in it").into());
+        return Err(unread(&"the file contains no certificate").into());
     }
     Ok(builder()?.with_root_certificates(roots).with_no_client_auth())
 }
 
 impl MakeTlsConnect<Socket> for Tls {
-    type Stream = Secret;
+    type Stream = EncryptedStream;
     type TlsConnect = Handshake;
     type Error = Infallible;
 
@@ -76,68 +75,68 @@ impl MakeTlsConnect<Socket> for Tls {
     }
 }
 
-/// The beginning of a secret connection.
+/// The TLS handshake of a connection.
 pub(super) struct Handshake {
     config: Option<Arc<ClientConfig>>,
     host: String,
 }
 
 impl TlsConnect<Socket> for Handshake {
-    type Stream = Secret;
-    type Error = Refusal;
-    type Future = Pin<Box<dyn Future<Output = Result<Secret, Refusal>> + Send>>;
+    type Stream = EncryptedStream;
+    type Error = TlsError;
+    type Future = Pin<Box<dyn Future<Output = Result<EncryptedStream, TlsError>> + Send>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
         Box::pin(async move {
             let Self { config, host } = self;
-            let config = config.ok_or_else(|| Refusal("nobody asked for TLS".to_owned()))?;
-            let name = ServerName::try_from(host.clone()).map_err(|error| Refusal(format!("{host}: {error}")))?;
-            TlsConnector::from(config).connect(name, socket).await.map(Secret).map_err(|error| Refusal::new(&host, &error))
+            let config = config.ok_or_else(|| TlsError("TLS is disabled for this URL".to_owned()))?;
+            let name = ServerName::try_from(host.clone()).map_err(|error| TlsError(format!("{host}: {error}")))?;
+            TlsConnector::from(config).connect(name, socket).await.map(EncryptedStream).map_err(|error| TlsError::new(&host, &error))
         })
     }
 }
 
-/// Why a server is not spoken to.
+/// Why a TLS handshake failed.
 #[derive(Debug)]
-pub(super) struct Refusal(String);
+pub(super) struct TlsError(String);
 
-impl Refusal {
+impl TlsError {
     fn new(host: &str, error: &io::Error) -> Self {
         let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
         Self(match cause {
             Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-                let hint = "name its authority with sslrootcert=FILE in the address";
-                format!("the certificate of {host} comes from nobody who is trusted here; {hint} ({error})")
+                let hint = "name its certificate authority with sslrootcert=FILE in the URL";
+                format!("TLS certificate verification failed for {host}: unknown issuer; {hint} ({error})")
             }
-            Some(rustls::Error::InvalidCertificate(_)) => format!("the certificate of {host} does not prove who it is: {error}"),
+            Some(rustls::Error::InvalidCertificate(_)) => format!("TLS certificate verification failed for {host}: {error}"),
             _ => error.to_string(),
         })
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Error for Refusal {}
+impl Error for TlsError {}
 
-/// What can be done about an error, if it is that the server has no TLS.
+/// The hint for a server without TLS.
 pub(super) fn hint(error: &dyn Error) -> Option<&'static str> {
-    (error.to_string() == NO_TLS).then_some("write sslmode=disable into the address if all of the network between is yours")
+    (error.to_string() == NO_TLS).then_some("add sslmode=disable to the URL if you trust the whole network in between")
 }
 
-/// A connection that nobody else reads.
-pub(super) struct Secret(tokio_rustls::client::TlsStream<Socket>);
+/// An encrypted connection.
+pub(super) struct EncryptedStream(tokio_rustls::client::TlsStream<Socket>);
 
-impl AsyncRead for Secret {
+impl AsyncRead for EncryptedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_read(cx, buffer)
     }
 }
 
-impl AsyncWrite for Secret {
+impl AsyncWrite for EncryptedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }
@@ -151,25 +150,25 @@ impl AsyncWrite for Secret {
     }
 }
 
-impl TlsStream for Secret {
-    /// Ties a password to this connection, so that nobody in between can use the proof of it elsewhere.
+impl TlsStream for EncryptedStream {
+    /// Binds the password proof to this connection, so that a man in the middle cannot use it elsewhere.
     fn channel_binding(&self) -> ChannelBinding {
         let certificate = self.0.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         certificate.and_then(|certificate| fingerprint(certificate)).map_or_else(ChannelBinding::none, ChannelBinding::tls_server_end_point)
     }
 }
 
-/// The hash of a certificate by the function that its signature uses, as RFC 5929 wants it; nothing where it is another one.
+/// The hash of a certificate by the hash function of its signature, as RFC 5929 requires; `None` for other functions.
 fn fingerprint(certificate: &[u8]) -> Option<Vec<u8>> {
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
     const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04];
-    // A sequence of what is signed, how, and the signature.
+    // A sequence of the signed part, the algorithm and the signature.
     let (whole, _) = field(certificate)?;
-    let (_, behind) = field(whole)?;
-    let (how, _) = field(behind)?;
-    let (algorithm, _) = field(how)?;
+    let (_, rest) = field(whole)?;
+    let (identifier, _) = field(rest)?;
+    let (algorithm, _) = field(identifier)?;
     match algorithm.strip_prefix(RSA).or_else(|| algorithm.strip_prefix(ECDSA))? {
-        // The weak ones, MD5 and SHA-1, are replaced by this one.
+        // The weak MD5 and SHA-1 are replaced by SHA-256.
         [4 | 5 | 11 | 1] | [3, 2] => Some(Sha256::digest(certificate).to_vec()),
         [12] | [3, 3] => Some(Sha384::digest(certificate).to_vec()),
         [13] | [3, 4] => Some(Sha512::digest(certificate).to_vec()),
@@ -177,7 +176,7 @@ fn fingerprint(certificate: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The content of a field in DER, and what is behind it.
+/// The content of a DER field, and the bytes after it.
 fn field(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = bytes.get(1..)?.split_first()?;
     let (length, rest) = match length {
@@ -195,7 +194,7 @@ fn field(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    /// A certificate of which only the algorithm of its signature is there.
+    /// A certificate with only a signature algorithm.
     fn signed_by(algorithm: &[u8]) -> Vec<u8> {
         let wrap = |tag: u8, content: Vec<u8>| [vec![tag, 0x81, u8::try_from(content.len()).expect("short")], content].concat();
         wrap(0x30, [wrap(0x30, vec![0; 130]), wrap(0x30, wrap(0x06, algorithm.to_vec()))].concat())
@@ -211,7 +210,7 @@ mod tests {
         assert_eq!(
             [rsa(10), signed_by(&[0x2b, 0x65, 0x70])].map(length),
             [None, None],
-            "what it is hashed by stands elsewhere, or nowhere"
+            "the hash function is in the parameters, or there is none"
         );
         let whole = rsa(11);
         assert!((0..whole.len()).all(|length| fingerprint(&whole[..length]).is_none()), "one that is cut off");

@@ -1,80 +1,85 @@
-//! One transaction over the server: rows are locked and loaded, the change is made in memory, and written.
+//! One transaction on the server: lock and load the rows, change them in memory, write them.
 //!
-//! That takes two trips, however many rows and callers there are. Several changes can share a transaction, each of which
-//! fails alone. Where the connection breaks before the answer to a commit, the server is asked what became of it: nobody is told
-//! that something failed which did not.
+//! This takes two round trips, however many rows and callers there are. Several changes can share a transaction, and each fails alone. If
+//! the connection breaks before the response to a commit, the server is asked whether it was committed, so that no caller gets an error
+//! for a change that was made.
 
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
-use helve_core::{HolderId, StoreError};
+use helve_core::{Backoff, HolderId, StoreError};
 
 use super::draft::Draft;
+use super::error::TransactionError;
 use super::flush;
 use super::keys::Keys;
-use super::record::column;
-use super::session::{Session, Step, ask_one, values};
-use super::trouble::Trouble;
+use super::row::column;
+use super::session::{Query, Session, query, values};
 use crate::crash;
 
-/// How often a transaction begins again because others were in its way.
-const TRIES: u32 = 6;
-/// How often one begins again because it needs more rows. No transaction of the record follows so many links.
-const LINKS: u32 = 12;
+/// Maximum number of retries after a conflict.
+const MAX_RETRIES: u32 = 6;
+/// Maximum number of restarts to load more rows. No transaction of the store follows so many references.
+const MAX_LOADS: u32 = 12;
 
-/// How long the server may be away before a commit stays unknown.
-const AWAY: Duration = Duration::from_secs(10);
-/// Leaves a mark that is there if and only if the transaction is. The server's own numbers of transactions do not serve: after
-/// a crash one that was lost can be given to another.
+/// Timeout for finding out whether a commit succeeded.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The first and the longest delay between two questions about a commit.
+const COMMIT_BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
+/// The first and the longest delay between retries after a conflict.
+const RETRY_BACKOFF: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(64)];
+/// Leaves a mark that exists if and only if the transaction was committed. The server's own transaction ids do not work: after a crash,
+/// the id of a lost transaction can be reused.
 const MARK: &str = "INSERT INTO helve_marks (backend, mark, made) VALUES (pg_backend_pid(), $1, clock_timestamp())
     ON CONFLICT (backend) DO UPDATE SET mark = excluded.mark, made = excluded.made";
-/// Waits for a transaction that is still being committed.
+/// Reads the mark. Waits for a transaction that is still being committed.
 const MARKED: &str = "SELECT mark FROM helve_marks WHERE backend = $1 FOR UPDATE";
 
-/// What came of each change of a transaction that was committed.
+/// The result of each change of a committed transaction.
 pub(super) type Results<O> = Vec<Result<O, StoreError>>;
 
-/// How far a try came.
-enum Tried<O> {
-    /// It is committed.
+/// The result of one attempt.
+enum Attempt<O> {
+    /// The transaction is committed.
     Committed(Results<O>),
     /// There was nothing to commit.
     Unchanged(Results<O>),
-    /// It needs more rows.
-    Needs(Keys),
-    /// The connection broke before the answer to the commit.
-    Unheard { results: Results<O>, backend: i32, mark: String, error: StoreError },
+    /// More rows must be loaded.
+    NeedsRows(Keys),
+    /// The connection broke before the response to the commit.
+    Unknown { results: Results<O>, backend: i32, mark: String, error: StoreError },
 }
 
-/// Runs changes in one transaction. It is committed when this returns well; each change can have failed alone. Its name is for tests
-/// that let the process die beside its commit.
+/// Runs changes in one transaction. It is committed when this returns `Ok`; each change can have failed alone. Its name is for tests that
+/// crash the process around the commit.
 pub(super) async fn write<I: Clone, O>(
     pool: &Pool,
     name: &str,
     mut keys: Keys,
     changes: &[I],
     change: impl Fn(&mut Draft, I) -> Result<O, StoreError>,
-) -> Result<Results<O>, Trouble> {
-    let (mut tries, mut links) = (0, 0);
+) -> Result<Results<O>, TransactionError> {
+    let (mut retries, mut loads) = (0..MAX_RETRIES, 0..MAX_LOADS);
+    let mut backoff = None;
     loop {
         match attempt(pool, name, &keys, changes, &change).await {
-            Ok(Tried::Committed(results) | Tried::Unchanged(results)) => return Ok(results),
-            Ok(Tried::Unheard { results, backend, mark, error }) => {
+            Ok(Attempt::Committed(results) | Attempt::Unchanged(results)) => return Ok(results),
+            Ok(Attempt::Unknown { results, backend, mark, error }) => {
                 let committed = is_committed(pool, backend, &mark).await;
-                tracing::debug!(%error, committed, "the connection broke at a commit");
-                return if committed { Ok(results) } else { Err(Trouble::Broken(error)) };
+                tracing::debug!(%error, committed, "connection lost during a commit");
+                return if committed { Ok(results) } else { Err(TransactionError::Disconnected(error)) };
             }
-            Ok(Tried::Needs(more)) if links < LINKS => {
-                links += 1;
+            Ok(Attempt::NeedsRows(more)) => {
+                loads.next().ok_or_else(|| StoreError::Unavailable("a transaction needs too many rows".to_owned()))?;
                 keys.add(more);
             }
-            Ok(Tried::Needs(_)) => return Err(Trouble::Refused(StoreError::Unavailable("a transaction needs too many rows".to_owned()))),
-            Err(Trouble::Again(_)) if tries < TRIES => {
-                tries += 1;
-                keys.look();
-                tokio::time::sleep(Duration::from_millis(1 << tries)).await;
+            Err(TransactionError::Conflict(error)) => {
+                retries.next().ok_or(TransactionError::Conflict(error))?;
+                keys.check_fresh();
+                let backoff = backoff.get_or_insert_with(|| Backoff::new(RETRY_BACKOFF[0], RETRY_BACKOFF[1]));
+                tokio::time::sleep(backoff.delay()).await;
             }
-            Err(trouble) => return Err(trouble),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -87,8 +92,8 @@ pub(super) async fn write_one<I: Clone, O>(
     input: I,
     change: impl Fn(&mut Draft, I) -> Result<O, StoreError>,
 ) -> Result<O, StoreError> {
-    let mut results = write(pool, name, keys, &[input], change).await.map_err(Trouble::told)?;
-    results.pop().unwrap_or_else(|| Err(StoreError::Unavailable("nothing came of it".to_owned())))
+    let mut results = write(pool, name, keys, &[input], change).await?;
+    results.pop().unwrap_or_else(|| Err(StoreError::Unavailable("the transaction has no result".to_owned())))
 }
 
 async fn attempt<I: Clone, O>(
@@ -97,18 +102,18 @@ async fn attempt<I: Clone, O>(
     keys: &Keys,
     changes: &[I],
     change: &impl Fn(&mut Draft, I) -> Result<O, StoreError>,
-) -> Result<Tried<O>, Trouble> {
-    let session = Session::lend(pool).await?;
-    let tried = inside(&session, name, keys, changes, change).await;
-    let whole = match &tried {
-        Ok(Tried::Committed(_)) => true,
-        Ok(Tried::Unheard { .. }) | Err(Trouble::Broken(_)) => false,
-        Ok(Tried::Unchanged(_) | Tried::Needs(_)) | Err(_) => session.pipeline(vec![Step("ROLLBACK", values![])]).await.is_ok(),
+) -> Result<Attempt<O>, TransactionError> {
+    let session = Session::take(pool).await?;
+    let attempt = inside(&session, name, keys, changes, change).await;
+    let usable = match &attempt {
+        Ok(Attempt::Committed(_)) => true,
+        Ok(Attempt::Unknown { .. }) | Err(TransactionError::Disconnected(_)) => false,
+        Ok(Attempt::Unchanged(_) | Attempt::NeedsRows(_)) | Err(_) => session.pipeline(vec![Query("ROLLBACK", values![])]).await.is_ok(),
     };
-    if whole {
-        session.give_back();
+    if usable {
+        session.put_back();
     }
-    tried
+    attempt
 }
 
 async fn inside<I: Clone, O>(
@@ -117,47 +122,46 @@ async fn inside<I: Clone, O>(
     keys: &Keys,
     changes: &[I],
     change: &impl Fn(&mut Draft, I) -> Result<O, StoreError>,
-) -> Result<Tried<O>, Trouble> {
+) -> Result<Attempt<O>, TransactionError> {
     let mut draft = keys.load(session).await?;
     let mut results = Vec::with_capacity(changes.len());
     for input in changes {
         results.push(draft.run(|draft| change(draft, input.clone())));
     }
     if let Some(missing) = draft.missing() {
-        return Ok(Tried::Needs(missing));
+        return Ok(Attempt::NeedsRows(missing));
     }
-    let mut steps = flush::steps(&draft)?;
-    if steps.is_empty() {
-        return Ok(Tried::Unchanged(results));
+    let mut queries = flush::queries(&draft)?;
+    if queries.is_empty() {
+        return Ok(Attempt::Unchanged(results));
     }
     let mark = HolderId::mint().to_string();
-    steps.push(Step(MARK, values![mark.clone()]));
+    queries.push(Query(MARK, values![mark.clone()]));
     if crash::is_chosen(name, crash::BEFORE) {
-        session.pipeline(steps).await?;
+        session.pipeline(queries).await?;
         std::process::abort();
     }
-    steps.push(Step("COMMIT", values![]));
-    match session.pipeline(steps).await {
+    queries.push(Query("COMMIT", values![]));
+    match session.pipeline(queries).await {
         Ok(_) => {
             crash::reach(name, crash::AFTER);
-            Ok(Tried::Committed(results))
+            Ok(Attempt::Committed(results))
         }
-        Err(Trouble::Broken(error)) => Ok(Tried::Unheard { results, backend: draft.backend, mark, error }),
-        Err(trouble) => Err(trouble),
+        Err(TransactionError::Disconnected(error)) => Ok(Attempt::Unknown { results, backend: draft.backend, mark, error }),
+        Err(error) => Err(error),
     }
 }
 
-/// Whether a transaction was committed whose answer is lost. Waits while the server is away.
+/// Whether a transaction was committed, if the response to its commit was lost. Waits while the server is unreachable.
 async fn is_committed(pool: &Pool, backend: i32, mark: &str) -> bool {
-    let asked = async {
-        let mut pause = Duration::from_millis(20);
+    let committed = async {
+        let mut backoff = Backoff::new(COMMIT_BACKOFF[0], COMMIT_BACKOFF[1]);
         loop {
-            if let Ok(rows) = ask_one(pool, MARKED, values![backend]).await {
+            if let Ok(rows) = query(pool, MARKED, values![backend]).await {
                 return rows.first().is_some_and(|row| column::<&str>(row, 0).is_ok_and(|found| found == mark));
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(500));
+            tokio::time::sleep(backoff.delay()).await;
         }
     };
-    tokio::time::timeout(AWAY, asked).await.unwrap_or(false)
+    tokio::time::timeout(COMMIT_TIMEOUT, committed).await.unwrap_or(false)
 }

@@ -1,22 +1,23 @@
-//! Leases, recovery and forgetting. The clock of leases is the server's: processes on many machines share it.
+//! Leases, recovery and pruning. Leases use the server's clock, which processes on many machines share.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use helve_core::store::{Progress, RecoveryReport, Stop, transact};
-use helve_core::{CallId, HolderId, StoreError};
+use helve_core::{CallId, HolderId};
 use tokio_postgres::Row;
 
+use super::error::TransactionError;
 use super::keys::{Keys, id};
-use super::record::{column, count};
-use super::session::{Session, Step, ask, change_one, values};
+use super::row::column;
+use super::session::{Query, Session, execute, query_all, values};
 use super::transaction::write_one;
-use super::trouble::Trouble;
 use crate::crash;
+use crate::row::{Result, count};
 
-/// So much is recovered in one transaction at most.
-const PART: usize = 256;
+/// Maximum number of rows of a kind that one transaction recovers.
+const MAX_BATCH: usize = 256;
 
 const KEEP: &str = "INSERT INTO helve_holders (id, until) VALUES ($1, clock_timestamp() + $2::bigint * interval '1 millisecond')
     ON CONFLICT (id) DO UPDATE SET until = excluded.until";
@@ -32,11 +33,11 @@ const EXPIRED: &str = "SELECT id FROM helve_approvals WHERE state = 'pending' AN
     AND expires <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint LIMIT $1";
 const LOST_APPROVALS: &str = "SELECT id, asker FROM helve_approvals WHERE state = 'pending' AND asker IS NOT NULL AND asker <> $2
     AND NOT EXISTS (SELECT FROM helve_holders WHERE id = helve_approvals.asker AND until > clock_timestamp()) LIMIT $1";
-/// Who left long ago is as gone as who was never there.
+/// A lease that expired long ago is the same as none.
 const OLD_HOLDERS: &str = "DELETE FROM helve_holders WHERE until < clock_timestamp() - interval '1 day'";
 const OLD_MARKS: &str = "DELETE FROM helve_marks WHERE made < clock_timestamp() - interval '1 day'";
 
-/// Rows that somebody works with are left for the next time.
+/// Rows that are locked are left for the next time.
 const OLD_RUNS: &str = "DELETE FROM helve_runs WHERE id IN (SELECT id FROM helve_runs WHERE state IN ('done', 'failed', 'cancelled')
     AND updated < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint ORDER BY id FOR UPDATE SKIP LOCKED) RETURNING id";
 const OLD_APPROVALS: &str = "DELETE FROM helve_approvals WHERE id IN (SELECT id FROM helve_approvals WHERE
@@ -52,60 +53,62 @@ const MESSAGES_OF: &str = "DELETE FROM helve_messages WHERE conversation = ANY($
 const EVENTS_OF: &str = "DELETE FROM helve_events WHERE run = ANY($1::text[])";
 const SNAPSHOTS_OF: &str = "DELETE FROM helve_snapshots WHERE run = ANY($1::text[])";
 
-/// Renews a lease, which waits for nobody. Then tells how far tasks are, and says what to stop.
-pub(super) async fn keep(pool: &Pool, holder: HolderId, lease: Duration, progress: &[(CallId, Progress)]) -> Result<Stop, StoreError> {
-    // The server adds intervals only within bounds; a century is as good as for ever.
+/// Renews a lease, which waits for no lock. Then stores the progress of tasks, and returns what to stop.
+pub(super) async fn keep(pool: &Pool, holder: HolderId, lease: Duration, progress: &[(CallId, Progress)]) -> Result<Stop> {
+    // The server limits intervals; a century is as good as forever.
     let lease = count(lease.as_millis()).min(3_155_760_000_000);
-    change_one(pool, "keep", KEEP, values![holder.to_string(), lease]).await.map_err(Trouble::told)?;
+    execute(pool, "keep", KEEP, values![holder.to_string(), lease]).await?;
     if !progress.is_empty() {
         let keys = Keys { tasks: progress.iter().map(|(task, _)| *task).collect(), ..Keys::default() };
         write_one(pool, "progress", keys, progress, |draft, progress| transact::progress(draft, holder, progress)).await?;
     }
-    let stops = vec![Step(STOP_TASKS, values![holder.to_string()]), Step(STOP_RUNS, values![holder.to_string()])];
-    let stops = ask(pool, stops).await.map_err(Trouble::told)?;
+    let queries = vec![Query(STOP_TASKS, values![holder.to_string()]), Query(STOP_RUNS, values![holder.to_string()])];
+    let stops = query_all(pool, queries).await?;
     let [tasks, runs] = &stops[..] else { return Ok(Stop::default()) };
     Ok(Stop {
-        tasks: tasks.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?,
-        runs: runs.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?,
+        tasks: tasks.iter().map(|row| id(row, 0)).collect::<Result<_>>()?,
+        runs: runs.iter().map(|row| id(row, 0)).collect::<Result<_>>()?,
     })
 }
 
-/// A process ends well.
-pub(super) async fn leave(pool: &Pool, holder: HolderId) -> Result<(), StoreError> {
-    change_one(pool, "leave", LEAVE, values![holder.to_string()]).await.map(drop).map_err(Trouble::told)
+/// Gives up a lease.
+pub(super) async fn leave(pool: &Pool, holder: HolderId) -> Result<()> {
+    execute(pool, "leave", LEAVE, values![holder.to_string()]).await?;
+    Ok(())
 }
 
-/// Takes what processes held that are gone. Several may do so at once: what is found is looked at again under its locks.
-pub(super) async fn recover(pool: &Pool, asking: HolderId) -> Result<RecoveryReport, StoreError> {
+/// Recovers what processes held whose leases have expired. Several processes may do so at once: what is found is checked again under
+/// its locks.
+pub(super) async fn recover(pool: &Pool, asking: HolderId) -> Result<RecoveryReport> {
     let mut sum = RecoveryReport::default();
     loop {
         let (keys, more) = lost(pool, asking).await?;
         if keys.is_empty() {
             return Ok(sum);
         }
-        let part = write_one(pool, "recover", keys, (), |draft, ()| transact::recover(draft, asking)).await?;
-        sum.tasks += part.tasks;
-        sum.runs += part.runs;
-        sum.approvals += part.approvals;
-        // Where others were quicker there is nothing left to do.
-        if !more || part == RecoveryReport::default() {
+        let batch = write_one(pool, "recover", keys, (), |draft, ()| transact::recover(draft, asking)).await?;
+        sum.tasks += batch.tasks;
+        sum.runs += batch.runs;
+        sum.approvals += batch.approvals;
+        // Another process may have recovered it meanwhile.
+        if !more || batch == RecoveryReport::default() {
             return Ok(sum);
         }
     }
 }
 
-/// What seems to be lost, and whether there may be more of it.
-async fn lost(pool: &Pool, asking: HolderId) -> Result<(Keys, bool), StoreError> {
-    let part = count(PART);
-    let steps = vec![
-        Step(LOST_TASKS, values![part, asking.to_string()]),
-        Step(LOST_RUNS, values![part, asking.to_string()]),
-        Step(LOST_APPROVALS, values![part, asking.to_string()]),
-        Step(EXPIRED, values![part]),
-        Step(OLD_HOLDERS, values![]),
-        Step(OLD_MARKS, values![]),
+/// The keys of what seems to be lost, and whether there may be more.
+async fn lost(pool: &Pool, asking: HolderId) -> Result<(Keys, bool)> {
+    let limit = count(MAX_BATCH);
+    let queries = vec![
+        Query(LOST_TASKS, values![limit, asking.to_string()]),
+        Query(LOST_RUNS, values![limit, asking.to_string()]),
+        Query(LOST_APPROVALS, values![limit, asking.to_string()]),
+        Query(EXPIRED, values![limit]),
+        Query(OLD_HOLDERS, values![]),
+        Query(OLD_MARKS, values![]),
     ];
-    let found = ask(pool, steps).await.map_err(Trouble::told)?;
+    let found = query_all(pool, queries).await?;
     let [tasks, runs, lost, expired, ..] = &found[..] else { return Ok((Keys::default(), false)) };
     let mut holders = BTreeSet::new();
     for row in tasks.iter().chain(runs).chain(lost) {
@@ -114,44 +117,44 @@ async fn lost(pool: &Pool, asking: HolderId) -> Result<(Keys, bool), StoreError>
         }
     }
     let keys = Keys {
-        tasks: tasks.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?,
-        runs: runs.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?,
-        approvals: lost.iter().chain(expired).map(|row| id(row, 0)).collect::<Result<_, _>>()?,
+        tasks: tasks.iter().map(|row| id(row, 0)).collect::<Result<_>>()?,
+        runs: runs.iter().map(|row| id(row, 0)).collect::<Result<_>>()?,
+        approvals: lost.iter().chain(expired).map(|row| id(row, 0)).collect::<Result<_>>()?,
         holders,
         ..Keys::default()
     };
-    Ok((keys, [tasks, runs, lost, expired].iter().any(|rows| rows.len() == PART)))
+    Ok((keys, [tasks, runs, lost, expired].iter().any(|rows| rows.len() == MAX_BATCH)))
 }
 
-/// Forgets what ended before so long.
-pub(super) async fn prune(pool: &Pool, age: Duration) -> Result<usize, StoreError> {
-    let session = Session::lend(pool).await.map_err(Trouble::told)?;
-    // What fails closes the connection, and with it the transaction.
-    let gone = forget(&session, count(age.as_micros())).await.map_err(Trouble::told)?;
-    session.give_back();
-    Ok(gone)
+/// Deletes what ended longer ago than `age`.
+pub(super) async fn prune(pool: &Pool, age: Duration) -> Result<usize> {
+    let session = Session::take(pool).await?;
+    // An error closes the connection, and with it the transaction.
+    let deleted = delete_old(&session, count(age.as_micros())).await?;
+    session.put_back();
+    Ok(deleted)
 }
 
-async fn forget(session: &Session, age: i64) -> Result<usize, Trouble> {
-    let steps =
-        vec![Step("BEGIN", values![]), Step(OLD_RUNS, values![age]), Step(OLD_APPROVALS, values![age]), Step(OLD_TASKS, values![age])];
-    let gone = session.pipeline(steps).await?;
-    let steps = vec![
-        // By statements of their own: events that were added a moment before the run was locked are seen only now.
-        Step(EVENTS_OF, values![ids(gone.get(1))?]),
-        Step(SNAPSHOTS_OF, values![ids(gone.get(1))?]),
-        Step(OLD_CONVERSATIONS, values![age]),
+async fn delete_old(session: &Session, age: i64) -> Result<usize, TransactionError> {
+    let queries =
+        vec![Query("BEGIN", values![]), Query(OLD_RUNS, values![age]), Query(OLD_APPROVALS, values![age]), Query(OLD_TASKS, values![age])];
+    let deleted = session.pipeline(queries).await?;
+    let queries = vec![
+        // In later statements: they also see events that were added just before the run was locked.
+        Query(EVENTS_OF, values![ids(deleted.get(1))?]),
+        Query(SNAPSHOTS_OF, values![ids(deleted.get(1))?]),
+        Query(OLD_CONVERSATIONS, values![age]),
     ];
-    let silent = session.pipeline(steps).await?;
-    let conversations = ids(silent.last())?;
-    let count = gone.iter().map(Vec::<Row>::len).sum::<usize>() + conversations.len();
-    session.pipeline(vec![Step(MESSAGES_OF, values![conversations])]).await?;
+    let idle = session.pipeline(queries).await?;
+    let conversations = ids(idle.last())?;
+    let count = deleted.iter().map(Vec::<Row>::len).sum::<usize>() + conversations.len();
+    session.pipeline(vec![Query(MESSAGES_OF, values![conversations])]).await?;
     crash::reach("prune", crash::BEFORE);
-    session.pipeline(vec![Step("COMMIT", values![])]).await?;
+    session.pipeline(vec![Query("COMMIT", values![])]).await?;
     crash::reach("prune", crash::AFTER);
     Ok(count)
 }
 
-fn ids(rows: Option<&Vec<Row>>) -> Result<Vec<String>, StoreError> {
+fn ids(rows: Option<&Vec<Row>>) -> Result<Vec<String>> {
     rows.into_iter().flatten().map(|row| column(row, 0)).collect()
 }

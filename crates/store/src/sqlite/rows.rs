@@ -1,4 +1,4 @@
-//! Rows in SQLite. What is looked for has columns; everything else is one JSON text.
+//! Rows in SQLite. What queries look for has columns; everything else is one JSON text.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,21 +12,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::cache::TaskCache;
 use super::clock;
-use super::known::Known;
 use super::process::Process;
-use super::{place, tasks};
+use super::{paths, tasks};
+use crate::row::{Result, count, from_json, to_json};
 
-type Row<T> = Result<T, StoreError>;
+/// Pending approvals that may end by themselves: at a time, or with the process that waits for the decision.
+const MAY_HAVE_ENDED: &str =
+    "SELECT body FROM approvals WHERE state = 'pending' AND (expires IS NOT NULL OR asker IS NOT NULL) ORDER BY id";
 
-/// Open requests that end by themselves: at a time, or with the process that waits for the answer.
-const MAY_BE_OVER: &str = "SELECT body FROM approvals WHERE state = 'pending' AND (expires IS NOT NULL OR asker IS NOT NULL) ORDER BY id";
+/// The rows in one transaction, and a cache of tasks.
+pub(super) struct SqliteRows<'a>(pub(super) &'a Connection, pub(super) &'a TaskCache);
 
-/// Rows inside one transaction.
-pub(super) struct SqliteRows<'a>(pub(super) &'a Connection, pub(super) &'a Known);
-
-/// What the engine's failure means.
-pub(super) fn engine(error: &rusqlite::Error) -> StoreError {
+/// The error for a failure of SQLite.
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+pub(super) fn engine(error: rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     match error.sqlite_error_code() {
         Some(DatabaseCorrupt | NotADatabase) => StoreError::Damaged(error.to_string()),
@@ -34,112 +35,101 @@ pub(super) fn engine(error: &rusqlite::Error) -> StoreError {
     }
 }
 
-pub(super) fn text(value: &impl Serialize) -> Row<String> {
-    serde_json::to_string(value).map_err(|error| StoreError::Conflict(format!("it cannot be written as JSON: {error}")))
-}
+/// Larger bodies are stored in their own table, so that lists and indexes stay small.
+pub(super) const MAX_INLINE: usize = 64 << 10;
+/// Marks the digest of an offloaded body in its row. No JSON text begins with it.
+pub(super) const OFFLOADED: char = '@';
 
-/// Larger rows lie beside the table, so that lists and indexes stay small. In the row stands this mark and their digest; no JSON text begins so.
-pub(super) const LARGE: usize = 64 << 10;
-pub(super) const ELSEWHERE: char = '@';
-
-fn value<T: DeserializeOwned>(text: &str) -> Row<T> {
-    serde_json::from_str(text).map_err(|error| StoreError::Damaged(format!("a row cannot be read: {error}")))
-}
-
-impl<'a> SqliteRows<'a> {
-    pub(super) fn new(connection: &'a Connection, known: &'a Known) -> Self {
-        Self(connection, known)
-    }
-
-    /// Reads everything as it was at one moment: what is large lies in two tables, and what was said in many rows.
-    pub(super) fn at_one_moment<T>(&mut self, read: impl FnOnce(&mut Self) -> Row<T>) -> Row<T> {
-        let moment = self.0.unchecked_transaction().map_err(|error| engine(&error))?;
+impl SqliteRows<'_> {
+    /// Reads everything in one transaction: a large body is in two tables, and a conversation in many rows.
+    pub(super) fn at_one_moment<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let moment = self.0.unchecked_transaction().map_err(engine)?;
         let value = read(self)?;
-        moment.commit().map_err(|error| engine(&error))?;
+        moment.commit().map_err(engine)?;
         Ok(value)
     }
 
-    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Row<usize> {
-        self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(|error| engine(&error))
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+        self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(engine)
     }
 
-    /// A row's text, or where it lies if it is large.
-    pub(super) fn written(&self, value: &impl Serialize) -> Row<String> {
-        self.placed(text(value)?)
+    /// Returns a value as the text of a row, and offloads it if it is large.
+    pub(super) fn encode(&self, value: &impl Serialize) -> Result<String> {
+        self.offload(to_json(value)?)
     }
 
-    /// The text itself, or where it lies if it is large.
-    pub(super) fn placed(&self, text: String) -> Row<String> {
-        if text.len() <= LARGE {
+    /// Returns a short text itself, or offloads a large one and returns the reference to it.
+    pub(super) fn offload(&self, text: String) -> Result<String> {
+        if text.len() <= MAX_INLINE {
             return Ok(text);
         }
         let digest = Digest::of([text.as_bytes()]);
         self.put_body(digest, text.as_bytes(), false)?;
-        Ok(format!("{ELSEWHERE}{digest}"))
+        Ok(format!("{OFFLOADED}{digest}"))
     }
 
-    /// What a row's text says.
-    pub(super) fn understood<T: DeserializeOwned>(&self, body: &str) -> Row<T> {
-        let Some(digest) = body.strip_prefix(ELSEWHERE) else { return value(body) };
+    /// Parses the text of a row.
+    pub(super) fn decode<T: DeserializeOwned>(&self, body: &str) -> Result<T> {
+        let Some(digest) = body.strip_prefix(OFFLOADED) else { return from_json(body) };
         let damaged = || StoreError::Damaged(format!("the body {digest} of a row is missing"));
         let bytes = self.body(digest.parse().map_err(|_| damaged())?)?.ok_or_else(damaged)?;
-        value(std::str::from_utf8(&bytes).map_err(|_| damaged())?)
+        from_json(std::str::from_utf8(&bytes).map_err(|_| damaged())?)
     }
 
-    fn one<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Option<T>> {
+    fn one<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Result<Option<T>> {
         let read = |mut statement: rusqlite::CachedStatement<'_>| statement.query_row(params, |row| row.get::<_, String>(0)).optional();
-        let found = self.0.prepare_cached(sql).and_then(read).map_err(|error| engine(&error))?;
-        found.map(|body| self.understood(&body)).transpose()
+        let found = self.0.prepare_cached(sql).and_then(read).map_err(engine)?;
+        found.map(|body| self.decode(&body)).transpose()
     }
 
-    fn list<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Row<Vec<T>> {
-        let mut statement = self.0.prepare_cached(sql).map_err(|error| engine(&error))?;
-        let mut rows = statement.query(params).map_err(|error| engine(&error))?;
+    fn list<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Result<Vec<T>> {
+        let mut statement = self.0.prepare_cached(sql).map_err(engine)?;
+        let mut rows = statement.query(params).map_err(engine)?;
         let mut list = Vec::new();
-        while let Some(row) = rows.next().map_err(|error| engine(&error))? {
-            list.push(self.understood(row.get_ref(0).and_then(|body| Ok(body.as_str()?)).map_err(|error| engine(&error))?)?);
+        while let Some(row) = rows.next().map_err(engine)? {
+            list.push(self.decode(row.get_ref(0).and_then(|body| Ok(body.as_str()?)).map_err(engine)?)?);
         }
         Ok(list)
     }
 
-    pub(super) fn keep_holder(&self, holder: HolderId, lease: Duration) -> Row<()> {
+    pub(super) fn keep_holder(&self, holder: HolderId, lease: Duration) -> Result<()> {
         let until = clock::since_boot().saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
         let sql = "INSERT INTO holders (id, boot, until, namespace, process, started) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             ON CONFLICT (id) DO UPDATE SET boot = ?2, until = ?3";
         let this = Process::this();
-        let (namespace, number, started) = match &this {
-            Some(this) => (Some(&this.namespace), Some(this.number), Some(&this.started)),
+        let (namespace, pid, started) = match &this {
+            Some(this) => (Some(&this.namespace), Some(this.pid), Some(&this.started)),
             None => (None, None, None),
         };
-        self.execute(sql, params![holder.to_string(), clock::boot(), until, namespace, number, started]).map(drop)
+        self.execute(sql, params![holder.to_string(), clock::boot(), until, namespace, pid, started]).map(drop)
     }
 
-    pub(super) fn forget_holder(&self, holder: HolderId) -> Row<()> {
+    pub(super) fn forget_holder(&self, holder: HolderId) -> Result<()> {
         self.execute("DELETE FROM holders WHERE id = ?1", [holder.to_string()]).map(drop)
     }
 
-    /// This process gives tasks out from now on. Whoever did so before is dead, or gave it up.
-    pub(super) fn begin_to_claim(&mut self, holder: HolderId) -> Row<()> {
+    /// This process hands out tasks from now on. The one before it has ended, or has stopped doing so.
+    pub(super) fn start_claiming(&mut self, holder: HolderId) -> Result<()> {
         self.execute("DELETE FROM holders WHERE claims = 1 AND id <> ?1", [holder.to_string()])?;
         self.execute("UPDATE holders SET claims = 1 WHERE id = ?1", [holder.to_string()]).map(drop)
     }
 
-    pub(super) fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Row<Vec<Approval>> {
+    pub(super) fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Result<Vec<Approval>> {
         let sql = "SELECT body FROM approvals WHERE (?1 IS NULL OR run = ?1) AND (?2 = 0 OR state = 'pending') ORDER BY id DESC LIMIT ?3";
         self.list(sql, params![run.map(|run| run.to_string()), open, count(limit)])
     }
 
-    pub(super) fn runs(&self, state: Option<RunState>, limit: usize) -> Row<Vec<RunRecord>> {
+    pub(super) fn runs(&self, state: Option<RunState>, limit: usize) -> Result<Vec<RunRecord>> {
         let sql = "SELECT body FROM runs WHERE (?1 IS NULL OR state = ?1) ORDER BY id DESC LIMIT ?2";
         self.list(sql, params![state.map(RunState::name), count(limit)])
     }
 
-    pub(super) fn events(&self, run: RunId, after: u64, limit: usize) -> Row<Vec<Event>> {
+    pub(super) fn events(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>> {
         let sql = "SELECT body FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
-        self.list(sql, params![run.to_string(), i64::try_from(after).unwrap_or(i64::MAX), count(limit)])
+        self.list(sql, params![run.to_string(), count(after), count(limit)])
     }
 
-    pub(super) fn whole_conversation(&mut self, conversation: ConversationId) -> Row<Option<ConversationRecord>> {
+    pub(super) fn whole_conversation(&mut self, conversation: ConversationId) -> Result<Option<ConversationRecord>> {
         let Some(mut record) = self.conversation(conversation)? else { return Ok(None) };
         let messages: Vec<Message> =
             self.list("SELECT body FROM messages WHERE conversation = ?1 ORDER BY place", [conversation.to_string()])?;
@@ -147,40 +137,40 @@ impl<'a> SqliteRows<'a> {
         Ok(Some(record))
     }
 
-    pub(super) fn conversations(&self, limit: usize) -> Row<Vec<ConversationRecord>> {
+    pub(super) fn conversations(&self, limit: usize) -> Result<Vec<ConversationRecord>> {
         self.list("SELECT body FROM conversations ORDER BY updated DESC, id DESC LIMIT ?1", [count(limit)])
     }
 
-    /// Keeps a body: for as long as a row refers to it, or for good.
-    pub(super) fn put_body(&self, digest: Digest, bytes: &[u8], for_good: bool) -> Row<()> {
+    /// Stores a body: permanently, or as long as a row refers to it.
+    pub(super) fn put_body(&self, digest: Digest, bytes: &[u8], permanent: bool) -> Result<()> {
         let sql = "INSERT INTO bodies (digest, kept, bytes) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO UPDATE SET kept = max(kept, ?2)";
-        self.execute(sql, params![digest.to_string(), for_good, bytes]).map(drop)
+        self.execute(sql, params![digest.to_string(), permanent, bytes]).map(drop)
     }
 
-    pub(super) fn body(&self, digest: Digest) -> Row<Option<Vec<u8>>> {
+    pub(super) fn body(&self, digest: Digest) -> Result<Option<Vec<u8>>> {
         let found = self.0.query_row("SELECT bytes FROM bodies WHERE digest = ?1", [digest.to_string()], |row| row.get(0)).optional();
-        found.map_err(|error| engine(&error))
+        found.map_err(engine)
     }
 
-    /// Writes a copy of everything into a new file.
-    pub(super) fn copy_to(&self, file: &Path) -> Row<()> {
-        let file = place::prepare_copy(file)?;
+    /// Writes a backup into a new file.
+    pub(super) fn copy_to(&self, file: &Path) -> Result<()> {
+        let file = paths::prepare_copy(file)?;
         let copied = match file.to_str() {
             Some(name) => self.execute("VACUUM INTO ?1", [name]).map(drop),
-            None => Err(StoreError::Conflict(format!("the name {} cannot be used", file.display()))),
+            None => Err(StoreError::Conflict(format!("the file name {} is not valid UTF-8", file.display()))),
         };
         if copied.is_err() {
-            // An empty file would be taken for a copy.
+            // An empty file could be mistaken for a backup.
             let _ = std::fs::remove_file(&file);
         }
         copied
     }
 
-    /// Forgets rows that are older, and what belongs to each of them. Says how many there were.
-    fn forget(&self, sql: &str, params: impl Params, parts: &[&str]) -> Row<usize> {
-        let mut statement = self.0.prepare_cached(sql).map_err(|error| engine(&error))?;
-        let ids = statement.query_map(params, |row| row.get::<_, String>(0)).and_then(Iterator::collect::<Result<Vec<String>, _>>);
-        let ids = ids.map_err(|error| engine(&error))?;
+    /// Deletes rows, and what belongs to each of them. Returns how many there were.
+    fn delete(&self, sql: &str, params: impl Params, parts: &[&str]) -> Result<usize> {
+        let mut statement = self.0.prepare_cached(sql).map_err(engine)?;
+        let ids = statement.query_map(params, |row| row.get::<_, String>(0)).and_then(Iterator::collect::<rusqlite::Result<Vec<String>>>);
+        let ids = ids.map_err(engine)?;
         for id in &ids {
             for part in parts {
                 self.execute(part, [id])?;
@@ -189,31 +179,27 @@ impl<'a> SqliteRows<'a> {
         Ok(ids.len())
     }
 
-    pub(super) fn prune(&self, age: Duration) -> Row<usize> {
+    pub(super) fn prune(&self, age: Duration) -> Result<usize> {
         let before = SignedDuration::try_from(age).ok().and_then(|age| self.now().checked_sub(age).ok()).unwrap_or(Timestamp::MIN);
-        let mut gone = tasks::forget(self, before)?;
+        let mut deleted = tasks::delete(self, before)?;
         let before = before.as_millisecond();
-        let over = "DELETE FROM runs WHERE state IN ('done', 'failed', 'cancelled') AND updated < ?1 RETURNING id";
-        gone += self.forget(over, [before], &["DELETE FROM events WHERE run = ?1", "DELETE FROM snapshots WHERE run = ?1"])?;
-        gone += self.execute("DELETE FROM approvals WHERE answered < ?1", [before])?;
+        let ended = "DELETE FROM runs WHERE state IN ('done', 'failed', 'cancelled') AND updated < ?1 RETURNING id";
+        deleted += self.delete(ended, [before], &["DELETE FROM events WHERE run = ?1", "DELETE FROM snapshots WHERE run = ?1"])?;
+        deleted += self.execute("DELETE FROM approvals WHERE answered < ?1", [before])?;
         let open: Vec<Approval> = self.list("SELECT body FROM approvals WHERE state = 'pending'", [])?;
-        let asked: Vec<ConversationId> = open.iter().filter_map(|approval| approval.request.caller.conversation).collect();
+        let pending: Vec<ConversationId> = open.iter().filter_map(|approval| approval.request.caller.conversation).collect();
         let silent =
             "DELETE FROM conversations WHERE updated < ?1 AND id NOT IN (SELECT conversation FROM runs WHERE conversation IS NOT NULL)
             AND id NOT IN (SELECT conversation FROM tasks WHERE conversation IS NOT NULL)
             AND id NOT IN (SELECT value FROM json_each(?2)) RETURNING id";
-        gone += self.forget(silent, params![before, text(&asked)?], &["DELETE FROM messages WHERE conversation = ?1"])?;
+        deleted += self.delete(silent, params![before, to_json(&pending)?], &["DELETE FROM messages WHERE conversation = ?1"])?;
         let referred = ["tasks", "approvals", "runs", "snapshots", "events", "conversations", "messages"]
             .map(|table| format!("SELECT body FROM {table} WHERE body >= '@' AND body < 'A'"))
             .join(" UNION ALL ");
         let referred = format!("{referred} UNION ALL SELECT outcome FROM tasks WHERE outcome >= '@' AND outcome < 'A'");
         self.execute(&format!("DELETE FROM bodies WHERE kept = 0 AND '@' || digest NOT IN ({referred})"), [])?;
-        Ok(gone)
+        Ok(deleted)
     }
-}
-
-pub(super) fn count<T: TryInto<i64>>(number: T) -> i64 {
-    number.try_into().unwrap_or(i64::MAX)
 }
 
 impl Rows for SqliteRows<'_> {
@@ -221,31 +207,31 @@ impl Rows for SqliteRows<'_> {
         Timestamp::now()
     }
 
-    fn task(&mut self, task: CallId) -> Row<Option<Task>> {
+    fn task(&mut self, task: CallId) -> Result<Option<Task>> {
         tasks::one(self, task)
     }
 
-    fn add_task(&mut self, task: &Task) -> Row<bool> {
+    fn add_task(&mut self, task: &Task) -> Result<bool> {
         tasks::add(self, task)
     }
 
-    fn put_task(&mut self, task: &Task) -> Row<()> {
+    fn put_task(&mut self, task: &Task) -> Result<()> {
         tasks::put(self, task)
     }
 
-    fn due_tasks(&mut self, limit: usize, tools: Option<&[Digest]>) -> Row<Vec<Task>> {
+    fn due_tasks(&mut self, limit: usize, tools: Option<&[Digest]>) -> Result<Vec<Task>> {
         tasks::due(self, limit, tools)
     }
 
-    fn running_tasks(&mut self) -> Row<Vec<Task>> {
+    fn running_tasks(&mut self) -> Result<Vec<Task>> {
         tasks::running(self)
     }
 
-    fn approval(&mut self, approval: ApprovalId) -> Row<Option<Approval>> {
+    fn approval(&mut self, approval: ApprovalId) -> Result<Option<Approval>> {
         self.one("SELECT body FROM approvals WHERE id = ?1", [approval.to_string()])
     }
 
-    fn put_approval(&mut self, approval: &Approval) -> Row<()> {
+    fn put_approval(&mut self, approval: &Approval) -> Result<()> {
         let sql = "INSERT INTO approvals (id, run, state, expires, answered, body, asker) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
             ON CONFLICT (id) DO UPDATE SET state = ?3, expires = ?4, answered = ?5, body = ?6, asker = ?7";
         let request = &approval.request;
@@ -255,82 +241,80 @@ impl Rows for SqliteRows<'_> {
             approval.state.name(),
             request.expires_at.map(Timestamp::as_millisecond),
             approval.decided_at.map(Timestamp::as_millisecond),
-            self.written(approval)?,
+            self.encode(approval)?,
             approval.asker.map(|holder| holder.to_string()),
         ];
         self.execute(sql, row).map(drop)
     }
 
-    fn open_approvals(&mut self, run: Option<RunId>) -> Row<Vec<Approval>> {
+    fn open_approvals(&mut self, run: Option<RunId>) -> Result<Vec<Approval>> {
         match run {
             Some(run) => self.list("SELECT body FROM approvals WHERE state = 'pending' AND run = ?1 ORDER BY id", [run.to_string()]),
-            None => self.list(MAY_BE_OVER, []),
+            None => self.list(MAY_HAVE_ENDED, []),
         }
     }
 
-    fn run(&mut self, run: RunId) -> Row<Option<RunRecord>> {
+    fn run(&mut self, run: RunId) -> Result<Option<RunRecord>> {
         self.one("SELECT body FROM runs WHERE id = ?1", [run.to_string()])
     }
 
-    fn put_run(&mut self, run: &RunRecord) -> Row<()> {
+    fn put_run(&mut self, run: &RunRecord) -> Result<()> {
         let sql = "INSERT INTO runs (id, state, updated, body, conversation) VALUES (?1, ?2, ?3, ?4, ?5)
             ON CONFLICT (id) DO UPDATE SET state = ?2, updated = ?3, body = ?4";
         let (id, conversation) = (run.id.to_string(), run.conversation_id.to_string());
-        self.execute(sql, params![id, run.state.name(), run.updated.as_millisecond(), self.written(run)?, conversation]).map(drop)
+        self.execute(sql, params![id, run.state.name(), run.updated.as_millisecond(), self.encode(run)?, conversation]).map(drop)
     }
 
-    fn running_runs(&mut self) -> Row<Vec<RunRecord>> {
+    fn running_runs(&mut self) -> Result<Vec<RunRecord>> {
         self.list("SELECT body FROM runs WHERE state = 'running' ORDER BY id", [])
     }
 
-    fn snapshot(&mut self, run: RunId) -> Row<Option<Value>> {
+    fn snapshot(&mut self, run: RunId) -> Result<Option<Value>> {
         self.one("SELECT body FROM snapshots WHERE run = ?1", [run.to_string()])
     }
 
-    fn put_snapshot(&mut self, run: RunId, snapshot: Option<&Value>) -> Row<()> {
+    fn put_snapshot(&mut self, run: RunId, snapshot: Option<&Value>) -> Result<()> {
         match snapshot {
             Some(snapshot) => {
                 let sql = "INSERT INTO snapshots (run, body) VALUES (?1, ?2) ON CONFLICT (run) DO UPDATE SET body = ?2";
-                self.execute(sql, params![run.to_string(), self.written(snapshot)?]).map(drop)
+                self.execute(sql, params![run.to_string(), self.encode(snapshot)?]).map(drop)
             }
             None => self.execute("DELETE FROM snapshots WHERE run = ?1", [run.to_string()]).map(drop),
         }
     }
 
-    fn add_event(&mut self, event: &Event) -> Row<()> {
-        let seq = i64::try_from(event.seq).unwrap_or(i64::MAX);
+    fn add_event(&mut self, event: &Event) -> Result<()> {
         self.execute(
             "INSERT INTO events (run, seq, body) VALUES (?1, ?2, ?3)",
-            params![event.run_id.to_string(), seq, self.written(event)?],
+            params![event.run_id.to_string(), count(event.seq), self.encode(event)?],
         )
         .map(drop)
     }
 
-    fn conversation(&mut self, conversation: ConversationId) -> Row<Option<ConversationRecord>> {
+    fn conversation(&mut self, conversation: ConversationId) -> Result<Option<ConversationRecord>> {
         self.one("SELECT body FROM conversations WHERE id = ?1", [conversation.to_string()])
     }
 
-    fn put_conversation(&mut self, conversation: &ConversationRecord) -> Row<()> {
+    fn put_conversation(&mut self, conversation: &ConversationRecord) -> Result<()> {
         let sql =
             "INSERT INTO conversations (id, updated, body) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO UPDATE SET updated = ?2, body = ?3";
-        self.execute(sql, params![conversation.id.to_string(), conversation.updated.as_millisecond(), self.written(conversation)?])
-            .map(drop)
+        self.execute(sql, params![conversation.id.to_string(), conversation.updated.as_millisecond(), self.encode(conversation)?]).map(drop)
     }
 
-    fn add_message(&mut self, conversation: ConversationId, place: usize, message: &Message) -> Row<()> {
+    fn add_message(&mut self, conversation: ConversationId, place: usize, message: &Message) -> Result<()> {
         let sql = "INSERT INTO messages (conversation, place, body) VALUES (?1, ?2, ?3)";
-        self.execute(sql, params![conversation.to_string(), count(place), self.written(message)?]).map(drop)
+        self.execute(sql, params![conversation.to_string(), count(place), self.encode(message)?]).map(drop)
     }
 
-    fn is_gone(&mut self, holder: HolderId) -> Row<bool> {
+    fn is_gone(&mut self, holder: HolderId) -> Result<bool> {
         let sql = "SELECT namespace, process, started FROM holders WHERE id = ?1 AND boot = ?2 AND until > ?3";
         let row = params![holder.to_string(), clock::boot(), clock::since_boot()];
         let process = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Option<Process>> {
-            let (namespace, number, started): (Option<String>, Option<u32>, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(namespace.zip(number).zip(started).map(|((namespace, number), started)| Process { namespace, number, started }))
+            let (namespace, pid, started): (Option<String>, Option<u32>, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(namespace.zip(pid).zip(started).map(|((namespace, pid), started)| Process { namespace, pid, started }))
         };
         let found = self.0.prepare_cached(sql).and_then(|mut statement| statement.query_row(row, process).optional());
-        Ok(match found.map_err(|error| engine(&error))? {
+        Ok(match found.map_err(engine)? {
             None => true,
             Some(process) => process.is_some_and(|process| process.is_gone()),
         })

@@ -1,4 +1,4 @@
-//! The tables, and how they came to be.
+//! The tables and their migrations.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,22 +7,23 @@ use helve_core::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::{Durability, place, shape};
+use super::rows::engine;
+use super::{Durability, paths, shape};
 use crate::crash;
 
-/// Older ones could lose committed transactions after a crash of the machine.
-const OLDEST: i32 = 3_051_003;
-/// Marks the file as one of Helve's.
+/// Older versions of SQLite could lose committed transactions after a crash of the machine.
+const MIN_SQLITE: i32 = 3_051_003;
+/// The application id of Helve's files.
 const APPLICATION: i32 = 0x4865_6c76;
-/// How long other processes may write.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout for a lock that another process holds.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The version that the steps lead to.
+/// The version after all migrations.
 pub(super) const VERSION: u32 = 3;
-const _: () = assert!(VERSION as usize == STEPS.len(), "each step has its version");
+const _: () = assert!(VERSION as usize == MIGRATIONS.len(), "each migration has its version");
 
-/// Each step brings the tables from the version of its place to the next.
-pub(super) const STEPS: [&str; 3] = [FIRST, TASKS_IN_COLUMNS, WHO_WAITS];
+/// Each migration leads from the version of its index to the next.
+pub(super) const MIGRATIONS: [&str; 3] = [FIRST, TASKS_IN_COLUMNS, WHO_WAITS];
 
 const FIRST: &str = "
     CREATE TABLE tasks (id TEXT PRIMARY KEY, state TEXT NOT NULL, rank INTEGER NOT NULL, due INTEGER NOT NULL, definition TEXT NOT NULL,
@@ -47,7 +48,7 @@ const FIRST: &str = "
     CREATE TABLE bodies (digest TEXT PRIMARY KEY, kept INTEGER NOT NULL, bytes BLOB NOT NULL);
 ";
 
-/// What becomes of a task is in columns, so that its text need not be written again.
+/// The state of a task is in columns, so that its body need not be written again.
 const TASKS_IN_COLUMNS: &str = "
     CREATE TABLE tasks_in_columns (id TEXT PRIMARY KEY, state TEXT NOT NULL, rank INTEGER NOT NULL, due INTEGER NOT NULL,
         definition TEXT NOT NULL, conversation TEXT, holder TEXT, epoch INTEGER NOT NULL, attempts INTEGER NOT NULL, cancelling INTEGER NOT NULL,
@@ -67,44 +68,44 @@ const TASKS_IN_COLUMNS: &str = "
     CREATE INDEX tasks_unheard ON tasks (conversation) WHERE heard = 0 AND conversation IS NOT NULL AND state <> 'queued' AND state <> 'running';
 ";
 
-/// Which process waits for an answer, and which ones gave tasks out.
+/// Which process waits for a decision, and which ones handed out tasks.
 const WHO_WAITS: &str = "
     ALTER TABLE approvals ADD COLUMN asker TEXT;
     CREATE INDEX approvals_over ON approvals (id) WHERE state = 'pending' AND (expires IS NOT NULL OR asker IS NOT NULL);
     ALTER TABLE holders ADD COLUMN claims INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// A connection that may write; the tables are brought up to date.
+/// Opens a connection for writing, and migrates the tables.
 pub(super) fn open(file: &Path, durability: Durability) -> Result<Connection, StoreError> {
-    if rusqlite::version_number() < OLDEST {
-        return Err(StoreError::Version(format!("SQLite {} is too old; 3.51.3 is needed", rusqlite::version())));
+    if rusqlite::version_number() < MIN_SQLITE {
+        return Err(StoreError::Version(format!("SQLite {} is too old; version 3.51.3 or later is required", rusqlite::version())));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let mut connection = Connection::open_with_flags(file, flags).map_err(|error| explain(file, &error))?;
-    begin(&connection).map_err(|error| explain(file, &error))??;
-    // Only now is it known to be one of Helve's, and nothing is written before.
-    place::tighten(file)?;
-    prepare(&mut connection, durability).map_err(|error| explain(file, &error))?.map_err(|error| in_file(file, error))?;
+    let mut connection = Connection::open_with_flags(file, flags).map_err(|error| explain(file, error))?;
+    begin(&connection).map_err(|error| explain(file, error))??;
+    // Only now is the file known to be Helve's; nothing is written before.
+    paths::tighten(file)?;
+    prepare(&mut connection, durability).map_err(|error| explain(file, error))?.map_err(|error| in_file(file, error))?;
     Ok(connection)
 }
 
-/// A connection that only reads.
+/// Opens a connection for reading.
 pub(super) fn open_reader(file: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let open = || {
         let connection = Connection::open_with_flags(file, flags)?;
         shape::harden(&connection)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         Ok(connection)
     };
-    open().map_err(|error| explain(file, &error))
+    open().map_err(|error| explain(file, error))
 }
 
-/// Lets a connection run nothing that the file brings along, and refuses a database of another program.
+/// Keeps a connection from running code in the file, and refuses a database of another program.
 fn begin(connection: &Connection) -> rusqlite::Result<Result<(), StoreError>> {
     shape::harden(connection)?;
-    connection.busy_timeout(PATIENCE)?;
-    // At one moment: another process may be making the tables.
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    // In one transaction: another process may be creating the tables.
     let moment = connection.unchecked_transaction()?;
     let owner: i32 = moment.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let tables: u32 = moment.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -117,23 +118,25 @@ fn begin(connection: &Connection) -> rusqlite::Result<Result<(), StoreError>> {
 }
 
 fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Result<Result<(), StoreError>> {
-    use_log(connection)?;
+    use_wal(connection)?;
     connection.pragma_update(None, "synchronous", durability.name())?;
     connection.pragma_update(None, "foreign_keys", false)?;
-    // What the log took up in a rush is given back.
+    // The log shrinks again after a burst of writes.
     connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
-    // A plan is made once, whatever a statement is given; otherwise claims are planned anew each time.
+    // A statement is planned once, whatever its parameters; otherwise claims are planned again each time.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(64);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version > VERSION {
-        return Ok(Err(StoreError::Version(format!("a newer Helve wrote it (version {version}, known is {VERSION})"))));
+        return Ok(Err(StoreError::Version(format!(
+            "it was written by a newer version of Helve (schema {version}, supported: {VERSION})"
+        ))));
     }
     if let Err(error) = shape::check(&transaction, version as usize)? {
         return Ok(Err(error));
     }
-    for step in STEPS.iter().skip(version as usize) {
+    for step in MIGRATIONS.iter().skip(version as usize) {
         transaction.execute_batch(step)?;
     }
     if version < VERSION {
@@ -146,13 +149,13 @@ fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Res
     Ok(Ok(()))
 }
 
-/// Lets changes go to a log. Where two processes open a new file at once, only one of them can change that, and SQLite does not let the
-/// other one wait.
-fn use_log(connection: &Connection) -> rusqlite::Result<()> {
-    let patience_ends = Instant::now() + PATIENCE;
+/// Turns on write-ahead logging. If two processes open a new file at once, only one of them can do so, and SQLite does not let the other
+/// one wait.
+fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
+    let deadline = Instant::now() + BUSY_TIMEOUT;
     loop {
         match connection.pragma_update(None, "journal_mode", "wal") {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < patience_ends => {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             done => return done,
@@ -160,19 +163,17 @@ fn use_log(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Names the file of which something is wrong.
+/// Adds the file to an error.
 fn in_file(file: &Path, error: StoreError) -> StoreError {
     match error {
-        StoreError::Damaged(said) => StoreError::Damaged(format!("{}: {said}", file.display())),
+        StoreError::Damaged(reason) => StoreError::Damaged(format!("{}: {reason}", file.display())),
         other => other,
     }
 }
 
-fn explain(file: &Path, error: &rusqlite::Error) -> StoreError {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    let said = format!("{}: {error}", file.display());
-    match error.sqlite_error_code() {
-        Some(DatabaseCorrupt | NotADatabase) => StoreError::Damaged(said),
-        _ => StoreError::Unavailable(said),
+fn explain(file: &Path, error: rusqlite::Error) -> StoreError {
+    match engine(error) {
+        StoreError::Unavailable(reason) => StoreError::Unavailable(format!("{}: {reason}", file.display())),
+        error => in_file(file, error),
     }
 }

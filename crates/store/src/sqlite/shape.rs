@@ -1,5 +1,5 @@
-//! Whether the tables of a file are those that Helve made. A file is not believed because it is there: a trigger or a default that
-//! somebody added would write rows that nobody accepted.
+//! Checks that the tables of a file are those that Helve creates. A trigger or a default that another user added could write rows that
+//! no process has accepted.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use helve_core::{Digest, StoreError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::schema::STEPS;
+use super::schema::MIGRATIONS;
 
-/// Whatever a database holds beside its rows: tables, indexes, triggers and views by kind and name, with their SQL.
+/// The schema of a database: tables, indexes, triggers and views by kind and name, with their SQL.
 type Shape = BTreeMap<(String, String), String>;
 
-/// Lets a connection run nothing that a file brings along.
+/// Keeps a connection from running code in the file.
 pub(super) fn harden(connection: &Connection) -> rusqlite::Result<()> {
     let switches = [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
@@ -30,31 +30,31 @@ pub(super) fn harden(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// What Helve has made, by version. Another SQLite may write the same tables in other words: then its digests are added, so that files
-/// of earlier ones can still be opened.
+/// Digests of the schemas that Helve creates, by version. Another SQLite may write the same tables in other words: then add its digests,
+/// so that files of earlier versions can still be opened.
 const KNOWN: [(usize, &str); 3] = [
     (1, "d2fac9e7e03682c513bdf4423c50a503c5a6b80e550c85d308817920d934b85c"),
     (2, "1d7f94fb0237028e9fb0e70386e34231ea9afb41fdc4d2dde2bdf11295b27789"),
     (3, "1912e4226a94a3e47a97ff1d3742905efd34c2c024d37cc72936098c4e6728ad"),
 ];
 
-/// Refuses a file whose tables are not exactly those of its version.
+/// Refuses a file whose schema is not exactly that of its version.
 pub(super) fn check(connection: &Connection, version: usize) -> rusqlite::Result<Result<(), StoreError>> {
     let found = read(connection)?;
     if is_known(version, &found) {
         return Ok(Ok(()));
     }
-    // To make the tables takes longer than to know them; here it is to find out what is wrong.
-    let expected = made(version)?;
+    // Creating the tables takes longer than knowing their digest; here it finds out what is wrong.
+    let expected = schema_of(version)?;
     let changed = found.iter().find(|(name, sql)| expected.get(*name) != Some(*sql)).map(|(name, _)| name);
     let missing = expected.keys().find(|name| !found.contains_key(*name));
     let what = match (changed, missing) {
         (None, None) => return Ok(Ok(())),
-        (Some(name @ (kind, of)), _) if expected.contains_key(name) => format!("the {kind} `{of}` is not as Helve made it"),
-        (Some((kind, of)), _) => format!("there is a {kind} `{of}` that Helve did not make"),
+        (Some(name @ (kind, of)), _) if expected.contains_key(name) => format!("the {kind} `{of}` is not the one that Helve creates"),
+        (Some((kind, of)), _) => format!("there is a {kind} `{of}` that Helve does not create"),
         (None, Some((kind, of))) => format!("the {kind} `{of}` is missing"),
     };
-    Ok(Err(StoreError::Damaged(format!("{}; another program changed the file, or made it", helve_core::printable::escape_line(&what)))))
+    Ok(Err(StoreError::Damaged(format!("{}; another program has created or changed the file", helve_core::printable::escape_line(&what)))))
 }
 
 fn is_known(version: usize, shape: &Shape) -> bool {
@@ -66,10 +66,10 @@ fn digest(shape: &Shape) -> Digest {
     Digest::of(shape.iter().flat_map(|((kind, name), sql)| [kind.as_bytes(), name.as_bytes(), sql.as_bytes()]))
 }
 
-/// What the steps up to a version make.
-fn made(version: usize) -> rusqlite::Result<Shape> {
+/// The schema after the migrations up to a version.
+fn schema_of(version: usize) -> rusqlite::Result<Shape> {
     let scratch = Connection::open_in_memory_with_flags(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    for step in STEPS.iter().take(version) {
+    for step in MIGRATIONS.iter().take(version) {
         scratch.execute_batch(step)?;
     }
     read(&scratch)
@@ -84,7 +84,7 @@ fn read(connection: &Connection) -> rusqlite::Result<Shape> {
     rows.collect()
 }
 
-/// SQL without regard to its lines. No text in the tables of Helve has a space, so that none can hide in one.
+/// SQL without regard to line breaks. No string in Helve's tables contains a space, so nothing can hide in one.
 fn spaced(sql: &str) -> String {
     sql.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -95,8 +95,9 @@ mod tests {
 
     #[test]
     fn every_version_is_known() {
-        let unknown = |version: &usize| !is_known(*version, &made(*version).expect("tables"));
-        let unknown: Vec<_> = (1..=STEPS.len()).filter(unknown).map(|version| (version, digest(&made(version).expect("tables")))).collect();
+        let unknown = |version: &usize| !is_known(*version, &schema_of(*version).expect("tables"));
+        let unknown: Vec<_> =
+            (1..=MIGRATIONS.len()).filter(unknown).map(|version| (version, digest(&schema_of(version).expect("tables")))).collect();
         assert!(unknown.is_empty(), "add these to KNOWN, and leave what is there: {unknown:?}");
     }
 }

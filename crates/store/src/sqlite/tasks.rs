@@ -1,20 +1,19 @@
-//! Tasks in SQLite. The text is what was accepted, and is written once; what becomes of a task stands in columns, which win over it.
+//! Tasks in SQLite. The body is what was accepted, and is written once; the state of a task is in columns, which override the body.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::store::{Consent, NewTask, Rows, Task, TaskFilter, TaskState};
-use helve_core::{CallId, Caller, ConversationId, Digest, StoreError, ToolCall};
+use helve_core::{CallId, Caller, ConversationId, Digest, ToolCall};
 use jiff::Timestamp;
 use rusqlite::types::FromSql;
 use rusqlite::{Params, params};
 use serde::{Deserialize, Serialize};
 
-use super::rows::{LARGE, SqliteRows, count, engine, text};
+use super::rows::{MAX_INLINE, SqliteRows, engine};
+use crate::row::{Result, count, damaged, moment, task_state, to_json};
 
-type Row<T> = Result<T, StoreError>;
-
-/// What a task is read from, in the order of [`read`].
+/// Selects the columns of a task, in the order of [`read`].
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -24,9 +23,9 @@ macro_rules! select {
     };
 }
 
-/// What a task is when it is accepted, beside its id and definition.
+/// The body of a new task: all of it except its id and definition.
 #[derive(Serialize)]
-struct Given<'a> {
+struct NewTaskBody<'a> {
     call: &'a ToolCall,
     tool: &'a str,
     caller: &'a Caller,
@@ -42,9 +41,9 @@ struct Given<'a> {
     created: Timestamp,
 }
 
-/// The same as it is read.
+/// The body of a stored task.
 #[derive(Deserialize)]
-struct Found {
+struct TaskBody {
     call: ToolCall,
     tool: Arc<str>,
     caller: Caller,
@@ -58,7 +57,7 @@ struct Found {
     created: Timestamp,
 }
 
-impl Found {
+impl TaskBody {
     fn task(self, definition: Digest) -> Task {
         let task = NewTask {
             call: self.call,
@@ -82,12 +81,12 @@ const ADD: &str =
 const PUT: &str = "UPDATE tasks SET state = ?2, rank = ?3, due = ?4, holder = ?5, epoch = ?6, attempts = ?7, cancelling = ?8, heard = ?9,
     late = ?10, updated = ?11, progress = ?12, outcome = ?13 WHERE id = ?1";
 
-pub(super) fn one(rows: &SqliteRows<'_>, task: CallId) -> Row<Option<Task>> {
+pub(super) fn one(rows: &SqliteRows<'_>, task: CallId) -> Result<Option<Task>> {
     Ok(list(rows, select!("WHERE id = ?1"), [task.to_string()])?.pop())
 }
 
-pub(super) fn add(rows: &SqliteRows<'_>, task: &Task) -> Row<bool> {
-    let given = text(&Given {
+pub(super) fn add(rows: &SqliteRows<'_>, task: &Task) -> Result<bool> {
+    let text = to_json(&NewTaskBody {
         call: &task.call,
         tool: &task.tool,
         caller: &task.caller,
@@ -99,11 +98,11 @@ pub(super) fn add(rows: &SqliteRows<'_>, task: &Task) -> Row<bool> {
         retry_of: task.retry_of,
         created: task.created,
     })?;
-    // What is large is written before its row; a call that is offered again must leave nothing behind.
-    if given.len() > LARGE && one(rows, task.id)?.is_some() {
+    // A large body is written before its row; a call that is offered again must leave nothing behind.
+    if text.len() > MAX_INLINE && one(rows, task.id)?.is_some() {
         return Ok(false);
     }
-    let body = rows.placed(given)?;
+    let body = rows.offload(text)?;
     let row = params![
         task.id.to_string(),
         task.state.name(),
@@ -116,12 +115,12 @@ pub(super) fn add(rows: &SqliteRows<'_>, task: &Task) -> Row<bool> {
     ];
     let new = rows.execute(ADD, row)? > 0;
     if new {
-        rows.1.keep(&body, task);
+        rows.1.insert(&body, task);
     }
     Ok(new)
 }
 
-pub(super) fn put(rows: &SqliteRows<'_>, task: &Task) -> Row<()> {
+pub(super) fn put(rows: &SqliteRows<'_>, task: &Task) -> Result<()> {
     let row = params![
         task.id.to_string(),
         task.state.name(),
@@ -134,34 +133,34 @@ pub(super) fn put(rows: &SqliteRows<'_>, task: &Task) -> Row<()> {
         task.heard,
         task.late,
         task.updated.as_microsecond(),
-        task.progress.as_ref().map(text).transpose()?,
-        task.outcome.as_ref().map(|outcome| rows.written(outcome)).transpose()?,
+        task.progress.as_ref().map(to_json).transpose()?,
+        task.outcome.as_ref().map(|outcome| rows.encode(outcome)).transpose()?,
     ];
     if task.state.is_over() {
-        rows.1.forget(task.id);
+        rows.1.remove(task.id);
     }
     rows.execute(PUT, row).map(drop)
 }
 
-pub(super) fn due(rows: &SqliteRows<'_>, limit: usize, tools: Option<&[Digest]>) -> Row<Vec<Task>> {
+pub(super) fn due(rows: &SqliteRows<'_>, limit: usize, tools: Option<&[Digest]>) -> Result<Vec<Task>> {
     let now = rows.now().as_microsecond();
     match tools {
         None => list(rows, select!("WHERE state = 'queued' AND due <= ?1 ORDER BY rank LIMIT ?2"), params![now, count(limit)]),
         Some(tools) => {
             let sql =
                 select!("WHERE state = 'queued' AND due <= ?1 AND definition IN (SELECT value FROM json_each(?3)) ORDER BY rank LIMIT ?2");
-            list(rows, sql, params![now, count(limit), text(&tools)?])
+            list(rows, sql, params![now, count(limit), to_json(&tools)?])
         }
     }
 }
 
-pub(super) fn running(rows: &SqliteRows<'_>) -> Row<Vec<Task>> {
+pub(super) fn running(rows: &SqliteRows<'_>) -> Result<Vec<Task>> {
     list(rows, select!("WHERE state = 'running' ORDER BY id"), [])
 }
 
-pub(super) fn some(rows: &SqliteRows<'_>, filter: &TaskFilter) -> Row<Vec<Task>> {
+pub(super) fn some(rows: &SqliteRows<'_>, filter: &TaskFilter) -> Result<Vec<Task>> {
     let conversation = filter.conversation.map(|id| id.to_string());
-    // Two statements, so that results nobody was told of are found by their index.
+    // Two statements, so that the index finds unread results.
     let sql = if filter.unheard {
         select!(
             "WHERE heard = 0 AND conversation IS NOT NULL AND state <> 'queued' AND state <> 'running' AND (?1 IS NULL OR state = ?1)
@@ -173,60 +172,50 @@ pub(super) fn some(rows: &SqliteRows<'_>, filter: &TaskFilter) -> Row<Vec<Task>>
     list(rows, sql, params![filter.state.map(TaskState::name), conversation, count(filter.limit)])
 }
 
-pub(super) fn inbox(rows: &SqliteRows<'_>, conversation: ConversationId) -> Row<Vec<Task>> {
+pub(super) fn inbox(rows: &SqliteRows<'_>, conversation: ConversationId) -> Result<Vec<Task>> {
     let sql = select!("WHERE heard = 0 AND conversation = ?1 AND state <> 'queued' AND state <> 'running' ORDER BY updated, id");
     list(rows, sql, [conversation.to_string()])
 }
 
-pub(super) fn forget(rows: &SqliteRows<'_>, before: Timestamp) -> Row<usize> {
+pub(super) fn delete(rows: &SqliteRows<'_>, before: Timestamp) -> Result<usize> {
     rows.execute("DELETE FROM tasks WHERE state NOT IN ('queued', 'running') AND updated < ?1", [before.as_microsecond()])
 }
 
-fn list(rows: &SqliteRows<'_>, sql: &str, params: impl Params) -> Row<Vec<Task>> {
-    let mut statement = rows.0.prepare_cached(sql).map_err(|error| engine(&error))?;
-    let mut found = statement.query(params).map_err(|error| engine(&error))?;
+fn list(rows: &SqliteRows<'_>, sql: &str, params: impl Params) -> Result<Vec<Task>> {
+    let mut statement = rows.0.prepare_cached(sql).map_err(engine)?;
+    let mut found = statement.query(params).map_err(engine)?;
     let mut list = Vec::new();
-    while let Some(row) = found.next().map_err(|error| engine(&error))? {
+    while let Some(row) = found.next().map_err(engine)? {
         list.push(read(rows, row)?);
     }
     Ok(list)
 }
 
-fn read(rows: &SqliteRows<'_>, row: &rusqlite::Row<'_>) -> Row<Task> {
-    let id = words(row, 0)?.unwrap_or_default().parse().map_err(|error| damaged(&error))?;
-    let body = words(row, 1)?.unwrap_or_default();
-    let mut task = if let Some(task) = rows.1.find(id, body) {
+fn read(rows: &SqliteRows<'_>, row: &rusqlite::Row<'_>) -> Result<Task> {
+    let id = text(row, 0)?.unwrap_or_default().parse().map_err(|error| damaged(&error))?;
+    let body = text(row, 1)?.unwrap_or_default();
+    let mut task = if let Some(task) = rows.1.get(id, body) {
         task
     } else {
-        let definition = words(row, 13)?.unwrap_or_default().parse().map_err(|error| damaged(&error))?;
-        let task = rows.understood::<Found>(body)?.task(definition);
-        rows.1.keep(body, &task);
+        let definition = text(row, 13)?.unwrap_or_default().parse().map_err(|error| damaged(&error))?;
+        let task = rows.decode::<TaskBody>(body)?.task(definition);
+        rows.1.insert(body, &task);
         task
     };
-    let state = words(row, 2)?;
-    let state = TaskState::ALL.into_iter().find(|known| Some(known.name()) == state);
-    task.state = state.ok_or_else(|| StoreError::Damaged("a task has an unknown state".to_owned()))?;
-    task.holder = words(row, 3)?.map(str::parse).transpose().map_err(|error| damaged(&error))?;
+    task.state = task_state(text(row, 2)?)?;
+    task.holder = text(row, 3)?.map(str::parse).transpose().map_err(|error| damaged(&error))?;
     (task.epoch, task.attempts, task.cancelling) = (column::<i64>(row, 4)?.unsigned_abs(), column(row, 5)?, column(row, 6)?);
     (task.heard, task.late) = (column(row, 7)?, column(row, 8)?);
     (task.due, task.updated) = (moment(column(row, 9)?)?, moment(column(row, 10)?)?);
-    task.progress = words(row, 11)?.map(|text| rows.understood(text)).transpose()?;
-    task.outcome = words(row, 12)?.map(|text| rows.understood(text)).transpose()?;
+    task.progress = text(row, 11)?.map(|text| rows.decode(text)).transpose()?;
+    task.outcome = text(row, 12)?.map(|text| rows.decode(text)).transpose()?;
     Ok(task)
 }
 
-fn column<T: FromSql>(row: &rusqlite::Row<'_>, place: usize) -> Row<T> {
-    row.get(place).map_err(|error| engine(&error))
+fn column<T: FromSql>(row: &rusqlite::Row<'_>, index: usize) -> Result<T> {
+    row.get(index).map_err(engine)
 }
 
-fn words<'a>(row: &'a rusqlite::Row<'_>, place: usize) -> Row<Option<&'a str>> {
-    row.get_ref(place).and_then(|value| Ok(value.as_str_or_null()?)).map_err(|error| engine(&error))
-}
-
-fn moment(microseconds: i64) -> Row<Timestamp> {
-    Timestamp::from_microsecond(microseconds).map_err(|error| damaged(&error))
-}
-
-fn damaged(error: &dyn std::fmt::Display) -> StoreError {
-    StoreError::Damaged(format!("a row cannot be read: {error}"))
+fn text<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<Option<&'a str>> {
+    row.get_ref(index).and_then(|value| Ok(value.as_str_or_null()?)).map_err(engine)
 }

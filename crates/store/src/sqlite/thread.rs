@@ -1,4 +1,4 @@
-//! A thread with a connection. The writing one commits once for all jobs that wait at that moment, and answers only then.
+//! Threads with a database connection each. The writer commits all jobs that are waiting at once, and reports their results only then.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -7,121 +7,120 @@ use helve_core::StoreError;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::known::Known;
-use super::log::WriteLog;
+use super::cache::TaskCache;
 use super::rows::{SqliteRows, engine};
 use super::schema::VERSION;
+use super::wal::WriteAheadLog;
+use crate::row::Result;
 
-/// So many jobs share one commit at most.
-const GROUP: usize = 256;
+/// Maximum number of jobs in one commit.
+const MAX_GROUP: usize = 256;
 
 /// A job in a transaction, which may be run again in another one. It keeps its last result until the commit is known.
 trait Job: Send {
+    /// Runs the job, and returns whether it succeeded.
     fn run(&mut self, rows: &mut SqliteRows<'_>) -> bool;
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+
+    /// Sends the result to the caller.
+    fn finish(self: Box<Self>, committed: Result<()>);
 }
 
-struct Pending<F, T> {
+struct PendingJob<F, T> {
     work: F,
-    result: Option<Result<T, StoreError>>,
-    answer: oneshot::Sender<Result<T, StoreError>>,
+    result: Option<Result<T>>,
+    caller: oneshot::Sender<Result<T>>,
 }
 
-impl<T: Send, F: Fn(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send> Job for Pending<F, T> {
+impl<T: Send, F: Fn(&mut SqliteRows<'_>) -> Result<T> + Send> Job for PendingJob<F, T> {
     fn run(&mut self, rows: &mut SqliteRows<'_>) -> bool {
-        let result = (self.work)(rows);
-        let fine = result.is_ok();
-        self.result = Some(result);
-        fine
+        self.result.insert((self.work)(rows)).is_ok()
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
-        let result = self.result.unwrap_or_else(|| Err(gone()));
-        // Whoever asked may have given up; the record is as it is.
-        let _ = self.answer.send(committed.and(result));
+    fn finish(self: Box<Self>, committed: Result<()>) {
+        let result = self.result.unwrap_or_else(|| Err(closed()));
+        // The caller may have given up waiting; the transaction counts anyway.
+        let _ = self.caller.send(committed.and(result));
     }
 }
 
 /// A thread with a connection of its own.
-pub(super) struct Worker(Sender<Box<dyn Job>>);
+pub(super) struct DatabaseThread(Sender<Box<dyn Job>>);
 
-impl Worker {
-    /// A thread that writes.
-    pub(super) fn writer(mut connection: Connection) -> Result<Self, StoreError> {
+impl DatabaseThread {
+    pub(super) fn writer(mut connection: Connection) -> Result<Self> {
         Self::start("helve-store-write", move |jobs| {
-            let (known, mut log) = (Known::default(), WriteLog::of(&connection));
+            let (cache, mut wal) = (TaskCache::default(), WriteAheadLog::of(&connection));
             while let Ok(first) = jobs.recv() {
-                write(&mut connection, &known, first, &jobs);
-                log.keep_short(&connection);
+                write(&mut connection, &cache, first, &jobs);
+                wal.keep_short(&connection);
             }
         })
     }
 
-    /// A thread that reads.
-    pub(super) fn reader(connection: Connection) -> Result<Self, StoreError> {
+    pub(super) fn reader(connection: Connection) -> Result<Self> {
         Self::start("helve-store-read", move |jobs| {
-            let known = Known::default();
+            let cache = TaskCache::default();
             while let Ok(mut job) = jobs.recv() {
-                job.run(&mut SqliteRows::new(&connection, &known));
-                job.answer(Ok(()));
+                job.run(&mut SqliteRows(&connection, &cache));
+                job.finish(Ok(()));
             }
         })
     }
 
-    fn start(name: &str, work: impl FnOnce(Receiver<Box<dyn Job>>) + Send + 'static) -> Result<Self, StoreError> {
+    fn start(name: &str, work: impl FnOnce(Receiver<Box<dyn Job>>) + Send + 'static) -> Result<Self> {
         let (sender, jobs) = channel();
         let started = thread::Builder::new().name(name.to_owned()).spawn(move || work(jobs));
-        started.map(|_| Self(sender)).map_err(|error| StoreError::Unavailable(format!("no thread for the record: {error}")))
+        started.map(|_| Self(sender)).map_err(|error| StoreError::Unavailable(format!("cannot start a thread: {error}")))
     }
 
-    /// Gives the thread a job. It is done even if nobody waits for its answer.
+    /// Gives the thread a job. The job runs even if the returned future is dropped.
     pub(super) fn run<T: Send + 'static>(
         &self,
-        work: impl Fn(&mut SqliteRows<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> impl Future<Output = Result<T, StoreError>> + Send + 'static {
-        let (answer, answered) = oneshot::channel();
-        let sent = self.0.send(Box::new(Pending { work, result: None, answer }));
+        work: impl Fn(&mut SqliteRows<'_>) -> Result<T> + Send + 'static,
+    ) -> impl Future<Output = Result<T>> + Send + 'static {
+        let (caller, result) = oneshot::channel();
+        let sent = self.0.send(Box::new(PendingJob { work, result: None, caller }));
         async move {
-            sent.map_err(|_| gone())?;
-            answered.await.unwrap_or_else(|_| Err(gone()))
+            sent.map_err(|_| closed())?;
+            result.await.unwrap_or_else(|_| Err(closed()))
         }
     }
 }
 
-fn gone() -> StoreError {
-    StoreError::Unavailable("the record was closed".to_owned())
+fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".to_owned())
 }
 
-/// Runs a job and all that wait behind it in one transaction. A job that fails takes only its own changes back.
-fn write(connection: &mut Connection, known: &Known, first: Box<dyn Job>, jobs: &Receiver<Box<dyn Job>>) {
+/// Runs a job and all that are waiting in one transaction. A job that fails rolls back only its own changes.
+fn write(connection: &mut Connection, cache: &TaskCache, first: Box<dyn Job>, jobs: &Receiver<Box<dyn Job>>) {
     let mut group = Vec::new();
-    let committed = match commit(connection, known, first, jobs, &mut group) {
-        Ok(Tried::Committed) => Ok(()),
-        Ok(Tried::Spoilt) => commit_apart(connection, known, &mut group),
+    let committed = match commit(connection, cache, first, jobs, &mut group) {
+        Ok(GroupResult::Committed) => Ok(()),
+        Ok(GroupResult::RolledBack) => commit_apart(connection, cache, &mut group),
         Err(error) => Err(error),
     };
     for job in group {
-        job.answer(committed.clone());
+        job.finish(committed.clone());
     }
 }
 
-/// How far a group came.
-enum Tried {
-    /// All that went well is in the record.
+/// The result of a group of jobs.
+enum GroupResult {
+    /// All successful jobs are committed.
     Committed,
-    /// A job failed after it had changed something. Nothing of the group is in the record.
-    Spoilt,
+    /// A job failed after it had changed something. Nothing of the group is committed.
+    RolledBack,
 }
 
-/// Runs a group as it comes, without keeping its jobs apart: those that fail do so before they change anything, but for trouble
-/// with the file itself, and what it costs to take a change back would be paid by every job.
+/// Runs a group as it comes, without a savepoint for each job. Jobs fail before they change anything, except for errors of the file
+/// itself, and every job would pay for its savepoint.
 fn commit(
     connection: &mut Connection,
-    known: &Known,
+    cache: &TaskCache,
     first: Box<dyn Job>,
     jobs: &Receiver<Box<dyn Job>>,
     group: &mut Vec<Box<dyn Job>>,
-) -> Result<Tried, StoreError> {
+) -> Result<GroupResult> {
     let mut next = Some(first);
     let transaction = match begin(connection) {
         Ok(transaction) => transaction,
@@ -130,46 +129,46 @@ fn commit(
             return Err(error);
         }
     };
-    let mut spoilt = false;
+    let mut must_roll_back = false;
     while let Some(mut job) = next.take() {
         let before = transaction.total_changes();
-        let fine = job.run(&mut SqliteRows::new(&transaction, known));
-        // Trouble with the file can end the transaction, whatever became of the job.
-        spoilt |= transaction.is_autocommit() || (!fine && transaction.total_changes() != before);
+        let success = job.run(&mut SqliteRows(&transaction, cache));
+        // An error of the file can end the transaction, whatever the result of the job.
+        must_roll_back |= transaction.is_autocommit() || (!success && transaction.total_changes() != before);
         group.push(job);
-        if group.len() < GROUP && !spoilt {
+        if group.len() < MAX_GROUP && !must_roll_back {
             next = jobs.try_recv().ok();
         }
     }
-    if spoilt {
-        // Where the engine has taken everything back by itself there is nothing left to take back.
+    if must_roll_back {
+        // SQLite may have rolled back everything by itself.
         let _ = transaction.rollback();
-        return Ok(Tried::Spoilt);
+        return Ok(GroupResult::RolledBack);
     }
-    transaction.commit().map_err(|error| engine(&error))?;
-    Ok(Tried::Committed)
+    transaction.commit().map_err(engine)?;
+    Ok(GroupResult::Committed)
 }
 
-/// Begins to write, if the tables are still those that this program knows: another one may have brought them up to date.
-fn begin(connection: &mut Connection) -> Result<Transaction<'_>, StoreError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| engine(&error))?;
+/// Begins a write transaction, if the schema is still the one that this program knows: another process may have migrated it.
+fn begin(connection: &mut Connection) -> Result<Transaction<'_>> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(engine)?;
     let version = transaction.prepare_cached("PRAGMA user_version").and_then(|mut sql| sql.query_row([], |row| row.get::<_, u32>(0)));
-    match version.map_err(|error| engine(&error))? {
+    match version.map_err(engine)? {
         VERSION => Ok(transaction),
-        _ => Err(StoreError::Version("another version of Helve has brought it up to date; start this one again".to_owned())),
+        _ => Err(StoreError::Version("another version of Helve has migrated it; restart this one".to_owned())),
     }
 }
 
-/// Runs a group again, each job behind a point to which its changes can be taken back.
-fn commit_apart(connection: &mut Connection, known: &Known, group: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
+/// Runs a group again, with a savepoint for each job.
+fn commit_apart(connection: &mut Connection, cache: &TaskCache, group: &mut [Box<dyn Job>]) -> Result<()> {
     let transaction = begin(connection)?;
-    let step = |sql: &str| transaction.execute_batch(sql).map_err(|error| engine(&error));
+    let step = |sql: &str| transaction.execute_batch(sql).map_err(engine);
     for job in group {
         step("SAVEPOINT job")?;
-        if !job.run(&mut SqliteRows::new(&transaction, known)) {
+        if !job.run(&mut SqliteRows(&transaction, cache)) {
             step("ROLLBACK TO job")?;
         }
         step("RELEASE job")?;
     }
-    transaction.commit().map_err(|error| engine(&error))
+    transaction.commit().map_err(engine)
 }

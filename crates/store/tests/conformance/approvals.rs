@@ -134,7 +134,7 @@ pub async fn an_approved_call_goes_to_the_process_that_waits_for_it(store: &dyn 
     let (asked, waits) = waited_for(store).await;
     store.decide(asked.request.id, reply(Verdict::Approve, "ada")).await.expect("answered");
     let other = process(store).await;
-    assert!(claim(store, other, 10).await.is_empty(), "nobody else takes it");
+    assert!(claim(store, other, 10).await.is_empty(), "no other process takes it");
     assert_eq!(store.recover(other).await.expect("recovered"), RecoveryReport::default());
     let task = find(store, asked.request.call.id).await;
     assert_eq!((task.state, task.holder, task.epoch), (TaskState::Running, Some(waits), 1));
@@ -150,7 +150,7 @@ pub async fn an_approved_call_in_the_background_is_anybodys(store: &dyn Store) {
     store.decide(id, reply(Verdict::Approve, "ada")).await.expect("answered");
     let task = claim_one(store, process(store).await).await;
     assert_eq!((task.id, task.idempotent), (call, true));
-    // Where nobody waits any more before it is approved, it is not accepted.
+    // If its process is gone before it is approved, it is not accepted.
     let asked = Approval { request: request(Caller::default()), ..asked };
     let id = asked.request.id;
     store.add_approval(asked).await.expect("asked");
@@ -160,13 +160,13 @@ pub async fn an_approved_call_in_the_background_is_anybodys(store: &dyn Store) {
 }
 
 pub async fn nobody_makes_a_call_that_nobody_waits_for(store: &dyn Store) {
-    // Seen by whoever answers,
+    // Seen by the process that decides,
     let (asked, waits) = waited_for(store).await;
     store.leave(waits).await.expect("left");
     let answer = store.decide(asked.request.id, reply(Verdict::Approve, "ada")).await;
     assert!(matches!(answer, Ok(DecisionResult::TooLate(late)) if late.state == ApprovalState::Cancelled && late.decision.is_none()));
     assert_eq!(state(store, asked.request.id).await, ApprovalState::Cancelled);
-    // by whoever looks after what is left,
+    // by the process that recovers,
     let (asked, waits) = waited_for(store).await;
     let other = process(store).await;
     assert_eq!(store.recover(other).await.expect("recovered").approvals, 0);
@@ -188,7 +188,7 @@ pub async fn a_denied_call_never_runs(store: &dyn Store) {
     store.add_approval(asked.clone()).await.expect("asked");
     store.decide(id, reply(Verdict::Deny, "ada")).await.expect("answered");
     store.decide(id, reply(Verdict::Approve, "eve")).await.expect("too late");
-    // Whoever asks again, not knowing whether it was asked, does not take the answer back.
+    // A client that adds the approval again does not undo the decision.
     store.add_approval(asked).await.expect("known");
     store.decide(id, reply(Verdict::Approve, "eve")).await.expect("too late");
     assert!(ids(store).await.is_empty());
@@ -202,7 +202,7 @@ pub async fn questions_expire(store: &dyn Store) {
     assert_eq!(state(store, id).await, ApprovalState::Expired);
     assert_eq!(store.run(run.run).await.expect("readable").expect("a run").state, RunState::Ready);
     assert!(matches!(store.decide(id, reply(Verdict::Approve, "ada")).await, Ok(DecisionResult::TooLate(_))));
-    // A late answer finds it expired, also where nobody looked before.
+    // A late decision finds it expired, also if it was not read before.
     let (run, id) = waiting(store, Some(Timestamp::now())).await;
     assert!(matches!(store.decide(id, reply(Verdict::Approve, "ada")).await, Ok(DecisionResult::TooLate(_))));
     assert_eq!(state(store, id).await, ApprovalState::Expired);

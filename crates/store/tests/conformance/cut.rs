@@ -78,7 +78,7 @@ async fn what_a_lost_answer_said_is_found_out() {
             Ok(mut tasks) => tasks.pop().expect("a task"),
             Err(_) => claim_one(&store, worker).await,
         };
-        assert_eq!((held.id, held.attempts), (new.call.id, 1), "nobody has what nobody was given");
+        assert_eq!((held.id, held.attempts), (new.call.id, 1), "no process has a task that was not handed out");
         let ended = || vec![Finish { task: held.id, epoch: held.epoch, end: TaskEnd::Over(good(&held)) }];
         let finished = if let Ok(finished) = with_cut(&left, answers, store.finish(ended())).await {
             finished

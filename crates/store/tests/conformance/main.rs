@@ -1,4 +1,4 @@
-//! One suite for all engines: whatever keeps the record, the same things hold.
+//! One suite for all engines: whatever keeps the store, the same things hold.
 
 #![allow(
     clippy::expect_used,
@@ -40,7 +40,7 @@ async fn sealed(test: &str) -> Option<Scene> {
 
 async fn sqlite(_: &str) -> Option<Scene> {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = SqliteStore::open(folder.path().join("record.db")).expect("a store");
+    let store = SqliteStore::open(folder.path().join("store.db")).expect("a store");
     Some(Scene { store: Arc::new(store), _folder: Some(folder), _schema: None })
 }
 

@@ -145,7 +145,7 @@ async fn several_processes_may_recover_at_once() {
         runs: sum.runs + found.runs,
         approvals: sum.approvals + found.approvals,
     });
-    // Whoever found others at work may have left the rest to them.
+    // A process that found others at work may have left the rest to them.
     let rest = stores[0].recover(here).await.expect("recovered");
     assert_eq!((sum.tasks + rest.tasks, sum.runs + rest.runs), (300, 1));
 }
@@ -223,7 +223,7 @@ async fn a_record_of_the_first_version_opens_as_it_was() {
 #[tokio::test]
 async fn an_address_that_leads_nowhere_is_said_without_its_password() {
     let opened = PostgresStore::open("postgres://ada:hunter2@127.0.0.1:1/none").await;
-    let Err(StoreError::Unavailable(why)) = opened else { panic!("nobody is there") };
+    let Err(StoreError::Unavailable(why)) = opened else { panic!("there is no server") };
     assert!(!why.contains("hunter2"), "{why}");
 }
 

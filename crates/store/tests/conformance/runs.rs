@@ -112,7 +112,7 @@ pub async fn a_run_of_a_process_that_is_gone_can_be_taken(store: &dyn Store) {
     assert_eq!(store.recover(other).await.expect("recovered").runs, 1);
     assert_eq!(store.run(run.run).await.expect("readable").expect("a run").state, RunState::Ready);
     assert_eq!(store.take_run(run.run, other).await.expect("taken").record.epoch, 2);
-    // Nobody must wait for recovery.
+    // It does not wait for recovery.
     let run = started(store).await;
     store.leave(run.holder).await.expect("left");
     assert_eq!(store.take_run(run.run, other).await.expect("taken").record.epoch, 2);
@@ -180,7 +180,7 @@ pub async fn old_records_are_forgotten(store: &dyn Store) {
     assert!(store.conversation(run.conversation).await.expect("readable").is_none(), "nothing is left of it");
     let kept = store.conversation(open.conversation).await.expect("readable").expect("a run needs it");
     assert_eq!(kept.messages.len(), 1);
-    assert!(store.conversation(talk.conversation).await.expect("readable").is_some(), "somebody is asked in it");
+    assert!(store.conversation(talk.conversation).await.expect("readable").is_some(), "an approval is pending in it");
     assert!(store.run(open.run).await.expect("readable").is_some() && store.task(queued).await.expect("readable").is_some());
 }
 

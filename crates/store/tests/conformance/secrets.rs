@@ -1,4 +1,4 @@
-//! Secrets never get into an engine, and come back out of it for whoever knows them.
+//! Secrets are never stored, and are restored for a process that knows them.
 
 use helve_core::store::{Approval, DecisionRecord, Progress, SealedStore};
 use helve_core::{Redactor, SaidCall, Verdict};
@@ -35,7 +35,7 @@ async fn everything(store: &dyn Store, run: &Started) -> String {
     json!([tasks, approvals, events, conversation, taken.snapshot, taken.record]).to_string()
 }
 
-/// Says the secret wherever there is room for words.
+/// Writes the secret wherever there is a text.
 async fn say_it_everywhere(store: &dyn Store) -> (Started, Approval, CallId) {
     let run = begin(store, ConversationId::mint(), &[SECRET], 0).await;
     let mut asked = approval(of_run(&run));
@@ -76,7 +76,7 @@ async fn say_it_everywhere(store: &dyn Store) -> (Started, Approval, CallId) {
     let call = ToolCall::new("later", json!({"text": SECRET}));
     let task = accepted(store, NewTask { caller: of_run(&run), ..NewTask::new(call, definition("later")) }).await;
     let held = claim_one(store, run.holder).await;
-    assert_eq!(held.call.arguments, json!({"text": SECRET}), "whoever runs it gets it");
+    assert_eq!(held.call.arguments, json!({"text": SECRET}), "the process that runs it gets it");
     store.keep(run.holder, LEASE, &[(task, Progress { fraction: None, message: SECRET.into() })]).await.expect("kept");
     finish(store, &held, TaskEnd::Over(result(&held))).await;
     (run, asked, task)
@@ -97,7 +97,7 @@ pub async fn a_secret_is_never_stored_and_comes_back(store: Arc<dyn Store>) {
     assert_eq!(back.decision.and_then(|decision| decision.arguments), Some(json!({"disk": [SECRET]})));
     assert_eq!(find(&known, task).await.call.arguments, json!({"text": SECRET}));
 
-    // Whoever does not know it sees placeholders.
+    // A process that does not know it sees placeholders.
     let shown = json!(find(&sealed(&store, &Redactor::default(), false), task).await).to_string();
     assert!(!shown.contains("c4nary") && shown.contains("[REDACTED:env:HOUSE_TOKEN:"), "{shown}");
 }

@@ -40,7 +40,7 @@ pub async fn the_queue_goes_by_priority_and_age(store: &dyn Store) {
     let high = accepted(store, NewTask { priority: 3, ..task("a") }).await;
     let order: Vec<_> = claim(store, worker, 10).await.into_iter().map(|task| task.id).collect();
     assert!(order == [high, usual, next, low] || order == [high, next, usual, low], "those of one millisecond in any order: {order:?}");
-    // A step of priority is worth a time, and no more: whoever waited longer goes first.
+    // A step of priority is worth some time, and no more: a task that waited longer goes first.
     let (first, behind) = (task("a"), NewTask { priority: 1, delay: AGEING * 2, ..task("a") });
     let rank = |task: NewTask| Task::new(task, Timestamp::now()).rank();
     assert!(rank(first) < rank(behind));
@@ -163,7 +163,7 @@ pub async fn progress_is_seen_while_it_runs(store: &dyn Store) {
     let half = Progress { fraction: Some(0.5), message: "half".to_owned() };
     store.keep(worker, LEASE, &[(id, half.clone()), (other, half.clone())]).await.expect("kept");
     assert_eq!(find(store, id).await.progress, Some(half));
-    assert_eq!(find(store, other).await.progress, None, "nobody works on it");
+    assert_eq!(find(store, other).await.progress, None, "no process works on it");
 }
 
 pub async fn tasks_of_a_worker_that_is_gone_go_on_or_end(store: &dyn Store) {

@@ -24,11 +24,11 @@ use self::operation::{Operation, Pools};
 use self::server::Schema;
 use self::side::Side;
 
-/// How many sequences are tried where nobody says otherwise, and how many operations they have: 50 on average.
+/// The default number of sequences, and their number of operations: 50 on average.
 const SEQUENCES: u32 = 100;
 const LENGTH: std::ops::RangeInclusive<usize> = 1..=100;
 
-/// PostgreSQL, with one record for all sequences: tables take long to make.
+/// PostgreSQL, with one store for all sequences: tables take long to make.
 struct Postgres {
     schema: Schema,
     store: PostgresStore,
@@ -37,7 +37,7 @@ struct Postgres {
 impl Postgres {
     async fn open() -> Option<Self> {
         let schema = Schema::new("engines_agree with PostgreSQL").await?;
-        // Nobody cuts the power here either.
+        // There is no power failure here either.
         let url = format!("{}%20-c%20synchronous_commit%3Doff", schema.url());
         Some(Self { store: PostgresStore::open(&url).await.expect("a store"), schema })
     }
@@ -51,7 +51,7 @@ impl Postgres {
     }
 }
 
-/// The same record on all engines.
+/// The same store on all engines.
 struct Scene {
     model: Side,
     sqlite: Side,
@@ -90,7 +90,7 @@ impl Scene {
         Ok(())
     }
 
-    /// The process ends, and another one goes on. Nothing is in the record that was not there before, and nothing is missing.
+    /// The process ends, and another one goes on. Nothing is in the store that was not there before, and nothing is missing.
     async fn restart(&mut self) {
         for holder in self.pools.replace_holders() {
             self.model.leave(holder).await;
@@ -113,8 +113,8 @@ impl Scene {
 }
 
 fn open(folder: &TempDir) -> SqliteStore {
-    // Nobody cuts the power here.
-    SqliteStore::open_with(folder.path().join("record.db"), Durability::Off).expect("a store")
+    // There is no power failure here.
+    SqliteStore::open_with(folder.path().join("store.db"), Durability::Off).expect("a store")
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn engines_agree() {
     let agree = |operations: Vec<Operation>| {
         runtime.block_on(async {
             let mut scene = Scene::new(postgres.as_ref()).await;
-            // Who comes first takes over from those before; here nobody was.
+            // The first process takes over from those before it; here there were none.
             scene.perform(Operation::Recover).await?;
             for operation in operations {
                 scene.perform(operation).await?;

@@ -10,7 +10,7 @@ use crate::trace::Step;
 
 const SECTOR: usize = 512;
 
-/// The disk under a record.
+/// The disk under a store.
 pub struct Disk {
     database: PathBuf,
     files: BTreeMap<String, File>,
@@ -101,7 +101,7 @@ impl Disk {
         let image = folder.join("image");
         let _ = fs::remove_dir_all(&image);
         fs::create_dir(&image).expect("a folder");
-        let database = image.join("record.db");
+        let database = image.join("store.db");
         for (name, file) in &self.files {
             let Some(ending) = name.strip_prefix(self.database.to_str().expect("a name")) else { continue };
             // What lies in memory is gone.

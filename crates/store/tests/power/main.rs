@@ -1,8 +1,8 @@
-//! Power cuts. A process that writes a record is watched system call by system call; from what it wrote and what it synced come the files
+//! Power cuts. A process that writes a store is watched system call by system call; from what it wrote and what it synced come the files
 //! as they could be on the disk if the power had been cut there: everything synced, and of the rest any sectors at all. Whatever the
 //! process had acknowledged by then must be in them.
 //!
-//! The same watch must find losses where commits are not synced, and damage where nothing is: else it would see nothing.
+//! The same check must find losses if commits are not synced, and damage if nothing is: otherwise it proves nothing.
 //! `HELVE_POWER_IMAGES=10000` looks at so many images; a test run looks at a few hundred.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
@@ -28,7 +28,7 @@ const FILE: &str = "HELVE_POWER_FILE";
 const SYNC: &str = "HELVE_POWER_SYNC";
 /// By so many callers at once the watched process does its jobs.
 const CALLERS: usize = 4;
-/// So many ways are tried in which unsynced sectors reach the disk at each moment.
+/// Number of ways in which unsynced sectors reach the disk, tried at each moment.
 const SUBSETS: usize = 32;
 
 /// The watched process: does nothing unless it is asked to.
@@ -84,7 +84,7 @@ fn watch(test: &str, durability: &str, images: usize) -> Option<Verdict> {
         return None;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let (file, log) = (folder.path().join("record.db"), folder.path().join("trace"));
+    let (file, log) = (folder.path().join("store.db"), folder.path().join("trace"));
     let this = std::env::current_exe().expect("this program");
     let calls = "trace=write,pwrite64,ftruncate,unlink,fsync,fdatasync";
     let output = Command::new("strace")

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::NoTls;
 
-/// Says that tests may use PostgreSQL; see `scripts/postgres`.
+/// Allows tests to use PostgreSQL; see `scripts/postgres`.
 const VARIABLE: &str = "HELVE_TEST_POSTGRES";
-/// So long something may take that must happen.
+/// Timeout for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How the programs make a key.
 const NEW_KEY: [&str; 6] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-sha256"];

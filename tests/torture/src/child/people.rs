@@ -1,4 +1,4 @@
-//! Runs that ask, people who answer, and who goes on with the runs.
+//! Runs that need approvals, people who decide, and a driver that resumes the runs.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::producers::task;
 use super::{LEASE, Scene};
-use crate::given::{notes, step};
+use crate::fixtures::{notes, step};
 
-/// So many requests are open, before half of that are answered.
+/// Maximum number of pending approvals; above it, half of them are decided.
 const OPEN: usize = 14;
 
-/// Asks whenever few requests are open, all that are missing at once: some by runs, some by nobody.
+/// Adds approvals whenever few are pending: some of runs, some without a run.
 pub(super) async fn ask(scene: Scene) {
     scene.store.keep(scene.driver, LEASE, &[]).await.expect("a lease");
     loop {
@@ -53,7 +53,7 @@ async fn begin(scene: &Scene) {
         let commit = RunCommit { begin: Some(begin), asked, events: notes(2), ..step(run, 1, RunState::Waiting) };
         return lost_or(scene.store.commit_run(commit).await);
     }
-    // Whoever insists may begin a run that has begun.
+    // A client that retries may start a run that has started already.
     lost_or(scene.store.commit_run(RunCommit { begin: Some(begin), events: notes(1), ..step(run, 1, RunState::Running) }).await);
     let asks = RunCommit { asked, events: notes(1), ..step(run, 1, RunState::Waiting) };
     lost_or(scene.store.commit_run(asks).await);
@@ -67,7 +67,7 @@ fn lost_or<T>(done: Result<T, StoreError>) {
     }
 }
 
-/// Answers half of what is open at once, now and then.
+/// Decides half of the pending approvals at once, now and then.
 pub(super) async fn answer_some(scene: Scene) {
     loop {
         tokio::time::sleep(Duration::from_micros(fastrand::u64(..40_000))).await;
@@ -98,7 +98,7 @@ async fn answer(scene: &Scene, limit: usize) {
     }
 }
 
-/// Goes on with runs that can, for ever.
+/// Resumes runs that are ready, forever.
 pub(super) async fn drive(scene: Scene) {
     loop {
         if drive_ready(&scene).await == 0 {
@@ -107,7 +107,7 @@ pub(super) async fn drive(scene: Scene) {
     }
 }
 
-/// Goes on with all runs that can. Says how many.
+/// Resumes all runs that are ready. Returns how many.
 pub(super) async fn drive_ready(scene: &Scene) -> usize {
     let ready = scene.store.runs(Some(RunState::Ready), usize::MAX).await.expect("a list");
     for run in &ready {
@@ -116,8 +116,8 @@ pub(super) async fn drive_ready(scene: &Scene) -> usize {
     ready.len()
 }
 
-/// Puts what was approved into the queue, and waits for the rest or ends. A call is accepted under its own id, so that
-/// whoever does this again after a crash accepts nothing twice.
+/// Puts approved calls into the queue, and waits for the rest or ends. A call is accepted under its own id, so that
+/// a retry after a crash accepts nothing twice.
 async fn go_on(scene: &Scene, run: &RunRecord) {
     let taken = match scene.store.take_run(run.id, scene.driver).await {
         Ok(taken) => taken,
@@ -135,7 +135,7 @@ async fn go_on(scene: &Scene, run: &RunRecord) {
     lost_or(scene.store.commit_run(commit).await);
 }
 
-/// Whether no run is left that can go on.
+/// Whether no run is ready.
 pub(super) async fn idle(scene: &Scene) -> bool {
     open_runs(&*scene.store).await == 0
 }

@@ -1,4 +1,4 @@
-//! Clients that put calls into the queue, and look what came of them.
+//! Clients that put calls into the queue, and read their results.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Scene;
 use super::tools::Kind;
 
-/// Calls, half of which must not run twice. Some are made by a run, which is told what comes of them.
+/// Calls, half of which must not run twice. Some are made by a run, which is notified of their results.
 pub(super) async fn produce(scene: Scene) {
     let mut mine: Vec<CallId> = Vec::new();
     loop {
@@ -18,7 +18,7 @@ pub(super) async fn produce(scene: Scene) {
         let caller = Caller::default().run(run.map(|run| run.id));
         let task = task(kind, ToolCall::new(kind.spec.name().clone(), json!({})), caller);
         let id = task.call.id;
-        // Whoever does not know whether it was accepted says it again.
+        // A client that does not know whether a call was accepted sends it again.
         let again = (fastrand::u8(..8) == 0).then(|| task.clone());
         scene.store.accept(task).await.expect("accepted");
         if let Some(again) = again {

@@ -1,4 +1,4 @@
-//! A subscriber that follows the newest runs, and after each restart goes on behind the last event that it was told.
+//! A subscriber that follows the newest runs, and after each restart resumes after the last event that it received.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,23 +6,23 @@ use std::time::Duration;
 use helve_core::RunId;
 
 use super::Scene;
-use crate::history::Told;
+use crate::history::Observation;
 use crate::log::{Log, Paths};
 
-/// So many runs are followed at a time; the others are read at the end.
+/// Number of runs that are followed at a time; the others are read at the end.
 const FOLLOWED: usize = 20;
-/// So many events are read at once.
+/// Maximum number of events in one read.
 const PAGE: usize = 3;
 
-/// The last event of each run that it was told.
+/// The last event that it received of each run.
 pub(super) struct Places(BTreeMap<RunId, u64>);
 
 impl Places {
     /// As its log says.
     pub(super) fn read(paths: &Paths) -> Self {
         let mut places = BTreeMap::new();
-        for told in Log::read::<Told>(&paths.events()) {
-            if let Told::Event { run, seq, .. } = told {
+        for told in Log::read::<Observation>(&paths.events()) {
+            if let Observation::Event { run, seq, .. } = told {
                 places.insert(run, seq);
             }
         }
@@ -30,7 +30,7 @@ impl Places {
     }
 }
 
-/// Follows for ever.
+/// Follows runs forever.
 pub(super) async fn follow(scene: Scene, mut places: Places) {
     loop {
         read_all(&scene, &mut places, FOLLOWED).await;
@@ -38,7 +38,7 @@ pub(super) async fn follow(scene: Scene, mut places: Places) {
     }
 }
 
-/// Reads what is new in so many runs.
+/// Reads new events of a number of runs.
 pub(super) async fn read_all(scene: &Scene, places: &mut Places, limit: usize) {
     for run in scene.store.runs(None, limit).await.expect("a list") {
         let place = places.0.entry(run.id).or_default();

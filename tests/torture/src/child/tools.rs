@@ -9,7 +9,7 @@ use helve_tools::Catalogue;
 
 use crate::log::{Log, Paths};
 
-/// How long a slow tool takes: enough to freeze its process in between.
+/// Duration of a slow call: long enough to freeze its process.
 const SLOW: Duration = Duration::from_millis(300);
 
 /// Each tool, and whether it may run twice.

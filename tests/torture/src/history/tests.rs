@@ -1,12 +1,12 @@
-//! Histories that must not happen, and what the checker says of them.
+//! Histories that must not happen, and the violations that the checker finds in them.
 
 use super::*;
 
 /// A good history with one of everything; each test breaks one thing in it.
 struct Scene {
-    told: Vec<Told>,
+    told: Vec<Observation>,
     ran: Vec<CallId>,
-    last: Last,
+    last: FinalState,
     once: CallId,
     again: CallId,
     approved: ApprovalId,
@@ -15,30 +15,30 @@ struct Scene {
     run: RunId,
 }
 
-fn task(idempotent: bool, result: &str) -> LastTask {
-    LastTask { idempotent, result: Some(result.to_owned()), success: true }
+fn task(idempotent: bool, result: &str) -> FinalTask {
+    FinalTask { idempotent, result: Some(result.to_owned()), success: true }
 }
 
 fn good() -> Scene {
     let (once, again, denied_call) = (CallId::mint(), CallId::mint(), CallId::mint());
     let (approved, denied, open) = (ApprovalId::mint(), ApprovalId::mint(), ApprovalId::mint());
     let run = RunId::mint();
-    let event = |seq: u64, what: &str| Told::Event { run, seq, what: what.to_owned() };
+    let event = |seq: u64, what: &str| Observation::Event { run, seq, what: what.to_owned() };
     let told = vec![
-        Told::Accepted { call: again, idempotent: true },
-        Told::Asked { approval: approved, call: once },
-        Told::Asked { approval: denied, call: denied_call },
-        Told::Asked { approval: open, call: CallId::mint() },
+        Observation::Accepted { call: again, idempotent: true },
+        Observation::Asked { approval: approved, call: once },
+        Observation::Asked { approval: denied, call: denied_call },
+        Observation::Asked { approval: open, call: CallId::mint() },
         event(1, "begun"),
-        Told::Won { approval: approved, approve: true, by: "ada".into() },
-        Told::Won { approval: denied, approve: false, by: "bob".into() },
-        Told::Recorded { call: once, result: "one".into() },
-        Told::Seen { call: once, result: "one".into() },
-        Told::Recorded { call: again, result: "two".into() },
+        Observation::Won { approval: approved, approve: true, by: "ada".into() },
+        Observation::Won { approval: denied, approve: false, by: "bob".into() },
+        Observation::Recorded { call: once, result: "one".into() },
+        Observation::Seen { call: once, result: "one".into() },
+        Observation::Recorded { call: again, result: "two".into() },
         event(2, "ended"),
     ];
-    let answered = |call, state, by: Option<&str>| LastApproval { call, state, by: by.map(str::to_owned) };
-    let last = Last {
+    let answered = |call, state, by: Option<&str>| FinalApproval { call, state, by: by.map(str::to_owned) };
+    let last = FinalState {
         tasks: BTreeMap::from([(once, task(false, "one")), (again, task(true, "two"))]),
         approvals: BTreeMap::from([
             (approved, answered(once, ApprovalState::Approved, Some("ada"))),
@@ -56,7 +56,7 @@ impl Scene {
         check(&self.told, &self.ran, &self.last)
     }
 
-    fn task(&mut self, call: CallId) -> &mut LastTask {
+    fn task(&mut self, call: CallId) -> &mut FinalTask {
         self.last.tasks.get_mut(&call).expect("a task")
     }
 }
@@ -80,15 +80,15 @@ fn a_lost_task_is_seen() {
 fn a_task_without_a_result_is_seen() {
     let mut scene = good();
     let again = scene.again;
-    scene.told.retain(|told| !matches!(told, Told::Recorded { call, .. } if *call == again));
-    *scene.task(again) = LastTask { idempotent: true, result: None, success: false };
+    scene.told.retain(|told| !matches!(told, Observation::Recorded { call, .. } if *call == again));
+    *scene.task(again) = FinalTask { idempotent: true, result: None, success: false };
     assert_eq!(scene.wrong(), [Violation::Unfinished(again)]);
 }
 
 #[test]
 fn a_doubled_result_is_seen() {
     let mut scene = good();
-    scene.told.push(Told::Recorded { call: scene.again, result: "two".into() });
+    scene.told.push(Observation::Recorded { call: scene.again, result: "two".into() });
     assert_eq!(scene.wrong(), [Violation::Doubled(scene.again)]);
     let mut scene = good();
     scene.last.finished.push(scene.once);
@@ -101,7 +101,7 @@ fn a_changed_result_is_seen() {
     let once = scene.once;
     scene.task(once).result = Some("other".into());
     let changed = Violation::Changed { call: once, told: "one".into(), now: Some("other".into()) };
-    assert_eq!(scene.wrong(), [changed.clone(), changed], "whoever recorded it, and whoever saw it");
+    assert_eq!(scene.wrong(), [changed.clone(), changed], "for the process that recorded it, and the one that saw it");
 }
 
 #[test]
@@ -126,21 +126,21 @@ fn a_result_of_nothing_is_seen() {
 fn a_lost_question_is_seen() {
     let mut scene = good();
     scene.last.approvals.remove(&scene.denied);
-    assert_eq!(scene.wrong(), [Violation::LostQuestion(scene.denied), Violation::OtherAnswer(scene.denied)]);
+    assert_eq!(scene.wrong(), [Violation::LostApproval(scene.denied), Violation::OtherDecision(scene.denied)]);
 }
 
 #[test]
 fn two_answers_are_seen() {
     let mut scene = good();
-    scene.told.push(Told::Won { approval: scene.approved, approve: true, by: "ada".into() });
-    assert_eq!(scene.wrong(), [Violation::AnsweredTwice(scene.approved)]);
+    scene.told.push(Observation::Won { approval: scene.approved, approve: true, by: "ada".into() });
+    assert_eq!(scene.wrong(), [Violation::DecidedTwice(scene.approved)]);
 }
 
 #[test]
 fn an_answer_that_took_no_effect_is_seen() {
     let mut scene = good();
     scene.last.approvals.get_mut(&scene.approved).expect("a request").by = Some("eve".into());
-    assert_eq!(scene.wrong(), [Violation::OtherAnswer(scene.approved)]);
+    assert_eq!(scene.wrong(), [Violation::OtherDecision(scene.approved)]);
 }
 
 #[test]
@@ -154,16 +154,16 @@ fn a_denied_call_that_ran_is_seen() {
 fn gaps_and_repeats_are_seen() {
     let mut scene = good();
     let run = scene.run;
-    scene.told.push(Told::Event { run, seq: 2, what: "ended".into() });
+    scene.told.push(Observation::Event { run, seq: 2, what: "ended".into() });
     assert_eq!(scene.wrong(), [Violation::Misnumbered { run, expected: 3, got: 2 }]);
     let mut scene = good();
     let run = scene.run;
-    scene.told.retain(|told| !matches!(told, Told::Event { seq: 1, .. }));
+    scene.told.retain(|told| !matches!(told, Observation::Event { seq: 1, .. }));
     assert_eq!(scene.wrong(), [Violation::Misnumbered { run, expected: 1, got: 2 }]);
     let mut scene = good();
     let run = scene.run;
     scene.last.events.get_mut(&run).expect("events").push((4, "late".into()));
-    assert_eq!(scene.wrong(), [Violation::Misnumbered { run, expected: 3, got: 4 }], "in the record itself");
+    assert_eq!(scene.wrong(), [Violation::Misnumbered { run, expected: 3, got: 4 }], "in the store itself");
 }
 
 #[test]

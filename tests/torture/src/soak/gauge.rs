@@ -1,8 +1,8 @@
-//! What a record takes: memory of this process, its log, its room, and rows that are dead and not swept.
+//! What a store takes: memory of this process, its log, its room, and rows that are dead and not swept.
 
 use std::path::PathBuf;
 
-use crate::place::Place;
+use crate::location::StoreLocation;
 use crate::server;
 
 /// What it takes at a moment, in bytes and rows.
@@ -17,18 +17,18 @@ pub(super) struct Sample {
 const TABLES: &str = "SELECT coalesce(sum(n_dead_tup), 0)::bigint, coalesce(sum(pg_total_relation_size(relid)), 0)::bigint
     FROM pg_stat_user_tables WHERE schemaname = current_schema()";
 
-/// Looks at a record.
-pub(super) struct Gauge(Place);
+/// Looks at a store.
+pub(super) struct Gauge(StoreLocation);
 
 impl Gauge {
-    pub(super) fn new(place: &Place) -> Self {
+    pub(super) fn new(place: &StoreLocation) -> Self {
         Self(place.clone())
     }
 
     pub(super) fn look(&self) -> Sample {
         let memory = memory();
         match &self.0 {
-            Place::File(file) => {
+            StoreLocation::File(file) => {
                 let size = |ending: &str| {
                     let mut name = file.as_os_str().to_owned();
                     name.push(ending);
@@ -37,7 +37,7 @@ impl Gauge {
                 Sample { memory, log: size("-wal"), size: size(""), dead: 0 }
             }
             // The server's log belongs to all of its databases, and it keeps that in bounds by itself.
-            Place::Server(address) => {
+            StoreLocation::Server(address) => {
                 let rows = server::rows(address, TABLES);
                 let number = |column: usize| rows[0][column].as_ref().map_or(0, |text| text.parse().expect("a number"));
                 Sample { memory, log: 0, size: number(1), dead: number(0) }

@@ -12,22 +12,22 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
 
-use crate::given::{notes, step};
-use crate::place::Place;
+use crate::fixtures::{notes, step};
+use crate::location::StoreLocation;
 
 /// How many clients there are of each kind. A busy machine, too, must keep up with them: else the load grows when it is less busy.
 const CLIENTS: usize = 2;
-/// How long readers hold on to an old moment, in milliseconds.
+/// How long readers keep a transaction open, in milliseconds.
 const HELD: std::ops::Range<u64> = 500..8000;
 const PAUSE: std::ops::Range<u64> = 50..2000;
-/// How often is forgotten, and what.
+/// Interval of pruning, and the age to prune.
 const PRUNE: Duration = Duration::from_secs(5);
 const KEPT: Duration = Duration::from_secs(10);
 /// What is the same all the time takes so long.
 const BEAT: Duration = Duration::from_millis(50);
 const LEASE: Duration = Duration::from_mins(1);
 
-/// Clients that go on until this is dropped.
+/// Clients that run until this is dropped.
 pub(super) struct Load {
     done: Arc<Counts>,
     clients: JoinSet<()>,
@@ -42,7 +42,7 @@ struct Counts {
     longest: AtomicU64,
 }
 
-/// What was done so far, and how long somebody waited for it at most, in milliseconds.
+/// Counters of what was done, and the longest wait, in milliseconds.
 #[derive(Debug)]
 pub(super) struct Done {
     tasks: u64,
@@ -67,7 +67,7 @@ impl fmt::Display for Done {
 }
 
 impl Load {
-    pub(super) async fn start(place: &Place, readers: usize) -> Self {
+    pub(super) async fn start(place: &StoreLocation, readers: usize) -> Self {
         let (store, done, mut clients) = (place.open().await, Arc::new(Counts::default()), JoinSet::new());
         for _ in 0..CLIENTS {
             clients.spawn(work(store.clone(), done.clone()));
@@ -79,8 +79,8 @@ impl Load {
             let (place, done) = (place.clone(), done.clone());
             clients.spawn(async move {
                 match place {
-                    Place::File(file) => hold_file(file, done).await,
-                    Place::Server(address) => hold_server(address, done).await,
+                    StoreLocation::File(file) => hold_file(file, done).await,
+                    StoreLocation::Server(address) => hold_server(address, done).await,
                 }
             });
         }
@@ -135,7 +135,7 @@ fn task() -> NewTask {
     NewTask::new(ToolCall::new("tool", json!({"text": "x".repeat(fastrand::usize(..2000))})), Digest::of(["tool".as_bytes()]))
 }
 
-/// Runs of ten steps, one behind the other in a conversation. Nothing is said in it: what was said is never forgotten.
+/// Runs of ten steps, one after the other in a conversation. It has no messages, because messages are not pruned.
 async fn drive(store: Arc<dyn Store>, done: Arc<Counts>) {
     let (holder, conversation, mut beats) = (HolderId::mint(), ConversationId::mint(), beats());
     loop {
@@ -155,7 +155,7 @@ async fn drive(store: Arc<dyn Store>, done: Arc<Counts>) {
     }
 }
 
-/// Forgets what ended a while ago.
+/// Prunes what ended a while ago.
 async fn forget(store: Arc<dyn Store>, done: Arc<Counts>) {
     let holder = HolderId::mint();
     loop {
@@ -165,7 +165,7 @@ async fn forget(store: Arc<dyn Store>, done: Arc<Counts>) {
     }
 }
 
-/// Lists what there is.
+/// Lists tasks and runs.
 async fn list(store: Arc<dyn Store>) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -200,7 +200,7 @@ fn count(connection: &Connection) -> i64 {
     connection.query_row("SELECT count(*) FROM tasks", [], |row| row.get(0)).expect("a look")
 }
 
-/// The same at a server.
+/// Like [`hold_file`], on a server.
 async fn hold_server(address: String, done: Arc<Counts>) {
     let (client, connection) = tokio_postgres::connect(&address, NoTls).await.expect("the server");
     let speaks = tokio::spawn(connection);

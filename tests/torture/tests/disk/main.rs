@@ -23,15 +23,15 @@ use serde_json::json;
 
 use self::volume::Volume;
 
-/// So long something may take that must happen.
+/// Timeout for something that must happen.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// So many calls are refused before the disk is good again.
+/// Number of refused calls before the disk works again.
 const REFUSALS: usize = 30;
 
-/// How often each call ran.
+/// Number of times that each call ran.
 type Ran = Arc<Mutex<BTreeMap<CallId, u32>>>;
 
-/// One process: a record on the disk, and tools that run in the background.
+/// One process: a store on the disk, and tools that run in the background.
 struct Process {
     store: SqliteStore,
     executor: Executor,
@@ -51,12 +51,12 @@ impl Process {
         let catalogue = Catalogue::new();
         catalogue.add_source(Arc::new(ListSource::new("disk", [tool("once", false), tool("again", true)])));
         let toolkit = Toolkit::everything(&catalogue.snapshot(&View::default()));
-        let store = SqliteStore::open(folder.join("record.db")).expect("a record");
+        let store = SqliteStore::open(folder.join("store.db")).expect("a store");
         let executor = Executor::new(ExecutorOptions::default().store(StoreHandle::new(Arc::new(store.clone()))));
         Self { store, executor, toolkit, catalogue }
     }
 
-    /// Makes a call. Says whether it was accepted; the only other answer is that it could not be recorded.
+    /// Makes a call. Returns whether it was accepted; the only other result is that it could not be stored.
     async fn call(&self, number: usize) -> (CallId, bool) {
         let tool = ["once", "again"][number % 2];
         let call = ToolCall::new(tool, json!({"text": "x".repeat(4000)}));
@@ -130,13 +130,13 @@ impl Calls {
 /// Works on the queue of a process until it is stopped.
 fn work(process: &Process) -> (CancellationToken, tokio::task::JoinHandle<()>) {
     let stop = CancellationToken::new();
-    let record = process.executor.store().expect("a record").clone();
+    let record = process.executor.store().expect("a store").clone();
     let worker = Worker::new(record, process.executor.clone(), process.catalogue.clone(), 8);
     (stop.clone(), tokio::spawn(worker.run(stop)))
 }
 
 fn is_sound(folder: &Path) -> bool {
-    let connection = rusqlite::Connection::open(folder.join("record.db")).expect("a database");
+    let connection = rusqlite::Connection::open(folder.join("store.db")).expect("a database");
     connection.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).expect("a look") == "ok"
 }
 
@@ -185,7 +185,7 @@ async fn a_disk_that_fails_refuses_calls_and_the_next_process_ends_what_was_acce
     let process = Process::start(&volume.path(), &ran);
     process.look(&calls).await;
     let (id, accepted) = process.call(0).await;
-    assert!(!accepted, "{id}: nobody can write there");
+    assert!(!accepted, "{id}: the disk is read-only");
     drop(process);
 
     volume.replace();

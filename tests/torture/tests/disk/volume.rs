@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// So large it is.
 const SIZE: u64 = 16 << 20;
-/// So long somebody may still use it who was told to leave.
+/// Timeout for a process to release it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Volume {
@@ -28,7 +28,7 @@ impl Volume {
         made.ok()
     }
 
-    /// Where its files are.
+    /// The folder of its files.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("disk")
     }
@@ -50,20 +50,20 @@ impl Volume {
         self.path().join("ballast")
     }
 
-    /// What the system does with a disk that fails: from now on nothing can be written, whoever has files open.
+    /// Fails the disk: from now on nothing can be written, also to open files.
     pub fn fail(&self) {
         // What is in memory is as it is on the disk, so that each write from now on is a new one.
         run("sync", &["-f", &self.path().to_string_lossy()]).expect("a disk that works");
         run("mount", &["-o", "remount,abort", &self.path().to_string_lossy()]).expect("a disk that fails");
     }
 
-    /// Takes it away, as soon as nobody uses it, and brings it back.
+    /// Unmounts it as soon as it is unused, and mounts it again.
     pub fn replace(&self) {
         self.unmount();
         self.mount("rw");
     }
 
-    /// The same, and it can only be read.
+    /// Like this, but read-only.
     pub fn replace_read_only(&self) {
         self.unmount();
         self.mount("ro");
@@ -99,7 +99,7 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("a path that is text")
 }
 
-/// Runs a program of the system. Says what it says, or why it failed.
+/// Runs a program of the system. Returns its output, or why it failed.
 fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {

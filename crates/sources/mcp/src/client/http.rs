@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use helve_fetch::{
-    Bytes, ConnectionPool, EventError, Events, Exchange, FetchError, HeaderMap, HeaderName, HeaderValue, Method, Patience, Reach,
+    Bytes, ConnectionPool, EventError, Events, Exchange, FetchError, HeaderMap, HeaderName, HeaderValue, Method, Reach, StreamLimits,
     StreamingResponse, Target, Url, header,
 };
 use helve_mcp_wire::{Era, HEADERS, Message, encode_header, name_of};
@@ -84,14 +84,19 @@ impl Site {
     }
 
     /// Sends a request, on someone's behalf where the server wants to know on whose.
-    pub(super) async fn send(&self, exchange: Exchange, patience: Patience) -> Result<StreamingResponse, Trouble> {
+    pub(super) async fn send(&self, exchange: Exchange, patience: StreamLimits) -> Result<StreamingResponse, Trouble> {
         match &self.authorizer {
             Some(authorizer) => Box::pin(self.send_for(authorizer, exchange, patience)).await,
             None => Ok(Box::pin(self.connections.send(&self.target, &exchange, patience)).await?),
         }
     }
 
-    async fn send_for(&self, authorizer: &Authorizer, mut exchange: Exchange, patience: Patience) -> Result<StreamingResponse, Trouble> {
+    async fn send_for(
+        &self,
+        authorizer: &Authorizer,
+        mut exchange: Exchange,
+        patience: StreamLimits,
+    ) -> Result<StreamingResponse, Trouble> {
         let mut sent = authorizer.header().await;
         for _ in 0..MAX_CHALLENGES {
             if let Some(header) = &sent {
@@ -315,7 +320,7 @@ impl Endpoint {
             headers.insert(LAST_EVENT, id);
         }
         let exchange = Exchange { method: Method::GET, headers, body: Bytes::new(), may_repeat: true };
-        let patience = Patience { first_byte: GREETING, idle: QUIET, total: QUIET, bytes: u64::MAX };
+        let patience = StreamLimits { first_byte: GREETING, idle: QUIET, total: QUIET, bytes: u64::MAX };
         self.site.send(exchange, patience).await
     }
 
@@ -445,10 +450,10 @@ fn leave(mut response: StreamingResponse) {
 }
 
 /// Whoever asks says how long they wait; without that, a day is for ever.
-pub(super) fn patience(time: Option<Duration>) -> Patience {
+pub(super) fn patience(time: Option<Duration>) -> StreamLimits {
     let time = time.unwrap_or(QUIET);
     // A stream may carry progress of any length before its response; each message is bounded.
-    Patience { first_byte: time, idle: time, total: time, bytes: u64::MAX }
+    StreamLimits { first_byte: time, idle: time, total: time, bytes: u64::MAX }
 }
 
 /// Repeats in headers what those of the newer era repeat of a message.

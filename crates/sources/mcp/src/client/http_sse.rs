@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_fetch::{Bytes, Events, Exchange, HeaderMap, HeaderValue, Method, Patience, StreamingResponse, header};
+use helve_fetch::{Bytes, Events, Exchange, HeaderMap, HeaderValue, Method, StreamLimits, StreamingResponse, header};
 use helve_mcp_wire::Message;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ impl OldEndpoint {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         let exchange = Exchange { method: Method::GET, headers, body: Bytes::new(), may_repeat: true };
-        let patience = Patience { first_byte: GREETING, idle: QUIET, total: QUIET, bytes: u64::MAX };
+        let patience = StreamLimits { first_byte: GREETING, idle: QUIET, total: QUIET, bytes: u64::MAX };
         let response = site.send(exchange, patience).await?;
         if !response.status.is_success() || !is_stream(&response) {
             let status = response.status.as_u16();

@@ -1,4 +1,4 @@
-//! What addresses say about TLS, and what holds where they say nothing.
+//! The TLS options of URLs, and their defaults.
 
 use super::*;
 
@@ -38,17 +38,18 @@ fn what_is_said_holds() {
 
 #[test]
 fn the_rest_of_an_address_stays_as_it_is() {
-    let (url, wishes) = split("postgres://me:a?b&sslmode=x@host/x?sslmode=require&options=-c%20a%3Db&sslrootcert=%2Fmy%20ca.pem&port=7");
+    let (url, options) =
+        split_options("postgres://me:a?b&sslmode=x@host/x?sslmode=require&options=-c%20a%3Db&sslrootcert=%2Fmy%20ca.pem&port=7");
     assert_eq!(url, "postgres://me:a?b&sslmode=x@host/x?options=-c%20a%3Db&port=7");
-    assert_eq!(wishes, Wishes { mode: Some("require".into()), root: Some("/my ca.pem".into()) });
-    let (url, wishes) = split("postgres://host/x?sslmode=require&sslrootcert=system");
-    assert_eq!((&*url, wishes), ("postgres://host/x", Wishes { mode: Some("require".into()), root: None }));
-    assert_eq!(split("postgres://host/x"), ("postgres://host/x".into(), Wishes::default()));
+    assert_eq!(options, TlsOptions { mode: Some("require".into()), root: Some("/my ca.pem".into()) });
+    let (url, options) = split_options("postgres://host/x?sslmode=require&sslrootcert=system");
+    assert_eq!((&*url, options), ("postgres://host/x", TlsOptions { mode: Some("require".into()), root: None }));
+    assert_eq!(split_options("postgres://host/x"), ("postgres://host/x".into(), TlsOptions::default()));
 }
 
 #[test]
 fn an_authority_that_is_named_is_needed() {
     let error = Address::read("postgres://me@127.0.0.1/x?sslrootcert=/nowhere/ca.pem").err().expect("no file").to_string();
     assert!(error.contains("/nowhere/ca.pem"), "{error}");
-    assert!(Address::read("postgres://me@127.0.0.1/x?sslrootcert=/nowhere/ca.pem&sslmode=disable").is_ok(), "nobody asks for it");
+    assert!(Address::read("postgres://me@127.0.0.1/x?sslrootcert=/nowhere/ca.pem&sslmode=disable").is_ok(), "it is not used");
 }

@@ -116,10 +116,10 @@ async fn a_copy_is_written_through_no_link_and_over_nothing() {
     assert!(matches!(store.backup(&copy).await, Err(StoreError::Conflict(_))));
     assert!(!elsewhere.exists());
     fs::write(&elsewhere, "").expect("a file");
-    assert!(matches!(store.backup(&elsewhere).await, Err(StoreError::Conflict(_))), "an empty file is somebody's, too");
+    assert!(matches!(store.backup(&elsewhere).await, Err(StoreError::Conflict(_))), "an empty file is a file, too");
 }
 
-/// What somebody could add to a file, or change in it, so that it does more than hold rows.
+/// What another user could add to a file, or change in it, so that it does more than hold rows.
 const CHANGES: [(&str, &str); 8] = [
     ("trigger `t`", "CREATE TRIGGER t AFTER INSERT ON approvals BEGIN DELETE FROM tasks; END"),
     ("view `v`", "CREATE VIEW v AS SELECT * FROM tasks"),

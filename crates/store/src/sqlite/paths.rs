@@ -1,4 +1,4 @@
-//! The file of a store, and those beside it: for their owner alone from the first byte, and reached through no symbolic link.
+//! The file of a store and the files beside it: private to their owner from the first byte, and never opened through a symbolic link.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,16 @@ use helve_core::StoreError;
 use helve_files::FileError;
 use parking_lot::Mutex;
 
-/// What SQLite and Helve keep beside the file. SQLite gives its own the permissions of the file.
+/// Suffixes of the files of SQLite and Helve beside the store. SQLite gives its own the permissions of the store.
 const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", LOCK];
-/// The file whose lock makes a process the one that gives tasks out.
+/// Suffix of the file whose lock lets a process hand out tasks.
 const LOCK: &str = "-lock";
 
-/// Held while a file is created. A file that is closed ends all locks that its process has on it, so nobody may open it meanwhile.
+/// Held while a file is created. Closing a file releases all locks that its process has on it, so no other thread may open it
+/// meanwhile.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// Makes a file ready to be opened, and says where it is: its folder may be a symbolic link, it may not.
+/// Prepares a file for opening and returns its real path. Its folder may be a symbolic link; the file itself may not.
 pub(super) fn prepare(file: &Path) -> Result<PathBuf, StoreError> {
     let name = file.file_name().ok_or_else(|| StoreError::Unavailable(format!("{} does not name a file", file.display())))?;
     let file = existing_folder(file)?.join(name);
@@ -29,34 +30,35 @@ pub(super) fn prepare(file: &Path) -> Result<PathBuf, StoreError> {
     Ok(file)
 }
 
-/// Keeps others from reading a store that an earlier version, or a copy, left open to them.
+/// Removes the permissions of other users, which an earlier version or a copy may have left.
 pub(super) fn tighten(file: &Path) -> Result<(), StoreError> {
     helve_files::tighten_file(file).map_err(refused)?;
     BESIDE.iter().try_for_each(|ending| helve_files::tighten_file(&beside(file, ending)).map_err(refused))
 }
 
-/// Creates an empty file for a copy, and says where it is.
+/// Creates an empty file for a backup, and returns its real path.
 pub(super) fn prepare_copy(file: &Path) -> Result<PathBuf, StoreError> {
-    let no_folder = |folder: &Path| StoreError::Conflict(format!("the copy cannot be written: there is no folder {}", folder.display()));
+    let no_folder =
+        |folder: &Path| StoreError::Conflict(format!("cannot write the backup: the folder {} does not exist", folder.display()));
     let folder = folder_of(file);
     let name = file.file_name().ok_or_else(|| StoreError::Conflict(format!("{} does not name a file", file.display())))?;
     let file = folder.canonicalize().map_err(|_| no_folder(folder))?.join(name);
     match helve_files::create(&file) {
         Ok(_) => Ok(file),
         Err(error) if error.kind() == Some(std::io::ErrorKind::AlreadyExists) => {
-            Err(StoreError::Conflict(format!("{} is there already", file.display())))
+            Err(StoreError::Conflict(format!("{} already exists", file.display())))
         }
-        Err(error) => Err(StoreError::Conflict(format!("the copy cannot be written: {error}"))),
+        Err(error) => Err(StoreError::Conflict(format!("cannot write the backup: {error}"))),
     }
 }
 
-/// The file whose lock makes a process the one that gives tasks out.
+/// The file whose lock lets a process hand out tasks.
 pub(super) fn lock_of(file: &Path) -> PathBuf {
     beside(file, LOCK)
 }
 
-/// What a file means that is not used.
-#[expect(clippy::needless_pass_by_value, reason = "it is what errors are turned into")]
+/// The error for a file that is not used.
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(super) fn refused(error: FileError) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }
@@ -64,13 +66,13 @@ pub(super) fn refused(error: FileError) -> StoreError {
 fn create(file: &Path) -> Result<(), StoreError> {
     match helve_files::create(file) {
         Ok(_) => Ok(()),
-        // Another process was quicker.
+        // Another process has created it meanwhile.
         Err(error) if error.kind() == Some(std::io::ErrorKind::AlreadyExists) => helve_files::check_file(file).map(drop).map_err(refused),
         Err(error) => Err(refused(error)),
     }
 }
 
-/// The folder of a file by a path without symbolic links, which SQLite follows nowhere in a path. It is created where it is missing.
+/// The real path of the folder of a file, because SQLite follows no symbolic link in a path. Creates the folder if it is missing.
 fn existing_folder(file: &Path) -> Result<PathBuf, StoreError> {
     let folder = folder_of(file);
     helve_files::create_folder(folder).map_err(refused)?;

@@ -1,6 +1,6 @@
-//! A store for clients that insist: while the record cannot be used, they ask again.
+//! A store for clients that retry while it is unavailable.
 //!
-//! Whoever does not know whether something was done does it again. That must be one thing in the record, not two.
+//! A client that does not know whether a change was made makes it again. The store must then hold it once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use tokio::sync::watch;
 
 use crate::log::Log;
 
-/// How long it waits before it asks again.
+/// Delay between retries.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A store that asks until there is an answer.
-pub(crate) struct Patient {
+pub(crate) struct RetryingStore {
     pub(crate) inner: Arc<dyn Store>,
     /// When calls were accepted, in microseconds since 1970.
     pub(crate) pulse: Log,
 }
 
-/// Asks until there is an answer other than that the record cannot be used now.
+/// Retries until the result is not that the store is unavailable.
 async fn insist<'a, T>(mut ask: impl FnMut() -> Stored<'a, T>) -> Result<T, StoreError> {
     loop {
         match ask().await {
@@ -43,7 +43,7 @@ macro_rules! insist {
     };
 }
 
-impl Store for Patient {
+impl Store for RetryingStore {
     insist! {
         recover(holder: HolderId) -> RecoveryReport;
         leave(holder: HolderId) -> ();

@@ -1,11 +1,11 @@
-//! Steps of runs to try a record with.
+//! Steps of runs to try a store with.
 
 use helve_core::store::{RunCommit, RunState};
 use helve_core::{EventData, RunId};
 use jiff::Timestamp;
 use serde_json::json;
 
-/// So many events.
+/// A number of events.
 pub(crate) fn notes(count: usize) -> Vec<(Timestamp, EventData)> {
     (0..count).map(|number| (Timestamp::now(), EventData::Notification { message: format!("note {number}") })).collect()
 }

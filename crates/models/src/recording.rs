@@ -1,4 +1,4 @@
-//! A recording of what a model was asked and what it said, one exchange a line.
+//! Recordings of requests to a model and its responses, with one exchange per line.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -18,22 +18,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Sleep;
 
-/// The largest recording.
+/// Maximum size of a recording, in bytes.
 const MAX_RECORDING: u64 = 64 << 20;
 
-/// One exchange.
+/// One request and its response. The file's own names are older than these.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Exchange {
     model: String,
-    /// What was said before: what a later request must be equal to. Ids and instructions are no part of it.
-    asked: Vec<Value>,
-    said: Vec<Piece>,
+    /// The conversation, without ids and instructions. A replayed request must be equal to it.
+    #[serde(rename = "asked")]
+    request: Vec<Value>,
+    #[serde(rename = "said")]
+    response: Vec<RecordedDelta>,
 }
 
-/// One piece of an answer.
+/// One delta of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Piece {
+enum RecordedDelta {
     Text(String),
     Reasoning(String),
     Call {
@@ -48,7 +50,7 @@ enum Piece {
     End(EndReason),
 }
 
-impl Piece {
+impl RecordedDelta {
     fn of(delta: ModelDelta<'_>) -> Option<Self> {
         Some(match delta {
             ModelDelta::Text(text) => Self::Text(text.to_owned()),
@@ -77,9 +79,9 @@ impl Piece {
     }
 }
 
-/// What a request says, without what differs from run to run.
+/// The content of a request, without what differs from run to run.
 fn content(messages: &[Arc<Message>]) -> Vec<Value> {
-    let said = messages.iter().filter_map(|message| {
+    let content = messages.iter().filter_map(|message| {
         Some(match message.body() {
             MessageBody::User { parts } => {
                 let parts = parts.iter().map(|part| match part {
@@ -100,10 +102,10 @@ fn content(messages: &[Arc<Message>]) -> Vec<Value> {
             _ => return None,
         })
     });
-    said.collect()
+    content.collect()
 }
 
-/// A model that answers from a recording.
+/// A model that replays a recording.
 pub struct Replay {
     info: ModelInfo,
     name: String,
@@ -121,27 +123,25 @@ impl Replay {
     /// Opens a recording.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// Returns an error if the file cannot be read or is not a recording.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ModelError> {
         let path = path.as_ref();
-        let text =
-            read(path).map_err(|error| ModelError::Recording(format!("the recording {} cannot be read: {error}", path.display())))?;
+        let text = read(path).map_err(|error| ModelError::Recording(format!("cannot read recording {}: {error}", path.display())))?;
         Self::of(&text, &path.display().to_string())
     }
 
-    /// A recording that is at hand as text.
+    /// Parses the text of a recording.
     ///
     /// # Errors
-    /// Where a line is no exchange.
+    /// Returns an error if a line is not an exchange.
     pub fn of(text: &str, name: &str) -> Result<Self, ModelError> {
         let mut exchanges = Vec::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let exchange: Exchange = serde_json::from_str(line).map_err(|error| {
-                ModelError::Recording(format!("line {} of the recording {name} is not an exchange: {error}", number + 1))
-            })?;
+            let exchange: Exchange = serde_json::from_str(line)
+                .map_err(|error| ModelError::Recording(format!("line {} of recording {name} is not an exchange: {error}", number + 1)))?;
             exchanges.push(exchange);
         }
-        let native = exchanges.iter().any(|exchange| exchange.said.iter().any(|piece| matches!(piece, Piece::Call { .. })));
+        let native = exchanges.iter().any(|exchange| exchange.response.iter().any(|delta| matches!(delta, RecordedDelta::Call { .. })));
         let info = ModelInfo {
             provider: "replay".into(),
             constrains_output: true,
@@ -151,28 +151,28 @@ impl Replay {
         Ok(Self { info, name: name.to_owned(), pace: Duration::ZERO, exchanges: Mutex::new(exchanges) })
     }
 
-    /// The same recording, played with this much time between two pieces.
+    /// Sets the delay between two deltas.
     #[must_use]
     pub fn with_pace(mut self, pace: Duration) -> Self {
         self.pace = pace;
         self
     }
 
-    /// The next answer to this; the last one is given again.
-    fn take(&self, asked: &[Value]) -> Option<Vec<Piece>> {
+    /// Takes the next response to a request; the last one is repeated.
+    fn take(&self, request: &[Value]) -> Option<Vec<RecordedDelta>> {
         let mut exchanges = self.exchanges.lock();
-        let mut places = exchanges.iter().enumerate().filter(|(_, exchange)| exchange.asked == asked).map(|(place, _)| place);
-        let (first, more) = (places.next()?, places.next().is_some());
-        Some(if more { exchanges.remove(first).said } else { exchanges[first].said.clone() })
+        let mut matching = exchanges.iter().enumerate().filter(|(_, exchange)| exchange.request == request).map(|(index, _)| index);
+        let (first, more) = (matching.next()?, matching.next().is_some());
+        Some(if more { exchanges.remove(first).response } else { exchanges[first].response.clone() })
     }
 
-    fn off_tape(&self, asked: &[Value]) -> ModelError {
-        let last = asked.last().map(ToString::to_string).unwrap_or_default();
+    fn no_response(&self, request: &[Value]) -> ModelError {
+        let last = request.last().map(ToString::to_string).unwrap_or_default();
         let last = printable::shorten(&printable::escape_line(&last), 300);
         ModelError::Recording(format!(
-            "the recording {} has no answer to this, after {} messages: {last}. Tools may have given other results than when it was made",
+            "recording {} has no response to this request (after {} messages): {last}. Tools may have returned other results than when it was recorded",
             self.name,
-            asked.len()
+            request.len()
         ))
     }
 }
@@ -183,36 +183,33 @@ impl LanguageModel for Replay {
     }
 
     async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        let asked = content(&request.messages);
-        let pieces = self.take(&asked).ok_or_else(|| self.off_tape(&asked))?;
-        Ok(ModelStream::new(Playing { pieces: pieces.into(), pace: self.pace, pause: None }))
+        let request = content(&request.messages);
+        let deltas = self.take(&request).ok_or_else(|| self.no_response(&request))?;
+        Ok(ModelStream::new(ReplayStream { deltas: deltas.into(), pace: self.pace, pause: None }))
     }
 }
 
-/// An answer that is played, a piece at a time.
-struct Playing {
-    pieces: VecDeque<Piece>,
+/// Replays a response, one delta at a time.
+struct ReplayStream {
+    deltas: VecDeque<RecordedDelta>,
     pace: Duration,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-impl PollDeltas for Playing {
+impl PollDeltas for ReplayStream {
     fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
         if !self.pace.is_zero() {
             let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.pace)));
             ready!(pause.as_mut().poll(cx));
             self.pause = None;
         }
-        let piece = self.pieces.pop_front();
-        let more = piece.is_some();
-        if let Some(piece) = piece {
-            into.push(piece.delta());
-        }
-        Poll::Ready(Ok(more))
+        let Some(delta) = self.deltas.pop_front() else { return Poll::Ready(Ok(false)) };
+        into.push(delta.delta());
+        Poll::Ready(Ok(true))
     }
 }
 
-/// A model whose answers are recorded.
+/// A model whose responses are recorded.
 #[derive(Debug)]
 pub struct Recorder<M> {
     model: M,
@@ -220,13 +217,13 @@ pub struct Recorder<M> {
 }
 
 impl<M: DynModel> Recorder<M> {
-    /// Records what a model says at the end of a file.
+    /// Appends the exchanges of a model to a file.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn new(model: M, path: impl Into<PathBuf>) -> Result<Self, ModelError> {
         let path = path.into();
-        open(&path).map_err(|error| ModelError::Recording(format!("the recording {} cannot be written: {error}", path.display())))?;
+        open(&path).map_err(|error| unwritable(&path, &error))?;
         Ok(Self { model, path })
     }
 }
@@ -237,24 +234,24 @@ impl<M: DynModel> LanguageModel for Recorder<M> {
     }
 
     async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        let exchange = Exchange { model: self.model.info().name.to_string(), asked: content(&request.messages), said: Vec::new() };
+        let exchange = Exchange { model: self.model.info().name.to_string(), request: content(&request.messages), response: Vec::new() };
         let stream = self.model.ask(request).await?;
-        Ok(ModelStream::new(Recording { stream, exchange, path: self.path.clone() }))
+        Ok(ModelStream::new(RecordingStream { stream, exchange, path: self.path.clone() }))
     }
 }
 
-/// Reads a recording, which is a file of bounded size and no endless device.
+/// Reads a recording of bounded size. An endless device is not one.
 fn read(path: &Path) -> std::io::Result<String> {
     let file = fs::File::open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is no file"));
+        return Err(std::io::Error::other("not a regular file"));
     }
     let mut text = String::new();
     std::io::Read::read_to_string(&mut std::io::Read::take(file, MAX_RECORDING), &mut text)?;
     Ok(text)
 }
 
-/// Opens a recording to be gone on with. Only its owner may read what was said.
+/// Opens a recording to append to it. Only its owner may read the conversation.
 fn open(path: &Path) -> std::io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.create(true).append(true);
@@ -263,13 +260,18 @@ fn open(path: &Path) -> std::io::Result<fs::File> {
     options.open(path)
 }
 
-struct Recording {
+fn unwritable(path: &Path, error: &std::io::Error) -> ModelError {
+    ModelError::Recording(format!("cannot write recording {}: {error}", path.display()))
+}
+
+/// Passes a response on, and writes the exchange when it is complete.
+struct RecordingStream {
     stream: ModelStream,
     exchange: Exchange,
     path: PathBuf,
 }
 
-impl Recording {
+impl RecordingStream {
     fn write(&self) -> std::io::Result<()> {
         let mut line = serde_json::to_string(&self.exchange)?;
         line.push('\n');
@@ -277,20 +279,16 @@ impl Recording {
     }
 }
 
-impl PollDeltas for Recording {
+impl PollDeltas for RecordingStream {
     fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>> {
         let polled = self.stream.poll_deltas(cx, into);
         if let Poll::Ready(Ok(true)) = polled {
-            let had_end = |piece: &Piece| matches!(piece, Piece::End(_));
-            self.exchange.said.extend(into.iter().filter_map(Piece::of));
-            // Only answers that came to their end are worth playing again.
-            if self.exchange.said.last().is_some_and(had_end)
+            self.exchange.response.extend(into.iter().filter_map(RecordedDelta::of));
+            // Only complete responses are worth replaying.
+            if let Some(RecordedDelta::End(_)) = self.exchange.response.last()
                 && let Err(error) = self.write()
             {
-                return Poll::Ready(Err(ModelError::Recording(format!(
-                    "the recording {} cannot be written: {error}",
-                    self.path.display()
-                ))));
+                return Poll::Ready(Err(unwritable(&self.path, &error)));
             }
         }
         polled

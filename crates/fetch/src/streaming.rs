@@ -1,0 +1,136 @@
+//! A response that is read as it arrives, within limits.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+use tokio::time::Sleep;
+
+use crate::connection::Connection;
+use crate::error::FetchError;
+use crate::pool::ConnectionPool;
+
+/// Timeouts and the maximum size of a streamed response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// Timeout for the head of the response, including the connection.
+    pub first_byte: Duration,
+    /// Timeout between two chunks.
+    pub idle: Duration,
+    /// Timeout for the whole response.
+    pub total: Duration,
+    /// Maximum number of bytes of the body.
+    pub bytes: u64,
+}
+
+/// A response whose head is there. Dropping it before its end closes the connection.
+pub struct StreamingResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    body: Incoming,
+    connection: Option<Connection>,
+    pool: ConnectionPool,
+    clock: Clock,
+    /// Number of bytes that may still come.
+    room: u64,
+    limits: StreamLimits,
+}
+
+impl std::fmt::Debug for StreamingResponse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StreamingResponse").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// Goes off when nothing came for too long. Its timer is reset only when it fires, not for every chunk.
+struct Clock {
+    last: Instant,
+    end: Instant,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Clock {
+    fn poll_late(&mut self, idle: Duration, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.sleep.as_mut().poll(cx));
+            let left = (self.last + idle).min(self.end).saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Poll::Ready(());
+            }
+            self.sleep.as_mut().reset(tokio::time::Instant::now() + left);
+        }
+    }
+}
+
+impl StreamingResponse {
+    pub(crate) fn new(response: hyper::Response<Incoming>, connection: Connection, pool: ConnectionPool, limits: StreamLimits) -> Self {
+        let (head, body) = response.into_parts();
+        let now = Instant::now();
+        let clock = Clock { last: now, end: now + limits.total, sleep: Box::pin(tokio::time::sleep(limits.idle)) };
+        let (status, headers) = (head.status, head.headers);
+        Self { status, headers, body, connection: Some(connection), pool, clock, room: limits.bytes, limits }
+    }
+
+    /// Polls for the next chunk of the body; `None` at its end.
+    ///
+    /// # Errors
+    /// Returns an error if the response is incomplete, too slow or too large.
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, FetchError>> {
+        let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(None)) };
+        let timeout = |connection: &Connection, after| Err(FetchError::Timeout { origin: connection.origin.clone(), after });
+        let mut driven = false;
+        loop {
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    self.clock.last = Instant::now();
+                    if self.clock.last > self.clock.end {
+                        return Poll::Ready(timeout(connection, self.limits.total));
+                    }
+                    let Some(room) = self.room.checked_sub(data.len() as u64) else {
+                        let (origin, limit) = (connection.origin.clone(), self.limits.bytes);
+                        return Poll::Ready(Err(FetchError::TooLarge { origin, limit }));
+                    };
+                    self.room = room;
+                    return Poll::Ready(Ok(Some(data)));
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(FetchError::of_hyper(&error, connection.origin.clone()))),
+                Poll::Ready(None) => {
+                    if let Some(connection) = self.connection.take() {
+                        self.pool.put_back(connection);
+                    }
+                    return Poll::Ready(Ok(None));
+                }
+                Poll::Pending if !driven => {
+                    driven = true;
+                    connection.driver.poll(cx);
+                }
+                Poll::Pending => {
+                    ready!(self.clock.poll_late(self.limits.idle, cx));
+                    return Poll::Ready(timeout(connection, self.limits.idle));
+                }
+            }
+        }
+    }
+
+    /// Returns the next chunk of the body; `None` at its end.
+    ///
+    /// # Errors
+    /// Returns an error if the response is incomplete, too slow or too large.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
+        poll_fn(|cx| self.poll_chunk(cx)).await
+    }
+
+    /// Returns a header; `None` if it is absent or not text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
