@@ -226,7 +226,7 @@ fn calls_enter_by_one_door() {
     attempts.sort();
     assert_eq!(
         attempts,
-        [door, "crates/tools/src/waited.rs", "crates/tools/src/worker.rs"],
+        [door, "crates/tools/src/durable/approved.rs", "crates/tools/src/durable/worker.rs"],
         "approved and queued calls were admitted before"
     );
 }

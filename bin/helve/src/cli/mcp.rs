@@ -118,8 +118,7 @@ Examples:
   helve mcp serve --stdio
   helve mcp serve --http 127.0.0.1:8931 --set everyday
 
-Over HTTP the path is /mcp. If HELVE_MCP_TOKEN is set, clients must send it as a bearer token; required unless the
-address is a loopback address.";
+Over HTTP the path is /mcp. If HELVE_MCP_TOKEN is set, clients must send it as a bearer token; required unless the address is a loopback address.";
 
 #[derive(Args)]
 pub struct Serve {

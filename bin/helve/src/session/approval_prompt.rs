@@ -23,7 +23,10 @@ pub fn ask(request: &ApprovalRequest, redactor: &Redactor, in_conversation: bool
     let language = Language::of_environment();
     let show = |most: usize| lines(request, redactor, most).iter().for_each(|line| terminal::note_exactly(line));
     show(SHOWN);
-    terminal::discard_typed();
+    if in_conversation {
+        // What was typed while the agent worked is not a decision.
+        terminal::discard_typed();
+    }
     loop {
         let Some(line) = read(&prompt(language, in_conversation), "") else { return Decision::Deny { reason: None } };
         match parse(&line) {

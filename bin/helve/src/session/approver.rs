@@ -7,6 +7,7 @@ use helve::secret::Redactor;
 use parking_lot::Mutex;
 
 use super::{approval_prompt, input_prompt};
+use crate::terminal;
 use crate::terminal::editor::{Editor, Input};
 use crate::terminal::spinner::Spinner;
 
@@ -33,7 +34,10 @@ impl TerminalApprover {
         let mut editor = self.editor.lock();
         let mut read = |prompt: &str, initial: &str| if let Input::Line(line) = editor.ask(prompt, initial) { Some(line) } else { None };
         self.spinner.suspend(|| match &request.input {
-            Some(needed) => input_prompt::ask(&request.tool, needed, &mut read),
+            Some(needed) => {
+                terminal::discard_typed();
+                input_prompt::ask(&request.tool, needed, &mut read)
+            }
             None => approval_prompt::ask(request, &self.redactor, true, &mut read),
         })
     }

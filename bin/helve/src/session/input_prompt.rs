@@ -15,7 +15,6 @@ const ATTEMPTS: usize = 5;
 
 /// Shows what a tool wants to know, and reads the input. Denies if the person declines.
 pub fn ask(tool: &str, needed: &InputNeeded, read: ReadLine<'_>) -> Decision {
-    terminal::discard_typed();
     read_input(tool, needed, read).map_or(Decision::Deny { reason: None }, Decision::Edit)
 }
 

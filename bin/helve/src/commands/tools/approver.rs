@@ -51,7 +51,7 @@ impl CallApprover {
     }
 
     fn ask(&self, request: &ApprovalRequest) -> Decision {
-        let mut read = |prompt: &str, _: &str| terminal::ask(prompt);
+        let mut read = |prompt: &str, _: &str| terminal::ask(prompt.trim_end());
         match &request.input {
             Some(needed) if terminal::can_ask() => input_prompt::ask(&request.tool, needed, &mut read),
             Some(_) => {
