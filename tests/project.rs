@@ -142,7 +142,7 @@ fn the_sample_teaches_and_has_no_warnings() {
     assert!(!project.folder.path().join("half/helve.yaml").exists(), "all of it or nothing");
     let again = project.run(&["init", "sample"]);
     assert_eq!(again.status.code(), Some(1));
-    assert!(stderr(&again).contains("is not overwritten"), "{}", stderr(&again));
+    assert!(stderr(&again).contains("already exists"), "{}", stderr(&again));
 }
 
 /// A public API's document of 68 operations becomes tools with one line of YAML.
