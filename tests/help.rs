@@ -45,11 +45,7 @@ fn without_global_options(help: &str) -> String {
 fn collect(path: &mut Vec<String>, all: &mut String) {
     let text = help(path);
     let shown = if path.is_empty() { text.clone() } else { without_global_options(&text) };
-    all.push_str(&format!(
-        "\n===== {} =====\n{}\n",
-        ["helve".to_owned()].iter().chain(&*path).cloned().collect::<Vec<_>>().join(" "),
-        shown.trim_end()
-    ));
+    all.extend(["\n===== helve", &path.iter().map(|name| format!(" {name}")).collect::<String>(), " =====\n", shown.trim_end(), "\n"]);
     for name in subcommands(&text) {
         path.push(name);
         collect(path, all);

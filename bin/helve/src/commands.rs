@@ -67,10 +67,10 @@ fn in_colour(diagnostic: &Diagnostic) -> String {
         printable::escape_line(&diagnostic.message)
     );
     if let (Some(snippet), Some(line)) = (&diagnostic.snippet, diagnostic.line) {
-        text += &format!("\n  {} {snippet}", styled(FAINT, &format!("{line} |")));
+        text.extend(["\n  ", &styled(FAINT, &format!("{line} |")), " ", snippet]);
     }
     if let Some(hint) = &diagnostic.hint {
-        text += &format!("\n  {} {}", styled(CAREFUL, "hint:"), printable::escape_line(hint));
+        text.extend(["\n  ", &styled(CAREFUL, "hint:"), " ", &printable::escape_line(hint)]);
     }
     text
 }

@@ -75,18 +75,20 @@ fn parse(line: &str) -> TypedDecision {
 
 fn prompt(language: Language, in_conversation: bool) -> String {
     let question = language.choose("Run it? ", "是否运行？");
-    let choices = match in_conversation {
-        true => language
-            .choose("[y]es / [n]o, reason / [a]lways / [e]dit / [s]how all", "[y] 是 / [n] 否，原因 / [a] 总是 / [e] 编辑 / [s] 显示全部"),
-        false => language.choose("[y]es / [n]o, reason / [e]dit / [s]how all", "[y] 是 / [n] 否，原因 / [e] 编辑 / [s] 显示全部"),
+    let choices = if in_conversation {
+        language
+            .choose("[y]es / [n]o, reason / [a]lways / [e]dit / [s]how all", "[y] 是 / [n] 否，原因 / [a] 总是 / [e] 编辑 / [s] 显示全部")
+    } else {
+        language.choose("[y]es / [n]o, reason / [e]dit / [s]how all", "[y] 是 / [n] 否，原因 / [e] 编辑 / [s] 显示全部")
     };
     format!("{question}{} ", styled(FAINT, choices))
 }
 
 fn retry_prompt(language: Language, in_conversation: bool) -> &'static str {
-    match in_conversation {
-        true => language.choose("Please answer y, n, a, e or s.", "请回答 y、n、a、e 或 s。"),
-        false => language.choose("Please answer y, n, e or s.", "请回答 y、n、e 或 s。"),
+    if in_conversation {
+        language.choose("Please answer y, n, a, e or s.", "请回答 y、n、a、e 或 s。")
+    } else {
+        language.choose("Please answer y, n, e or s.", "请回答 y、n、e 或 s。")
     }
 }
 

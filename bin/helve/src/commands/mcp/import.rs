@@ -46,7 +46,7 @@ pub fn run(command: &Import, global: &Global, workspace: &Workspace) -> Result<E
                 results.push(ImportResult { name: imported.server.name, written, notes: imported.notes });
             }
             Err(why) if command.names.is_empty() => {
-                results.push(ImportResult { name: String::new(), written: Err(why), notes: Vec::new() })
+                results.push(ImportResult { name: String::new(), written: Err(why), notes: Vec::new() });
             }
             Ok(_) | Err(_) => {}
         }

@@ -92,8 +92,8 @@ async fn report_withheld(workspace: &Workspace) {
 /// Serves on stdio or HTTP until it is stopped.
 async fn serve(server: &Server, command: &Serve, has_token: bool, stop: &CancellationToken) -> Result<(), Failure> {
     let Some(address) = &command.http else {
-        let served = server.stdio(tokio::io::stdin(), tokio::io::stdout(), stop.clone()).await;
-        return served.map_err(|error| Failure::new("failed", error));
+        let result = server.stdio(tokio::io::stdin(), tokio::io::stdout(), stop.clone()).await;
+        return result.map_err(|error| Failure::new("failed", error));
     };
     let listener = listen(address, has_token).await?;
     let bound = listener.local_addr().map_err(|error| Failure::new("unreachable", error))?;

@@ -204,7 +204,7 @@ impl BlockRenderer {
                 content.chars().for_each(|character| self.inline.push(character, &mut self.wrap));
             }
             LineKind::Text | LineKind::Row | LineKind::Blank => {
-                content.chars().for_each(|character| self.inline.push(character, &mut self.wrap))
+                content.chars().for_each(|character| self.inline.push(character, &mut self.wrap));
             }
         }
     }

@@ -312,14 +312,14 @@ impl LoadedProject {
         context: &LoadContext<'_>,
     ) -> Result<(), Box<Diagnostic>> {
         let wrong = |error: FieldError| Box::new(file.diagnose(Severity::Error, &error));
-        let content = document.content.as_ref().map_err(|message| wrong(FieldError::new("/openapi", message)))?;
+        let parsed = document.content.as_ref().map_err(|message| wrong(FieldError::new("/openapi", message)))?;
         let mut definition: OpenApiDefinition = file.read()?;
         context.redact(definition.auth_method.iter().flat_map(helve_http::Auth::secrets));
         let (gate, reads_variables) = (self.gate_of(written.path()), !written.variables(Kind::Native).is_empty());
         if reads_variables && gate == Gate::Closed {
             definition.api_url = definition.api_url.map(|_| UNKNOWN_URL.to_owned());
         }
-        let imported = helve_http::import(&definition, content).map_err(wrong)?;
+        let imported = helve_http::import(&definition, parsed).map_err(wrong)?;
         for tool in &imported.tools {
             let tool = if reads_variables {
                 FolderTool::imported(gate, tool, written, document, context).map_err(wrong)?
