@@ -214,12 +214,12 @@ fn trust_is_for_what_was_shown() {
     let changed = project.run(&["trust"]);
     assert!(stderr(&changed).contains("has changed"), "{}", stderr(&changed));
     trust(&["--yes"]);
-    assert_eq!(trust(&["--revoke"])["message"], "not trusted any more");
+    assert_eq!(trust(&["--revoke"])["message"], "trust revoked");
     assert_eq!(trust(&["--revoke"])["message"], "was not trusted");
     let state =
         fs::read_dir(project.folder.path()).expect("a folder").filter_map(Result::ok).map(|entry| entry.file_name()).collect::<Vec<_>>();
     assert!(!state.iter().any(|name| name.to_string_lossy().contains("trust")), "nothing of it lies in the project");
-    assert_eq!(Project::new(&[]).json(&["trust", "--json"])["message"], "nothing here would run, so there is nothing to trust");
+    assert_eq!(Project::new(&[]).json(&["trust", "--json"])["message"], "no trust needed: the folder runs nothing");
 }
 
 #[test]

@@ -221,7 +221,7 @@ fn a_native_tool_does_not_take_the_name_of_a_builtin_one() {
     assert!(asked.contains("native") && asked.contains("builtin"), "{asked}");
     trust(&project);
     let listed = stdout(&project.run(&["tools", "--json"]));
-    assert!(listed.contains("already has one of this name"), "a trusted folder may, and it shows: {listed}");
+    assert!(listed.contains("already has a tool of this name"), "a trusted folder may, and it shows: {listed}");
 }
 
 /// An agent asks before it uses an HTTP tool of the folder, on this machine as elsewhere.
@@ -284,7 +284,7 @@ fn a_change_shows_what_changed() {
     assert_eq!(project.json(&["trust", "--json"])["message"], "already trusted");
     project.write("run.sh", b"echo 2\n");
     let (asked, _) = question(&project);
-    assert!(asked.contains("changed: run.sh") && !asked.contains(" cat") && asked.contains("other 2 as before"), "{asked}");
+    assert!(asked.contains("changed: run.sh") && !asked.contains(" cat") && asked.contains("2 other items unchanged"), "{asked}");
     project.write("run.sh", b"echo 1\n");
     project.write("helve.yaml", b"{}\n");
     let (asked, _) = question(&project);

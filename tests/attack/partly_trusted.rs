@@ -106,7 +106,7 @@ fn a_new_tool_does_not_take_a_name() {
     assert_eq!(project.json(&["tools", "call", "report", "--json"])["success"], true);
     assert!(trap.seen()[0].contains("/agreed"));
     let shown = project.json(&["tools", "check", "--json"]).to_string();
-    assert_eq!(shown.matches("already has one of this name").count(), 2, "{shown}");
+    assert_eq!(shown.matches("already has a tool of this name").count(), 2, "{shown}");
 }
 
 /// Settings hold together: where a rule is gone, what it held back does not run under the others.
@@ -142,7 +142,7 @@ fn adding_a_server_agrees_to_nothing_else() {
     let project = trusted(&[("tools/builtin/say.yaml", &echo("say"))]);
     project.write("tools/builtin/other.yaml", echo("other").as_bytes());
     let added = project.run(&["mcp", "add", "gone", "--", "sh", "-c", "exit 1"]);
-    assert!(stderr(&added).contains("was written to tools/mcp/gone.yaml"), "{}", stderr(&added));
+    assert!(stderr(&added).contains("written to tools/mcp/gone.yaml"), "{}", stderr(&added));
     let question = asked(&project);
     let is_asked = |name: &str| question.contains(&format!("tools/{name}.yaml"));
     assert!(is_asked("builtin/other") && !is_asked("builtin/say") && !is_asked("mcp/gone"), "{question}");
@@ -170,7 +170,7 @@ fn an_agent_keeps_its_tools_while_a_server_waits() {
     let ran = scene.run(&["hello"]);
     assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "done"), "{}", ran.stderr);
     let checked = scene.project.run(&["tools", "check"]);
-    assert!(checked.status.success() && stdout(&checked).contains("the tool `far_ping` is not there now"), "{}", stdout(&checked));
+    assert!(checked.status.success() && stdout(&checked).contains("the tool `far_ping` is not available"), "{}", stdout(&checked));
     let called = stderr(&scene.project.run(&["tools", "call", "far_ping"]));
     assert!(called.contains("`far`, which may have it, is not connected: it is new or has changed"), "{called}");
 }
@@ -184,7 +184,7 @@ fn a_change_shows_the_fields() {
     let question = asked(&project);
     assert!(question.contains("- permission: \"confirm\"") && question.contains("+ permission: \"auto\""), "{question}");
     let checked = stdout(&project.run(&["tools", "check"]));
-    assert!(checked.contains("tools/builtin/say.yaml") && checked.contains("agents ask before they use it"), "{checked}");
+    assert!(checked.contains("tools/builtin/say.yaml") && checked.contains("agents need approval to use it"), "{checked}");
     project.write("helve.yaml", b"limits: {concurrency: 5}\n");
     let checked = stdout(&project.run(&["tools", "check"]));
     assert!(checked.contains("changed since the folder was trusted: limits (helve.yaml)"), "{checked}");

@@ -44,7 +44,7 @@ fn servers_that_do_not_work_cost_the_others_nothing() {
 
     let (names, odd) = scene.tools();
     assert!(names.contains(&"working_greet".to_owned()), "{names:?}");
-    for word in ["`mcp:absent` has no tools now", "`mcp:silent` has no tools now: still connecting", "`mcp:nobody` has no tools now"] {
+    for word in ["`mcp:absent` is unavailable", "`mcp:silent` is unavailable: still connecting", "`mcp:nobody` is unavailable"] {
         assert!(odd.contains(word), "{word} is not in {odd}");
     }
     let called = scene.project.run(&["tools", "call", "working_greet", "text=hi"]);
@@ -97,7 +97,7 @@ fn ctrl_c_says_what_it_waits_for_and_the_second_one_waits_for_nothing() {
         list["approvals"].as_array().filter(|open| !open.is_empty()).map(|_| ())
     });
     server.interrupt();
-    server.wait_for("Ending: ", "Ctrl-C again");
+    server.wait_for("Stopping: ", "Ctrl-C again");
     server.interrupt();
     assert_eq!(server.finish().0.code(), Some(130));
 }

@@ -143,7 +143,7 @@ fn a_person_logs_in_and_out() {
     assert_eq!(scene.text("club_whoami", &json!({})), "you");
 
     let again = scene.project.run(&["mcp", "login", "club"]);
-    assert!(stdout(&again).contains("no login is needed"), "{}", stdout(&again));
+    assert!(stdout(&again).contains("no login needed"), "{}", stdout(&again));
     let out = scene.project.run(&["mcp", "login", "club", "--forget"]);
     assert!(out.status.success(), "{}", stderr(&out));
     assert!(!fs::read_to_string(&kept).expect("a file").contains(TOKEN));

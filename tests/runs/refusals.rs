@@ -190,7 +190,7 @@ fn an_agent_decides_how_its_calls_are_carried() {
     for arguments in [&["--agent", "a", "go"][..], &["go"], &["--json", "go"]] {
         let ran = scene.run(arguments);
         assert_eq!((ran.code, scene.server.requests().len()), (Some(1), 0), "{}", ran.stderr);
-        for part in ["agents/a.yaml:2", "both strategies off", "leave one of `function_calling`"] {
+        for part in ["agents/a.yaml:2", "both strategies off", "turn on `function_calling`"] {
             assert!(ran.stderr.contains(part), "{part} is missing: {}", ran.stderr);
         }
     }

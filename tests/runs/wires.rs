@@ -111,7 +111,7 @@ fn a_pipe_gets_only_the_answer() {
     assert_eq!(scene.server.requests()[0].user(), "1 + 1\nby stdin");
     let nothing = Scene::new(script()).start(&["-"], " \n").finish();
     assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(2), ""));
-    assert!(nothing.stderr.contains("nothing to answer") && nothing.stderr.contains("hint:"), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("the prompt is empty") && nothing.stderr.contains("hint:"), "{}", nothing.stderr);
 }
 
 /// A tool that ends the run: its words are the answer, or else what was said so far. The model is not asked again.
@@ -158,7 +158,7 @@ fn a_call_that_must_be_confirmed_waits_is_made_or_is_not() {
     assert!(asked["digest"].is_string() && asked["approval_id"].is_string() && asked["reason"].is_string(), "{asked}");
     assert_eq!(waiting.data("run_waiting")[0]["approvals"], json!([asked["approval_id"]]));
     assert_eq!(waiting.calls()[1].2, "42", "the other call is made");
-    assert!(waiting.stderr.contains("say must be approved") && waiting.stderr.contains("helve run --resume run_"), "{}", waiting.stderr);
+    assert!(waiting.stderr.contains("say needs approval") && waiting.stderr.contains("helve run --resume run_"), "{}", waiting.stderr);
     assert_eq!(scene.server.requests().len(), 1);
 
     let approved = careful().events(&["--approve", "yes", "say it"]);
@@ -204,7 +204,7 @@ fn without_a_model_the_ways_to_go_on_are_said() {
             continue;
         }
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-        for way in ["no model is set up", "OPENROUTER_API_KEY", "Ollama", "helve.yaml", "--model"] {
+        for way in ["no model is configured", "OPENROUTER_API_KEY", "Ollama", "helve.yaml", "--model"] {
             assert!(ran.stderr.contains(way), "{way} is missing: {}", ran.stderr);
         }
         if arguments.contains(&"--json") {

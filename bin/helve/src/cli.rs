@@ -1,7 +1,7 @@
-//! What can be typed: commands and their options.
+//! The command line: commands and their options.
 
 pub mod mcp;
-pub mod records;
+pub mod store;
 
 use std::path::PathBuf;
 
@@ -9,6 +9,9 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use helve::agent::AgentChoice;
 use helve::model::ModelChoice;
+use serde_json::Value;
+
+use crate::terminal;
 
 /// Tools for LLM agents: one catalogue, one governed call path.
 #[derive(Parser)]
@@ -23,89 +26,94 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Args)]
 pub struct Global {
-    /// The project's folder
+    /// Project folder
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub folder: PathBuf,
-    /// The model: `provider/model`, an address, a name from helve.yaml, or `replay:FILE`
+    /// Model: `provider/model`, a URL, a name from helve.yaml, or `replay:FILE`
     #[arg(long, value_name = "SPEC", global = true)]
     pub model: Option<String>,
-    /// Reach models on this machine only
+    /// Use only models on this machine
     #[arg(long, global = true)]
     pub local: bool,
-    /// Record what the model says, to be replayed later
+    /// Record the model's responses to FILE; `--model replay:FILE` replays them
     #[arg(long, value_name = "FILE", global = true)]
     pub record: Option<PathBuf>,
-    /// The record: `sqlite:FILE` or `postgres://…`
+    /// Store for runs, tasks and approvals: `sqlite:FILE` or `postgres://…`
     #[arg(long, value_name = "URL", global = true)]
     pub store: Option<String>,
-    /// Print JSON on stdout, for programs
+    /// Print JSON on stdout
     #[arg(long, global = true)]
     pub json: bool,
-    /// Say more on stderr; twice for even more
+    /// Log more to stderr; repeat for more detail
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub verbose: u8,
 }
 
 impl Global {
-    /// What is chosen for agents instead of what the project says.
+    /// The model and store from the command line, which override the project's.
     pub fn agent_choice(&self) -> AgentChoice {
         let model = ModelChoice { spec: self.model.clone(), local_only: self.local, record: self.record.clone() };
         AgentChoice { model, store: self.store.clone() }
+    }
+
+    /// Prints a result: as JSON with `--json`, as text without.
+    pub fn print(&self, document: Value, text: &str) {
+        if self.json { terminal::json(document) } else { terminal::print(text) }
     }
 }
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Talk with an agent (the default)
+    /// Chat with an agent (the default)
     Chat(Chat),
-    /// Answer one request
+    /// Run an agent on one prompt
     #[command(after_help = RUN_HELP)]
     Run(Run),
-    /// A first look, without a key: a recorded model, real tools
+    /// Try Helve without an API key: a recorded model, real tools
     Demo,
-    /// List the models that can be used, or find out what one can do
+    /// List available models, or probe what one supports
     Models(Models),
     /// List, describe, call and check tools
     Tools(Tools),
-    /// List runs, show what happened in one, go on with it
-    Runs(records::Runs),
-    /// List background calls, show, cancel or repeat one
-    Tasks(records::Tasks),
-    /// List requests that wait for a person, and answer them
-    Approvals(records::Approvals),
-    /// Run background calls, and go on with runs that were answered
-    Worker(records::Worker),
-    /// Copy the record into a new file
+    /// List, show, resume, cancel and prune runs
+    Runs(store::Runs),
+    /// List, show, cancel and retry background calls
+    Tasks(store::Tasks),
+    /// List pending approvals, and approve or deny them
+    Approvals(store::Approvals),
+    /// Run background calls, and resume runs that are ready
+    Worker(store::Worker),
+    /// Copy the store to a new file
     Backup {
-        /// The file
+        /// New file
         file: PathBuf,
     },
-    /// Use MCP servers, and serve the catalogue to MCP clients
+    /// Use MCP servers, and serve your tools to MCP clients
     Mcp(mcp::Mcp),
-    /// List tool sets and what is in them
+    /// List tool sets and their tools
     Sets,
     /// List agents and the tools they may use
     Agents,
-    /// Write a sample project that teaches
+    /// Create a sample project
     Init {
-        /// The folder, made if it is not there; left out, the project's folder
+        /// Folder, created if it does not exist; defaults to the project folder
         directory: Option<PathBuf>,
     },
-    /// Trust this folder to run what it describes
+    /// Show what this folder would run, and trust it
     Trust(Trust),
-    /// Find the tool calls in a model's text, read from stdin
+    /// Find tool calls in a model's text, read from stdin
     #[command(after_help = PARSE_HELP)]
     Parse(Parse),
-    /// Print what a model is told that calls tools in plain text
+    /// Print the instructions for models that write tool calls as text
     Prompt(Prompt),
-    /// Print the JSON Schema of a project's file, for editors
+    /// Print the JSON Schema of a project file, for editors
     Schema {
-        /// The file's kind; left out, all kinds are listed
+        /// Kind of file; lists all kinds if omitted
         kind: Option<String>,
     },
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completions {
-        /// The shell
+        /// Shell
         shell: Shell,
     },
 }
@@ -118,14 +126,14 @@ Examples:
 
 Each item has a `type` (text, reasoning, call, malformed, markup) and its `span` in bytes.
 With --batch, each line of stdin is {\"id\", \"text\", \"dialect\", \"mode\", \"tools\", \"chunk\"}, and each line of
-stdout {\"id\", \"items\"}.";
+stdout is {\"id\", \"items\"}.";
 
 #[derive(Args, Default)]
 pub struct Chat {
-    /// The agent; left out, the project's own choice, its only agent, or one with all tools
+    /// Agent; defaults to `agent:` in helve.yaml, the project's only agent, or an agent with all tools
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Go on with the last conversation in this folder
+    /// Continue the last conversation in this folder
     #[arg(long)]
     pub r#continue: bool,
 }
@@ -138,98 +146,98 @@ pub struct Models {
 
 #[derive(Subcommand)]
 pub enum ModelsCommand {
-    /// Ask a model to call a function, and remember how calls are best carried
+    /// Test whether a model supports function calling, and remember the result
     Probe {
-        /// The model; left out, the one that would answer
+        /// Model; defaults to the one that `helve run` would use
         name: Option<String>,
     },
 }
 
 #[derive(Args)]
 pub struct Run {
-    /// What to answer; `-` reads it from stdin
+    /// Prompt; `-` reads it from stdin
     #[arg(required_unless_present = "resume", conflicts_with = "resume", value_name = "PROMPT")]
     pub prompt: Vec<String>,
-    /// Go on with a run that waited, or whose process ended
+    /// Resume a run that waits or was interrupted
     #[arg(long, value_name = "RUN")]
     pub resume: Option<helve::id::RunId>,
-    /// The agent; left out, the project's own choice, its only agent, or one with all tools
+    /// Agent; defaults to `agent:` in helve.yaml, the project's only agent, or an agent with all tools
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// What happens with calls that must be confirmed
+    /// How to decide calls that need approval
     #[arg(long, value_enum, default_value_t = Approve::Ask)]
     pub approve: Approve,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Approve {
-    /// Ask at the terminal; without one, wait
+    /// Ask on the terminal; without a terminal, the run waits
     Ask,
-    /// Approve them all
+    /// Approve all
     Yes,
-    /// Deny them all
+    /// Deny all
     No,
 }
 
 const RUN_HELP: &str = "\
 Examples:
   helve run \"What is 17% of 2340?\"
-  helve run --agent analyst --json \"Look into sales.csv\"
+  helve run --agent analyst --json \"Summarize sales.csv\"
   cat notes.txt | helve run -
 
-Exit status: 0 answered, 1 failed, 2 wrong usage, 3 waiting for approval";
+Exit status: 0 answered, 1 failed, 2 usage error, 3 waiting for approval";
 
 #[derive(Args)]
 pub struct Parse {
-    /// The format the text is in; `auto` finds out
+    /// Format of the text; `auto` detects it
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub dialect: String,
-    /// Mend common mistakes, or take only what the format allows
+    /// Repair common mistakes, or accept only the format's grammar
     #[arg(long, value_enum, default_value_t = ParseMode::Lenient)]
     pub mode: ParseMode,
-    /// A JSON file with the tools the model was offered
+    /// JSON file with the tools that the model was offered
     #[arg(long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
-    /// Read the text in pieces: N characters each, or -N for random ones
+    /// Feed the text in chunks of N characters, or in random chunks with seed N for -N
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     pub chunk: i64,
-    /// Read many texts, one JSON object a line
+    /// Read many texts, one JSON object per line
     #[arg(long)]
     pub batch: bool,
-    /// List the formats
+    /// List all formats
     #[arg(long)]
     pub formats: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ParseMode {
-    /// Mend common mistakes and name each repair
+    /// Repair common mistakes and name each repair
     Lenient,
-    /// Only the format's grammar
+    /// Accept only the format's grammar
     Strict,
 }
 
 #[derive(Args)]
 pub struct Prompt {
-    /// How the model writes its calls
+    /// Format of the calls
     #[arg(long, value_enum, default_value_t = PromptDialect::Json)]
     pub dialect: PromptDialect,
-    /// The agent whose tools they are; left out, the project's own choice, its only agent, or all tools
+    /// Agent whose tools are listed; defaults to `agent:` in helve.yaml, the project's only agent, or all tools
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// The language of the instructions
+    /// Language of the instructions
     #[arg(long, value_enum, default_value_t = PromptLanguage::En)]
     pub language: PromptLanguage,
-    /// One line for each tool, as it is anyway for more than 20
+    /// One line per tool; the default for more than 20 tools
     #[arg(long)]
     pub compact: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum PromptDialect {
-    /// One JSON object with all calls
+    /// One JSON object for all calls
     Json,
-    /// An element for each call, with every value in CDATA
+    /// One XML element per call, values in CDATA
     Xml,
 }
 
@@ -251,39 +259,39 @@ pub struct Tools {
 pub enum ToolsCommand {
     /// List all tools with their source, permission and mode (the default)
     List,
-    /// Describe one tool: parameters, rules, an example
+    /// Describe one tool: parameters, rules and an example
     Show {
-        /// The tool's name
+        /// Name of the tool
         name: String,
     },
-    /// Call one tool through validation, permission and all limits
+    /// Call one tool, with validation, permissions and limits
     #[command(after_help = CALL_HELP)]
     Call(Call),
-    /// Load everything and say what is wrong
+    /// Load the project and report errors and warnings
     Check,
 }
 
 #[derive(Args)]
 pub struct Call {
-    /// The tool's name
+    /// Name of the tool
     pub name: String,
     /// One JSON object, `key=value` pairs, or `-` to read JSON from stdin
     #[arg(value_name = "JSON|KEY=VALUE")]
     pub arguments: Vec<String>,
-    /// Approve the call if it must be confirmed
+    /// Approve the call if it needs approval
     #[arg(short, long)]
     pub yes: bool,
-    /// Wait for the end of a background call
+    /// Wait until a background call ends
     #[arg(long)]
     pub wait: bool,
 }
 
 #[derive(Args)]
 pub struct Trust {
-    /// Do not ask
+    /// Trust without asking
     #[arg(short, long)]
     pub yes: bool,
-    /// Trust it no longer
+    /// Revoke trust
     #[arg(long, conflicts_with = "yes")]
     pub revoke: bool,
 }
@@ -294,4 +302,4 @@ Examples:
   helve tools call get_time '{\"timezone\": \"Asia/Shanghai\"}'
   echo '{\"expression\": \"1+1\"}' | helve tools call calculate -
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 waiting for approval";
+Exit status: 0 done, 1 failed, 2 usage error, 3 waiting for approval";

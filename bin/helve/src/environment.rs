@@ -1,10 +1,9 @@
-//! Keeps the environment of this process from the programs that it starts.
+//! Hides the environment of this process from the programs that it starts.
 //!
-//! A program gets only the variables that its file names, but the system shows it more: `/proc/PID/environ` is the memory
-//! in which Helve got its variables when it was started, for every process of the same user and for root. So the command
-//! takes all variables along elsewhere, erases there all but the harmless ones, and closes its memory to other processes
-//! of the user. Two things it cannot do: root may read the memory of any process, and the shell that Helve was started
-//! from has an environment of its own.
+//! A program gets only the variables that its file names, but it can read more: `/proc/PID/environ` shows the initial
+//! environment of a process to every process of the same user, and to root. So Helve copies its variables, erases all
+//! but harmless ones from that memory, and makes its memory unreadable for other processes of the user. Two gaps remain:
+//! root can read the memory of any process, and the shell that started Helve has its own environment.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,7 +13,7 @@ use helve::internal::environment;
 use helve::secret::password_in_url;
 use rustix::process::DumpableBehavior;
 
-/// Variables that stay where libraries and the system look for them. None of them is a secret.
+/// Variables that libraries and the system look up in the environment. None of them is secret.
 const PLAIN: [&str; 34] = [
     "CI",
     "CLICOLOR",
@@ -52,14 +51,13 @@ const PLAIN: [&str; 34] = [
     "USER",
 ];
 
-/// More memory than Linux gives to arguments and variables.
+/// Maximum size of the environment: more than Linux allows.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Hides the variables. To be called before anything else runs in this process: who looks into `std::env` afterwards finds only the
-/// harmless ones.
+/// Hides the variables. Call it before anything else: afterwards `std::env` holds only the harmless variables.
 ///
 /// # Errors
-/// Where the system does not say where they are, or does not allow it. Nothing is lost then.
+/// Returns an error if the system does not tell where the variables are, or denies access. They stay readable then.
 pub fn hide() -> io::Result<()> {
     environment::install(std::env::vars_os());
     let erased = erase();
@@ -68,8 +66,9 @@ pub fn hide() -> io::Result<()> {
 }
 
 fn erase() -> io::Result<()> {
-    let (begin, end) = place(&fs::read_to_string("/proc/self/stat")?).ok_or_else(|| io::Error::other("their place is not known"))?;
-    // The memory of this process as a file: the only way to it without unsafe code.
+    let (begin, end) = address_range(&fs::read_to_string("/proc/self/stat")?)
+        .ok_or_else(|| io::Error::other("/proc/self/stat does not tell where the environment is"))?;
+    // The memory of this process as a file: the only access without unsafe code.
     let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
     let mut block = vec![0; usize::try_from(end - begin).map_err(io::Error::other)?];
     memory.read_exact_at(&mut block, begin)?;
@@ -81,9 +80,9 @@ fn erase() -> io::Result<()> {
     memory.write_all_at(&block, begin)
 }
 
-/// From where to where the variables are, according to what the system says about this process (`proc_pid_stat(5)`).
-fn place(stat: &str) -> Option<(u64, u64)> {
-    // The name of the program, which comes second, may hold anything.
+/// The address range of the environment, from `/proc/PID/stat` (`proc_pid_stat(5)`).
+fn address_range(stat: &str) -> Option<(u64, u64)> {
+    // The second field, the program's name, may contain anything.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace().skip(50 - 3).map(|field| field.parse().ok());
     let (begin, end): (u64, u64) = (fields.next()??, fields.next()??);
@@ -124,10 +123,10 @@ mod tests {
     #[test]
     fn the_place_is_found_behind_any_name() {
         let fields = |begin: &str, end: &str| format!("7 (a ) b) S{} {begin} {end} 0\n", " 1".repeat(46));
-        assert_eq!(place(&fields("1000", "1600")), Some((1000, 1600)));
+        assert_eq!(address_range(&fields("1000", "1600")), Some((1000, 1600)));
         for (begin, end) in [("0", "0"), ("0", "5"), ("1600", "1000"), ("1", "99999999999"), ("x", "5")] {
-            assert_eq!(place(&fields(begin, end)), None, "{begin} {end}");
+            assert_eq!(address_range(&fields(begin, end)), None, "{begin} {end}");
         }
-        assert_eq!(place("7 (helve) S 1 1"), None);
+        assert_eq!(address_range("7 (helve) S 1 1"), None);
     }
 }

@@ -1,22 +1,26 @@
-//! How a command fails: what, what next, and the exit status.
+//! Errors of commands: message, hint, error kind and exit status.
 
 use std::fmt;
 use std::process::ExitCode;
 
 use helve::AgentError;
 use helve::agent::OpenAgentError;
-use helve::internal::printable;
+use helve::internal::{printable, suggest};
+use helve::model::ChooseModelError;
+use helve::project::{ChooseAgentError, StateError};
+use helve::store::{OpenStoreError, StoreError};
 use serde_json::json;
 
 use crate::terminal;
 
-/// What the shell says of a program that was interrupted.
+/// Exit status after SIGINT (Ctrl-C).
 pub const INTERRUPTED: u8 = 130;
-/// The same of one that was told to end, and of one whose terminal is gone.
+/// Exit status after SIGTERM.
 pub const TERMINATED: u8 = 143;
+/// Exit status after SIGHUP.
 pub const HUNG_UP: u8 = 129;
 
-/// What clap has to say: help and version on stdout, mistakes on stderr and, for programs, as JSON.
+/// Prints what clap reports: help and version on stdout; usage errors on stderr and, with `--json`, as JSON.
 pub fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render().ansi().to_string();
     if !error.use_stderr() {
@@ -34,7 +38,7 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Why a command did not do what it was asked to.
+/// Why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     kind: &'static str,
@@ -43,9 +47,9 @@ pub struct Failure {
     status: u8,
 }
 
-impl From<helve::store::StoreError> for Failure {
-    fn from(error: helve::store::StoreError) -> Self {
-        use helve::store::StoreError::{Conflict, Lost, NotFound};
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        use StoreError::{Conflict, Lost, NotFound};
         let kind = match error {
             NotFound(_) => "not_found",
             Conflict(_) | Lost => "conflict",
@@ -64,41 +68,77 @@ impl From<helve::store::StoreError> for Failure {
 impl From<OpenAgentError> for Failure {
     fn from(error: OpenAgentError) -> Self {
         match error {
-            OpenAgentError::Choice(error) => {
-                Self::new("not_found", error).hint("`helve agents` lists them, and `helve tools check` says what is wrong")
-            }
+            OpenAgentError::Choice(error) => error.into(),
             OpenAgentError::Run(AgentError::Storage(error)) => error.into(),
-            OpenAgentError::Run(error) => Self::new(error.kind(), error),
-            OpenAgentError::Model(error) => Self::new("no_model", &error).hint(&error.hint),
-            OpenAgentError::Store(error) => Self::new("storage", &error).hint(&error.hint),
+            OpenAgentError::Run(error) => error.into(),
+            OpenAgentError::Model(error) => error.into(),
+            OpenAgentError::Store(error) => error.into(),
             error => Self::new("failed", error),
         }
     }
 }
 
+impl From<ChooseAgentError> for Failure {
+    fn from(error: ChooseAgentError) -> Self {
+        Self::new("not_found", error).hint("`helve agents` lists agents; `helve tools check` reports errors in their files")
+    }
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        Self { hint: error.hint().map(str::to_owned), ..Self::new(error.kind(), &error) }
+    }
+}
+
+impl From<ChooseModelError> for Failure {
+    fn from(error: ChooseModelError) -> Self {
+        Self::new("no_model", &error).hint(&error.hint)
+    }
+}
+
+impl From<OpenStoreError> for Failure {
+    fn from(error: OpenStoreError) -> Self {
+        Self::new("storage", &error).hint(&error.hint)
+    }
+}
+
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        Self::new("storage", error)
+    }
+}
+
 impl Failure {
-    /// The command was understood and could not be done.
+    /// The command was valid and failed. Exit status 1.
     pub fn new(kind: &'static str, message: impl fmt::Display) -> Self {
         Self { kind, message: message.to_string(), hint: None, status: 1 }
     }
 
-    /// The command was not understood.
+    /// The command line is wrong. Exit status 2.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self { status: 2, ..Self::new("bad_request", message) }
     }
 
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     pub fn interrupted(message: impl fmt::Display) -> Self {
         Self { status: INTERRUPTED, ..Self::new("cancelled", message) }
     }
 
-    /// The same failure, with what to do next.
+    /// Sets the hint: what to do next.
     pub fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.hint = Some(hint.to_string());
         self
     }
 
-    /// Says it to the person, and to the program where one is listening.
+    /// Sets the hint to the nearest known name, or to `otherwise` if no name is near.
+    pub fn suggest<'a>(self, written: &str, known: impl IntoIterator<Item = &'a str>, otherwise: &str) -> Self {
+        match suggest::nearest(written, known) {
+            Some(near) => self.hint(format_args!("did you mean `{near}`?")),
+            None => self.hint(otherwise),
+        }
+    }
+
+    /// Prints the error on stderr and, with `json`, also as JSON on stdout. Returns the exit status.
     pub fn show(&self, json: bool) -> ExitCode {
         let clean = printable::escape;
         if json {

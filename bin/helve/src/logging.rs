@@ -1,4 +1,4 @@
-//! Logs go to stderr, never with a secret in them, and so does the last word of a panic.
+//! Logging to stderr, with secrets redacted, panics included.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use helve::secret::Redactor;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Starts logging: warnings by default, calls with `-v`, everything of Helve with `-vv`. `HELVE_LOG` overrides.
+/// Starts logging: warnings by default, calls with `-v`, Helve's debug messages with `-vv`. `HELVE_LOG` overrides the level.
 pub fn start(verbose: u8, redactor: &Redactor) {
     let level = match verbose {
         0 => "warn",
@@ -16,24 +16,24 @@ pub fn start(verbose: u8, redactor: &Redactor) {
     };
     let wanted = helve::internal::environment::var("HELVE_LOG").filter(|wanted| !wanted.trim().is_empty());
     let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or(level)).unwrap_or_else(|error| {
-        crate::terminal::error(&format!("HELVE_LOG is ignored: {error}"), Some("it takes levels such as `info` or `helve=debug`"));
+        crate::terminal::error(&format!("HELVE_LOG is ignored: {error}"), Some("write a level such as `info` or `helve=debug`"));
         EnvFilter::new(level)
     });
     let coloured = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
-    let writer = Redacting(redactor.clone());
+    let writer = RedactingWriter(redactor.clone());
     tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(coloured).with_writer(writer).init();
     let redactor = redactor.clone();
     std::panic::set_hook(Box::new(move |panic| {
         let text = panic.to_string();
         let clean = redactor.clean(&text).unwrap_or(text);
-        tracing::error!(panic = %helve::internal::printable::escape(&clean), "something panicked");
+        tracing::error!(panic = %helve::internal::printable::escape(&clean), "panicked");
     }));
 }
 
-/// A writer of log lines that lets no known secret through. Each line comes in one piece.
-struct Redacting(Redactor);
+/// Writes log lines without known secrets. Each `write` is one whole line.
+struct RedactingWriter(Redactor);
 
-impl<'a> MakeWriter<'a> for Redacting {
+impl<'a> MakeWriter<'a> for RedactingWriter {
     type Writer = RedactingLine<'a>;
 
     fn make_writer(&'a self) -> Self::Writer {

@@ -1,13 +1,12 @@
-//! The `helve` command: reads the command line, runs one command, says how it ended.
+//! The `helve` command: parses the command line, runs one command and returns its exit status.
 
-mod chat;
 mod cli;
 mod commands;
 #[cfg(target_os = "linux")]
 mod environment;
 mod failure;
 mod logging;
-mod table;
+mod session;
 mod terminal;
 mod workspace;
 
@@ -25,7 +24,7 @@ fn main() -> ExitCode {
     let hidden = environment::hide();
     let redactor = Redactor::default();
     redactor.add_environment();
-    terminal::guard(&redactor);
+    terminal::set_redactor(&redactor);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return failure::usage(&error),
@@ -42,31 +41,32 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli, redactor: &Redactor) -> Result<ExitCode, Failure> {
-    let open = || Workspace::open(&cli.global.folder, redactor);
-    let open_alone = || Workspace::open_alone(&cli.global.folder, redactor);
-    let command = cli.command.as_ref().unwrap_or(&Command::Chat(cli::Chat { agent: None, r#continue: false }));
-    match command {
-        Command::Chat(chat) => commands::chat::run(chat, &cli.global, &open()?),
-        Command::Run(run) => commands::run::run(run, &cli.global, &open()?),
-        Command::Demo => commands::demo::run(&cli.global, redactor),
-        Command::Models(models) => commands::models::run(models, &cli.global, &open_alone()?),
-        Command::Tools(tools) => commands::tools::run(tools, &cli.global, &open()?),
-        Command::Runs(runs) => commands::runs::run(runs, &cli.global, &open()?),
-        Command::Tasks(tasks) => commands::tasks::run(tasks, &cli.global, &open_alone()?),
-        Command::Approvals(approvals) if approvals.needs_tools() => commands::approvals::run(approvals, &cli.global, &open()?),
-        Command::Approvals(approvals) => commands::approvals::run(approvals, &cli.global, &open_alone()?),
-        Command::Worker(worker) => commands::worker::run(worker, &cli.global, &open()?),
-        Command::Backup { file } => commands::backup::run(file, &cli.global, &open_alone()?),
-        Command::Mcp(mcp) if mcp.needs_no_server() => commands::mcp::run(mcp, &cli.global, &open_alone()?),
-        Command::Mcp(mcp) => commands::mcp::run(mcp, &cli.global, &open()?),
-        Command::Sets => Ok(commands::sets::run(&cli.global, &open()?)),
-        Command::Agents => Ok(commands::agents::run(&cli.global, &open()?)),
-        Command::Init { directory: None } => commands::init::run(&cli.global.folder, &cli.global),
-        Command::Init { directory: Some(directory) } => commands::init::run(&cli.global.folder.join(directory), &cli.global),
-        Command::Trust(trust) => commands::trust::run(trust, &cli.global, &open()?),
-        Command::Parse(parse) => commands::parse::run(parse, &cli.global),
-        Command::Prompt(prompt) => commands::prompt::run(prompt, &cli.global, &open()?),
-        Command::Schema { kind } => commands::schema::run(kind.as_deref(), &cli.global),
-        Command::Completions { shell } => commands::completions::run(*shell),
+    let global = &cli.global;
+    let open = || Workspace::open(&global.folder, redactor);
+    let open_offline = || Workspace::open_offline(&global.folder, redactor);
+    let default = Command::Chat(cli::Chat::default());
+    match cli.command.as_ref().unwrap_or(&default) {
+        Command::Chat(chat) => commands::chat::run(chat, global, &open()?),
+        Command::Run(run) => commands::run::run(run, global, &open()?),
+        Command::Demo => commands::demo::run(global, redactor),
+        Command::Models(models) => commands::models::run(models, global, &open_offline()?),
+        Command::Tools(tools) => commands::tools::run(tools, global, &open()?),
+        Command::Runs(runs) => commands::runs::run(runs, global, &open()?),
+        Command::Tasks(tasks) => commands::tasks::run(tasks, global, &open_offline()?),
+        Command::Approvals(approvals) if approvals.needs_tools() => commands::approvals::run(approvals, global, &open()?),
+        Command::Approvals(approvals) => commands::approvals::run(approvals, global, &open_offline()?),
+        Command::Worker(worker) => commands::worker::run(worker, global, &open()?),
+        Command::Backup { file } => commands::backup::run(file, global, &open_offline()?),
+        Command::Mcp(mcp) if mcp.needs_no_server() => commands::mcp::run(mcp, global, &open_offline()?),
+        Command::Mcp(mcp) => commands::mcp::run(mcp, global, &open()?),
+        Command::Sets => Ok(commands::sets::run(global, &open()?)),
+        Command::Agents => Ok(commands::agents::run(global, &open()?)),
+        Command::Init { directory: None } => commands::init::run(&global.folder, global),
+        Command::Init { directory: Some(directory) } => commands::init::run(&global.folder.join(directory), global),
+        Command::Trust(trust) => commands::trust::run(trust, global, &open()?),
+        Command::Parse(parse) => commands::parse::run(parse, global),
+        Command::Prompt(prompt) => commands::prompt::run(prompt, global, &open()?),
+        Command::Schema { kind } => commands::schema::run(kind.as_deref(), global),
+        Command::Completions { shell } => Ok(commands::completions::run(*shell)),
     }
 }

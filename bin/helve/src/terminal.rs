@@ -1,4 +1,12 @@
-//! What people see: colour only on a terminal, text of strangers never raw, a broken pipe never a panic.
+//! The terminal: output with styles only on a terminal, untrusted text escaped, secrets redacted, and no panic on a broken
+//! pipe; prompts; and the widgets of its folder.
+
+pub mod editor;
+pub mod language;
+pub mod markdown;
+pub mod preview;
+pub mod spinner;
+pub mod table;
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -7,54 +15,76 @@ use std::sync::{LazyLock, OnceLock};
 use anstyle::{AnsiColor, Style};
 use helve::internal::printable;
 use helve::secret::Redactor;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// What stands out.
+/// Emphasis: names and headings.
 pub const STRONG: Style = Style::new().bold();
-/// What steps back.
+/// Secondary text.
 pub const FAINT: Style = Style::new().dimmed();
-/// What went well.
+/// Success.
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// What needs a second look.
+/// Warnings and questions.
 pub const CAREFUL: Style = AnsiColor::Yellow.on_default();
-/// What went wrong.
+/// Errors.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// Text in a style. Colours are taken out again where no terminal listens.
+/// Text in a style. The streams below strip styles if they do not write to a terminal.
 pub fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Knows the secrets that no line may show. Set once, before anything is printed.
-static GUARD: OnceLock<Redactor> = OnceLock::new();
-
-/// Keeps known secrets off the terminal, whoever prints.
-pub fn guard(redactor: &Redactor) {
-    let _ = GUARD.set(redactor.clone());
+/// A number with its noun: `1 tool`, `2 tools`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What the terminal is guarded with.
+/// Cuts text without styles to a width, with an ellipsis at the cut.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut used = 0;
+    let kept: String = text
+        .chars()
+        .take_while(|character| {
+            used += character.width().unwrap_or(0);
+            used < width
+        })
+        .collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// The secrets that no output may show. Set once, before anything is printed.
+static REDACTOR: OnceLock<Redactor> = OnceLock::new();
+
+/// Redacts these secrets in all output.
+pub fn set_redactor(redactor: &Redactor) {
+    let _ = REDACTOR.set(redactor.clone());
+}
+
+/// The redactor of all output.
 pub fn redactor() -> &'static Redactor {
-    GUARD.get_or_init(Redactor::default)
+    REDACTOR.get_or_init(Redactor::default)
 }
 
-/// Knows the secrets of this user's environment, and no others.
-static OWN: LazyLock<Redactor> = LazyLock::new(|| {
-    let own = Redactor::default();
-    own.add_environment();
-    own
+/// The secrets of this user's environment only.
+static ENVIRONMENT: LazyLock<Redactor> = LazyLock::new(|| {
+    let redactor = Redactor::default();
+    redactor.add_environment();
+    redactor
 });
 
-/// A text without secrets.
+/// Text without secrets.
 pub fn clean(line: &str) -> Cow<'_, str> {
-    GUARD.get().and_then(|redactor| redactor.clean(line)).map_or(Cow::Borrowed(line), Cow::Owned)
+    redactor().clean(line).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
-/// Prints one line on stdout. A reader who went away is no error.
+/// Prints one line on stdout. A closed pipe is not an error.
 pub fn print(line: &str) {
     let _ = writeln!(anstream::stdout(), "{}", clean(line));
 }
 
-/// Prints a piece of text on stdout and ends no line, so that text can appear as it comes.
+/// Prints text on stdout without a newline, and flushes it, so that streamed text appears at once.
 pub fn write(text: &str) {
     let mut stdout = anstream::stdout();
     let _ = write!(stdout, "{}", clean(text)).and_then(|()| stdout.flush());
@@ -65,28 +95,34 @@ pub fn note(line: &str) {
     let _ = writeln!(anstream::stderr(), "{}", clean(line));
 }
 
-/// Prints one line on stderr that a person decides about: only secrets of this user's environment are masked, because a
-/// stranger's file could call anything a secret.
+/// Prints one line on stderr in secondary style.
+pub fn note_faintly(line: &str) {
+    note(&styled(FAINT, line));
+}
+
+/// Prints one line on stderr that a person bases a decision on. Only secrets of the user's environment are redacted: a file
+/// of the project could declare any text a secret, and so hide it.
 pub fn note_exactly(line: &str) {
-    let _ = writeln!(anstream::stderr(), "{}", OWN.clean(line).unwrap_or_else(|| line.to_owned()));
+    let _ = writeln!(anstream::stderr(), "{}", ENVIRONMENT.clean(line).unwrap_or_else(|| line.to_owned()));
 }
 
-/// Prints a document on stdout as JSON that a person decides about, like [`note_exactly`].
-pub fn json_exactly(mut document: serde_json::Value) {
-    OWN.clean_value(&mut document);
+/// Prints a document on stdout as JSON. Secrets are redacted in its values, so that it stays valid JSON; deceptive characters
+/// are escaped, which changes no value.
+pub fn json(document: serde_json::Value) {
+    print_json(document, redactor());
+}
+
+/// Like [`json`], but redacts only what [`note_exactly`] redacts.
+pub fn json_exactly(document: serde_json::Value) {
+    print_json(document, &ENVIRONMENT);
+}
+
+fn print_json(mut document: serde_json::Value, redactor: &Redactor) {
+    redactor.clean_value(&mut document);
     let _ = writeln!(anstream::stdout(), "{}", printable::json(&document));
 }
 
-/// Prints a document on stdout as JSON. Secrets are taken out of its values, so that it stays JSON; characters that would fool a
-/// terminal are escaped, which changes no value.
-pub fn json(mut document: serde_json::Value) {
-    if let Some(redactor) = GUARD.get() {
-        redactor.clean_value(&mut document);
-    }
-    let _ = writeln!(anstream::stdout(), "{}", printable::json(&document));
-}
-
-/// Says what went wrong and what to do next.
+/// Prints an error and its hint on stderr.
 pub fn error(message: &str, hint: Option<&str>) {
     note(&format!("{} {message}", styled(BAD, "error:")));
     if let Some(hint) = hint {
@@ -94,9 +130,9 @@ pub fn error(message: &str, hint: Option<&str>) {
     }
 }
 
-/// Rewrites the last line of stderr, to show progress; an empty text takes it away.
+/// Rewrites the last line of stderr to show progress; an empty text clears it.
 pub fn progress(text: &str) {
-    // Where colours are unwanted they are taken out here, because with them would go what clears the line.
+    // Styles are stripped by hand: the stream would strip the sequence that clears the line, too.
     let mut stderr = io::stderr();
     let plain = anstream::AutoStream::choice(&stderr) == anstream::ColorChoice::Never;
     let text = if plain { clean(text) } else { styled(FAINT, &clean(text)).into() };
@@ -108,25 +144,25 @@ pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Forgets what was typed before a request was there to be read: it cannot have been meant as its answer.
-pub fn forget_typed() {
+/// Discards input that was typed before a prompt was shown: it cannot be an answer to it.
+pub fn discard_typed() {
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
 
-/// Whether a person watches stderr.
+/// Whether stderr is a terminal.
 pub fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// How wide the terminal on stdout is; wide enough for everything where there is none.
+/// Width of the terminal on stdout; unlimited if stdout is not a terminal.
 pub fn width() -> usize {
     terminal_size::terminal_size_of(io::stdout()).map_or(usize::MAX, |(width, _)| width.0.into())
 }
 
-/// Asks a request and reads one line; nothing where the input ends.
-pub fn ask(request: &str) -> Option<String> {
+/// Shows a prompt and reads one line. Returns `None` at the end of the input.
+pub fn ask(prompt: &str) -> Option<String> {
     let mut stderr = anstream::stderr();
-    let _ = write!(stderr, "{} ", clean(request)).and_then(|()| stderr.flush());
+    let _ = write!(stderr, "{} ", clean(prompt)).and_then(|()| stderr.flush());
     let mut line = String::new();
     match io::stdin().lock().read_line(&mut line) {
         Ok(0) | Err(_) => None,

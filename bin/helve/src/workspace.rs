@@ -1,4 +1,4 @@
-//! What every command works with: the opened project, and the runtime its sources live on.
+//! What every command works with: the open project, and the runtime of its sources.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,42 +14,39 @@ use tokio::runtime::Runtime;
 use crate::cli::Global;
 use crate::failure::{self, Failure};
 
-/// How long a listing waits for servers that are slow to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a call waits for a server that could bring its tool: without it there is nothing to call.
-const CALL_PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of a listing for servers that are still connecting.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of a call for the server that may offer its tool.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The opened project, and the runtime its sources live on.
+/// The open project, and the runtime of its sources.
 pub struct Workspace {
     helve: Helve,
-    /// Nothing only while it is being dropped.
+    /// `None` only while the workspace is dropped.
     runtime: Option<Runtime>,
 }
 
 impl Workspace {
-    /// Opens a project's folder, and connects its servers.
+    /// Opens a project folder and connects its servers.
     pub fn open(folder: &Path, redactor: &Redactor) -> Result<Self, Failure> {
-        Self::opened(folder, redactor, true)
+        Self::open_with(folder, redactor, true)
     }
 
-    /// Opens a project's folder for work that no server is needed for.
-    pub fn open_alone(folder: &Path, redactor: &Redactor) -> Result<Self, Failure> {
-        Self::opened(folder, redactor, false)
+    /// Opens a project folder without connecting its servers.
+    pub fn open_offline(folder: &Path, redactor: &Redactor) -> Result<Self, Failure> {
+        Self::open_with(folder, redactor, false)
     }
 
-    fn opened(folder: &Path, redactor: &Redactor, servers: bool) -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::new("failed", format_args!("the runtime cannot start: {error}")))?;
+    fn open_with(folder: &Path, redactor: &Redactor, servers: bool) -> Result<Self, Failure> {
+        let runtime = new_runtime()?;
         let helve = {
             let _inside = runtime.enter();
             OpenOptions::new().redactor(redactor.clone()).connect(servers).builtins(true).open(folder).map_err(|error| {
-                Failure::new("not_found", format_args!("the folder {} cannot be opened: {error}", folder.display()))
-                    .hint("give a project's folder with -C, or make one with `helve init DIR`")
+                Failure::new("not_found", format_args!("cannot open the folder {}: {error}", folder.display()))
+                    .hint("name the project folder with -C, or create a project with `helve init DIR`")
             })?
         };
-        runtime.spawn(end_with_programs());
+        runtime.spawn(kill_programs_on_signal());
         Ok(Self { helve, runtime: Some(runtime) })
     }
 
@@ -58,27 +55,27 @@ impl Workspace {
         &self.helve
     }
 
-    /// What its files say, once its servers have answered or had their time.
+    /// The project's report, after waiting for servers that are still connecting.
     pub fn report(&self) -> Arc<ProjectReport> {
         self.settle();
         self.helve.project().unwrap_or_default()
     }
 
-    /// What is wrong with it.
+    /// The project's errors and warnings.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         self.report().diagnostics.clone()
     }
 
-    /// Waits for servers that are still connecting, for a while.
+    /// Waits for servers that are still connecting, up to a timeout.
     pub fn settle(&self) {
         let catalogue = self.helve.catalogue();
-        let _ = self.block_on(unless_interrupted(async { tokio::time::timeout(PATIENCE, catalogue.settled()).await }));
+        let _ = self.block_on(unless_interrupted(async { tokio::time::timeout(LIST_TIMEOUT, catalogue.settled()).await }));
     }
 
-    /// Waits for a tool of a server that is still connecting, for a while. Other servers are not waited for once it is there.
+    /// Waits for the tool of a server that is still connecting, up to a timeout; not for other servers.
     pub fn settle_for(&self, tool: &str) {
         let (catalogue, view) = (self.helve.catalogue(), View::default());
-        let patience = if catalogue.may_appear(tool) { CALL_PATIENCE } else { PATIENCE };
+        let timeout = if catalogue.may_appear(tool) { CALL_TIMEOUT } else { LIST_TIMEOUT };
         let found = async {
             let mut snapshot = catalogue.snapshot(&view);
             while snapshot.get(tool).is_none() {
@@ -88,16 +85,15 @@ impl Workspace {
                 }
             }
         };
-        let _ = self.block_on(unless_interrupted(async { tokio::time::timeout(patience, found).await }));
+        let _ = self.block_on(unless_interrupted(async { tokio::time::timeout(timeout, found).await }));
     }
 
-    /// The store.
+    /// Opens the store.
     pub fn store(&self, global: &Global) -> Result<StoreHandle, Failure> {
-        let opened = self.block_on(self.helve.open_store(global.store.as_deref()));
-        opened.map_err(|error| Failure::new("storage", &error).hint(&error.hint))
+        Ok(self.block_on(self.helve.open_store(global.store.as_deref()))?)
     }
 
-    /// Runs work to its end.
+    /// Runs a future to completion.
     pub fn block_on<F: Future>(&self, work: F) -> F::Output {
         match &self.runtime {
             Some(runtime) => runtime.block_on(work),
@@ -106,18 +102,24 @@ impl Workspace {
     }
 }
 
+/// The runtime of one command.
+pub fn new_runtime() -> Result<Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| Failure::new("failed", format_args!("cannot start the runtime: {error}")))
+}
+
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // A blocking tool that ignores its cancellation must not keep the command from ending.
+        // A blocking tool that ignores its cancellation must not keep the process alive.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Leaves no program behind when this process is told to end by someone who does not wait for it to tidy up.
+/// Kills the programs that this process started when it gets SIGTERM or SIGHUP.
 #[cfg(unix)]
-async fn end_with_programs() {
+async fn kill_programs_on_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut terminated), Ok(mut hung_up)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) else { return };
     let status = tokio::select! {
@@ -128,9 +130,9 @@ async fn end_with_programs() {
 }
 
 #[cfg(not(unix))]
-async fn end_with_programs() {}
+async fn kill_programs_on_signal() {}
 
-/// Waits for something, unless somebody presses Ctrl-C meanwhile.
+/// Runs a future; Ctrl-C ends the process.
 pub async fn unless_interrupted<T>(work: impl Future<Output = T>) -> T {
     tokio::select! {
         done = work => done,

@@ -1,4 +1,8 @@
-//! Agents: a model that is asked, its calls run, until it answers.
+//! Agents: a model and its tools.
+//!
+//! [`Agent::run`] sends the conversation to the model, runs the calls that it makes, and repeats this until the model answers.
+//! [`Agent::run_stream`] does the same and yields an [`Event`](crate::event::Event) for everything that happens.
+//! [`RunLimits`] bound calls, tokens, cost and time; a [`Context`] adds to the prompt of each turn.
 //!
 //! ```
 //! use helve::prelude::*;
@@ -18,7 +22,7 @@
 //! ```
 
 #[cfg(all(feature = "project", feature = "models", feature = "store"))]
-pub use crate::compose::{AgentChoice, OpenAgent, OpenAgentError, ProjectWorker, Worked};
+pub use crate::compose::{AgentChoice, OpenAgent, OpenAgentError, ProjectWorker, WorkSummary};
 pub use helve_agent::{
     Agent, AgentError, AgentOptions, Answer, Context, ContextError, Conversation, OwnedRunStream, PausedRun, ProbeResult, RunLimits,
     RunStream, Strategy, ToolCallContext, ToolCallRecord, UserInput, cancel_run, probe,

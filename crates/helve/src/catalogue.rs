@@ -1,4 +1,8 @@
-//! All tools that are known, where they come from, and which of them someone may use.
+//! The catalogue: all known tools, their sources, and selections of them.
+//!
+//! A [`ToolSource`] offers tools that may change at any time. The [`Catalogue`] merges all sources into a [`Snapshot`]; if two
+//! sources offer the same name, the earlier source wins. A [`Selection`] of tool sets and names becomes the [`Toolkit`] of an
+//! agent.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -6,7 +10,7 @@
 //! use helve::catalogue::ListSource;
 //! use helve::prelude::*;
 //!
-//! /// Says what day it is.
+//! /// Returns the day of the week.
 //! #[tool]
 //! fn today() -> String {
 //!     "Monday".to_owned()

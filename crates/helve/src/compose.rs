@@ -1,21 +1,13 @@
-//! Where the parts become a whole: this file and its folder are the only ones that name all concrete types.
+//! Composes the parts: only this file and its folder know all concrete types.
 
 #[cfg(feature = "project")]
 mod agents;
 #[cfg(feature = "store")]
 mod approvals;
 mod builder;
-#[cfg(feature = "project")]
-mod capability;
 mod debug;
 #[cfg(feature = "project")]
-mod document;
-#[cfg(feature = "project")]
 mod eras;
-#[cfg(feature = "project")]
-mod folder_tool;
-#[cfg(feature = "project")]
-mod load;
 #[cfg(feature = "project")]
 mod logins;
 #[cfg(feature = "mcp")]
@@ -23,21 +15,13 @@ mod mcp_service;
 #[cfg(all(feature = "project", feature = "models"))]
 mod model;
 #[cfg(feature = "project")]
-mod open;
-#[cfg(all(feature = "project", feature = "models", feature = "store"))]
-mod open_agent;
-#[cfg(feature = "project")]
 mod pins;
 #[cfg(feature = "project")]
 mod project;
 #[cfg(feature = "project")]
-mod resolve;
-#[cfg(feature = "project")]
 mod servers;
 #[cfg(feature = "store")]
 mod store;
-#[cfg(all(feature = "project", feature = "sqlite"))]
-mod takeover;
 #[cfg(all(feature = "project", feature = "store"))]
 mod webhook;
 #[cfg(all(feature = "project", feature = "models", feature = "store"))]
@@ -58,7 +42,7 @@ pub use helve_mcp as mcp;
 /// Language models over HTTP.
 #[cfg(feature = "models")]
 pub use helve_models as models;
-/// Kills all programs that were started here, for a process that is told to end and cannot tidy up.
+/// Kills all programs that this process started, for a process that ends on a signal.
 #[cfg(feature = "mcp")]
 pub use helve_process::end_all as end_programs;
 #[cfg(feature = "project")]
@@ -69,28 +53,27 @@ pub use helve_store::PostgresStore;
 pub use helve_store::{Durability, SqliteStore};
 
 #[cfg(feature = "project")]
-pub use self::agents::NoAgent;
+pub use self::agents::ChooseAgentError;
+#[cfg(all(feature = "project", feature = "models", feature = "store"))]
+pub use self::agents::{AgentChoice, OpenAgent, OpenAgentError};
 #[cfg(feature = "store")]
 pub use self::approvals::DecideError;
 pub use self::builder::{BuildError, HelveBuilder};
 #[cfg(feature = "mcp")]
 pub use self::mcp_service::McpServing;
 #[cfg(all(feature = "project", feature = "models"))]
-pub use self::model::{ChosenModel, ModelChoice, NoModel};
+pub use self::model::{ChooseModelError, ChosenModel, ModelChoice};
 #[cfg(feature = "project")]
-pub use self::open::OpenOptions;
-#[cfg(all(feature = "project", feature = "models", feature = "store"))]
-pub use self::open_agent::{AgentChoice, OpenAgent, OpenAgentError};
-#[cfg(feature = "project")]
-pub use self::project::{ProjectReport, TrustChanges, file_schemas};
-#[cfg(feature = "project")]
-pub use self::resolve::ProjectAgent;
+pub use self::project::{OpenOptions, ProjectAgent, ProjectReport, TrustChanges, file_schemas};
 #[cfg(feature = "store")]
-pub use self::store::NoStore;
+pub use self::store::OpenStoreError;
 #[cfg(all(feature = "project", feature = "models", feature = "store"))]
-pub use self::worker::{ProjectWorker, Worked};
+pub use self::worker::{ProjectWorker, WorkSummary};
 
-/// A catalogue and an executor that belong together, with the project they serve. Cheap to clone; clones share.
+/// A tool runtime: a catalogue of tools and the executor that runs their calls, with an optional store and project folder.
+///
+/// Create it with [`Helve::builder`] in a program, or with `Helve::open` (feature `project`) from a project folder. It is cheap
+/// to clone; clones share everything.
 #[derive(Clone)]
 pub struct Helve {
     catalogue: Catalogue,
@@ -99,22 +82,22 @@ pub struct Helve {
     #[cfg(feature = "project")]
     project: Option<Arc<project::Project>>,
     #[cfg(all(feature = "project", feature = "store"))]
-    telling: webhook::Telling,
-    /// Where the store is, once it is open.
+    notifications: webhook::PendingNotifications,
+    /// The address of the store, once it is open.
     #[cfg(feature = "store")]
-    opened: Arc<std::sync::OnceLock<store::Place>>,
-    /// Stops the workers that were started with it.
+    opened: Arc<std::sync::OnceLock<store::StoreAddress>>,
+    /// Stops the builder's workers when the last clone is dropped.
     workers: Option<Arc<tokio_util::sync::DropGuard>>,
 }
 
 impl Helve {
-    /// Helve without tools, with default limits. [`Helve::builder`] has all there is to choose.
+    /// A runtime without tools, with default limits. [`Helve::builder`] offers all options.
     #[must_use]
     pub fn new() -> Self {
         Self::with_options(ExecutorOptions::default())
     }
 
-    /// Helve with limits, rules and layers of your own. Secrets of the environment are always kept out of sight.
+    /// A runtime without tools, with these limits, rules and layers. Secrets of the environment are always redacted.
     #[must_use]
     pub fn with_options(options: ExecutorOptions) -> Self {
         let redactor = options.redactor.clone();
@@ -126,7 +109,7 @@ impl Helve {
             #[cfg(feature = "project")]
             project: None,
             #[cfg(all(feature = "project", feature = "store"))]
-            telling: webhook::Telling::default(),
+            notifications: webhook::PendingNotifications::default(),
             #[cfg(feature = "store")]
             opened: Arc::default(),
             workers: None,
@@ -138,36 +121,36 @@ impl Helve {
         Arc::new(helve_core::ListSource::new("builtin", helve_builtins::tools()))
     }
 
-    /// All tools.
+    /// The catalogue of all tools.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }
 
-    /// Runs calls.
+    /// The executor, which runs calls.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// Knows the secrets that must never show.
+    /// The redactor, which knows all secrets.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// Every tool that everyone sees.
+    /// All tools of global sources.
     #[must_use]
     pub fn toolkit(&self) -> Toolkit {
         self.catalogue.everything(&View::default())
     }
 
-    /// Calls one tool through all layers, for the program itself. A call that must be approved comes back as `waiting`.
+    /// Calls one tool through all layers, on behalf of the program. A call that needs approval returns with the status `waiting`.
     pub async fn call(&self, tool: &str, arguments: Value) -> Outcome {
         self.executor.execute(&self.toolkit(), ToolCall::new(tool, arguments), &CallContext::default()).await
     }
 
-    /// An agent with all tools, and the store if there is one.
+    /// Creates an agent with all tools. Its runs are stored if a store is open.
     #[must_use]
     pub fn agent(&self, model: impl DynModel) -> Agent {
         let agent = Agent::with_tools(model, self.catalogue.clone(), self.executor.clone(), None).with_workers(self.workers.clone());
@@ -180,18 +163,20 @@ impl Helve {
         }
     }
 
-    /// Stores a request for later, and notifies the project's webhook. Once a person approves it, in any process, a worker makes the call.
+    /// Stores an approval request and notifies the project's webhook. Once a person approves it, in any process, a worker makes
+    /// the call.
     ///
     /// # Errors
-    /// Where the tool is gone, or the request cannot be stored.
+    /// Returns an error if the tool no longer exists, or the request cannot be stored.
     pub async fn ask_later(&self, request: ApprovalRequest) -> Result<Outcome, ToolError> {
         let outcome = self.executor.ask_later(&self.toolkit(), request).await?;
         #[cfg(all(feature = "project", feature = "store"))]
-        self.told().await;
+        self.flush_webhook().await;
         Ok(outcome)
     }
 
-    /// Runs so many background calls of a store at once, and nothing else.
+    /// Creates a worker that runs up to `concurrency` background calls of a store at once. Unlike `Helve::worker`, it does not
+    /// drive agents.
     #[must_use]
     pub fn task_worker(&self, store: &StoreHandle, concurrency: usize) -> Worker {
         Worker::new(store.clone(), self.executor.clone(), self.catalogue.clone(), concurrency)

@@ -1,4 +1,6 @@
-//! What happens in a run, as it happens.
+//! Events of a run: text deltas, tool calls and their results, approvals, and the end.
+//!
+//! Events are numbered within a run, and stored if the agent has a store. [`Event`] serializes to the JSON of `helve run --json`.
 //!
 //! ```
 //! use futures_util::TryStreamExt;

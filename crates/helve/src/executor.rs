@@ -1,12 +1,16 @@
-//! The one path of every call: validate, permit, cache, retry, limit, time out, and layers of your own.
+//! The executor: the single path of every call.
+//!
+//! It validates the arguments, checks permissions, looks in the cache, defers background calls, retries, limits concurrency and
+//! enforces timeouts. Add your own [`Layer`] with [`HelveBuilder::layer`](crate::HelveBuilder::layer). A call that needs approval
+//! returns [`CallState::Waiting`] with the request.
 //!
 //! ```
-//! use helve::executor::{CallState, Next};
+//! use helve::executor::CallState;
 //! use helve::prelude::*;
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
 //! let helve = Helve::new();
-//! let call = ToolCall::new("nowhere", json!({}));
+//! let call = ToolCall::new("missing", json!({}));
 //! match helve.executor().call(&helve.toolkit(), call, &CallContext::default()).await {
 //!     CallState::Over(outcome) => assert_eq!(outcome.error().map(ToolError::kind), Some(ErrorKind::UnknownTool)),
 //!     CallState::Waiting(request) => println!("a person must decide: {}", request.reason),

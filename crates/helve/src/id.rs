@@ -1,4 +1,4 @@
-//! Names of calls, runs, conversations and requests. They sort by time, and say what they name.
+//! Identifiers of calls, runs, conversations and approvals. They sort by creation time, and their prefix names their kind.
 //!
 //! ```
 //! use helve::id::RunId;

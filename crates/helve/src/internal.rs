@@ -1,4 +1,4 @@
-//! What Helve's own command line stands on. It may change at any time.
+//! Internals for Helve's own command line. Not covered by semantic versioning.
 
 #[cfg(feature = "mcp")]
 pub use crate::compose::end_programs;

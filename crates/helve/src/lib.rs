@@ -1,4 +1,9 @@
-//! Helve gives an LLM agent its tools through one catalogue and one governed call path.
+//! Helve is a tool runtime for LLM agents: one catalogue for tools from Rust functions, HTTP APIs, commands and MCP servers, and
+//! one call path with validation, permissions, approvals, caching, retries, limits and timeouts.
+//!
+//! # Call a tool
+//!
+//! A function with `#[tool]` becomes a tool. Its doc comments describe it to the model, and its argument types give the schema.
 //!
 //! ```
 //! use helve::prelude::*;
@@ -21,28 +26,54 @@
 //! # Ok(()) }
 //! ```
 //!
-//! | module | what is in it |
-//! |---|---|
-//! | [`agent`] | agents, their runs, what they remember |
-//! | [`mod@tool`] | tools, their calls, outcomes and errors |
-//! | [`catalogue`] | sources of tools, tool sets, and what an agent may use |
-//! | [`executor`] | the path of a call, and layers of your own |
-//! | [`permission`] | rules, requests to people, approvers |
-//! | [`model`] | language models: the trait, and models over HTTP |
-//! | [`store`] | what is kept: runs, background calls, requests |
-//! | [`event`], [`id`], [`secret`] | what happens in a run; names of things; what must never show |
-//! | `mcp`, `project`, `test` | with the features of these names |
-//! | [`dialect`] | calls in a model's text |
+//! # Run an agent
 //!
-//! | feature | what it brings | default |
+//! An agent calls tools until its model answers. Here a scripted model (feature `test`) takes the place of an `HttpModel`.
+//!
+//! ```
+//! # #[cfg(feature = "test")]
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use helve::prelude::*;
+//!
+//! let add = tool_fn("add", "Adds two numbers.", |args: serde_json::Value, _cx| async move {
+//!     Ok((args["a"].as_i64().unwrap_or(0) + args["b"].as_i64().unwrap_or(0)).to_string())
+//! });
+//! let helve = Helve::builder().tool(add).build().await?;
+//! let model = ScriptedModel::new().calls([("add", json!({"a": 2, "b": 3}))]).says("2 + 3 = 5");
+//! let answer = helve.agent(model).run("What is 2 + 3?").await?;
+//! assert_eq!(answer.text, "2 + 3 = 5");
+//! # Ok(()) }
+//! # #[cfg(not(feature = "test"))] fn main() {}
+//! ```
+//!
+//! # Modules
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`agent`] | agents, runs, conversations and limits |
+//! | [`mod@tool`] | tools, calls, outcomes and errors |
+//! | [`catalogue`] | sources of tools, tool sets and toolkits |
+//! | [`executor`] | the call path, and your own layers |
+//! | [`permission`] | rules, approval requests and approvers |
+//! | [`model`] | the trait of language models, and models over HTTP |
+//! | [`store`] | durable runs, background calls and approvals |
+//! | [`event`], [`id`], [`secret`] | events of a run; identifiers; redaction of secrets |
+//! | `mcp` | MCP clients and servers (feature `mcp`) |
+//! | `project` | project folders (feature `project`) |
+//! | `test` | a scripted model for tests (feature `test`) |
+//! | [`dialect`] | parsing and prompting tool calls in a model's text |
+//!
+//! # Features
+//!
+//! | feature | adds | default |
 //! |---|---|---|
-//! | `models` | models over HTTP: providers, and servers on this machine | yes |
-//! | `builtins` | `get_time`, `get_date`, `calculate`: offered only where someone asks for them | |
+//! | `models` | models over HTTP: hosted providers and local servers | yes |
+//! | `builtins` | `get_time`, `get_date`, `calculate`: added on request | |
 //! | `mcp` | tools of MCP servers, and your tools as an MCP server | |
-//! | `sqlite` | a store in a file | |
-//! | `postgres` | a store on a server | |
-//! | `project` | tools, sets, agents and rules from the files of a folder; brings `mcp` | |
-//! | `test` | a model that follows a script | |
+//! | `sqlite` | a store in an SQLite file | |
+//! | `postgres` | a store in a PostgreSQL database | |
+//! | `project` | tools, sets, agents and rules from the files of a folder; enables `mcp` | |
+//! | `test` | a scripted model | |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -73,11 +104,11 @@ pub use compose::{BuildError, Helve, HelveBuilder};
 #[doc(hidden)]
 pub use helve_core::__private;
 pub use helve_core::{BoxFuture, CancellationToken};
-/// How models speak of calls: finding them in text, and teaching models to write them.
+/// Tool calls in a model's text: parsing them, and prompting models to write them.
 pub use helve_dialect as dialect;
 pub use tool::{AnyError, CallContext, Outcome, Output, Result, Tool, ToolCall, ToolError, TypedTool, tool, tool_fn, tools};
 
-/// What most programs need.
+/// The items that most programs need.
 pub mod prelude {
     pub use serde_json::json;
 

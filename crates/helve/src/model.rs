@@ -1,4 +1,7 @@
-//! Language models: the trait, what goes in and out, and models over HTTP (feature `models`).
+//! Language models: the [`LanguageModel`] trait, its requests and responses, and models over HTTP (feature `models`).
+//!
+//! `HttpModel` speaks the APIs of OpenAI (chat and responses), Anthropic and Gemini, and of servers that are compatible with
+//! OpenAI, such as Ollama, vLLM and llama.cpp. [`model_fn`] makes a model of a closure, for tests and adapters.
 //!
 //! ```no_run
 //! # #[cfg(feature = "models")]
@@ -11,7 +14,7 @@
 //! ```
 
 #[cfg(all(feature = "project", feature = "models"))]
-pub use crate::compose::{ChosenModel, ModelChoice, NoModel};
+pub use crate::compose::{ChooseModelError, ChosenModel, ModelChoice};
 #[cfg(feature = "models")]
 pub use crate::compose::{Fetch, models::*};
 pub use helve_core::{

@@ -1,13 +1,15 @@
-//! Who may call what, and the people who are asked.
+//! Permissions: rules about calls, approval requests, and the approvers who decide them.
+//!
+//! A tool is `auto`, `confirm` or `deny` by default. A [`PermissionRule`] overrides this by tool, source, set, agent or arguments;
+//! the strictest matching rule wins. A call that needs approval becomes an [`ApprovalRequest`], which an [`Approver`] decides.
 //!
 //! ```
-//! use helve::permission::{Decision, ApprovalRequest};
 //! use helve::prelude::*;
 //!
 //! /// Deletes a file.
 //! #[tool(permission = "confirm")]
 //! fn delete(path: String) -> String {
-//!     format!("{path} is gone")
+//!     format!("deleted {path}")
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,8 @@
-//! A folder that describes tools, tool sets, agents and rules.
+//! Project folders: tools, tool sets, agents and permission rules in YAML files.
+//!
+//! `helve init` on the command line creates a sample. A folder may come from anywhere: until a person trusts it
+//! ([`Helve::trust`](crate::Helve::trust)), agents need approval for its tools, and its MCP servers are not started.
+//! [`ProjectReport`] lists what the folder contains, with errors and warnings by file and line.
 //!
 //! ```no_run
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {
@@ -8,6 +12,6 @@
 //! ```
 
 pub use crate::compose::{
-    Capability, Change, Diagnostic, FieldChange, NoAgent, OnResult, OpenOptions, ProjectAgent, ProjectReport, Severity, StateError,
-    StateFolder, Trust, TrustChanges, file_schemas,
+    Capability, Change, ChooseAgentError, Diagnostic, FieldChange, OnResult, OpenOptions, ProjectAgent, ProjectReport, Severity,
+    StateError, StateFolder, Trust, TrustChanges, file_schemas,
 };

@@ -1,4 +1,4 @@
-//! Secrets, which never show: in results, events, logs and stores a mask or a placeholder stands for them.
+//! Secrets: a [`Redactor`] replaces known secrets in results, events, logs and stores.
 //!
 //! ```
 //! use helve::secret::Redactor;

@@ -1,6 +1,8 @@
-//! What is kept: runs, background calls, requests and conversations.
+//! Durable state: runs, background calls, approvals and conversations.
 //!
-//! Name a store when you put a Helve together, with the feature `sqlite` or `postgres`.
+//! A [`Store`] is an SQLite file (feature `sqlite`), a PostgreSQL database (feature `postgres`), memory, or your own
+//! implementation. With a store, a run survives a crash and resumes in another process, an approval may take days, and calls of
+//! tools with `mode: background` are queued for a [`Worker`].
 //!
 //! ```
 //! # #[cfg(feature = "sqlite")]
@@ -20,7 +22,7 @@
 //! ```
 
 #[cfg(feature = "store")]
-pub use crate::compose::NoStore;
+pub use crate::compose::OpenStoreError;
 #[cfg(feature = "postgres")]
 pub use crate::compose::PostgresStore;
 #[cfg(feature = "sqlite")]

@@ -1,4 +1,4 @@
-//! For tests of agents: a model that follows a script, and remembers what it was asked.
+//! Testing agents: [`ScriptedModel`] gives scripted responses and records the requests that it gets.
 //!
 //! ```
 //! use helve::prelude::*;

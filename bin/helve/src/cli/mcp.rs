@@ -1,4 +1,4 @@
-//! What can be typed about MCP: servers whose tools are used, and the catalogue as a server.
+//! `helve mcp`: commands for MCP servers, and for serving tools over MCP.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    /// Whether it is only about what is written down.
+    /// Whether the command works on files only, so that no server has to be connected.
     pub fn needs_no_server(&self) -> bool {
         matches!(self.command, Some(McpCommand::Remove(_) | McpCommand::Import(_)))
     }
@@ -19,21 +19,21 @@ impl Mcp {
 
 #[derive(Subcommand)]
 pub enum McpCommand {
-    /// List the project's MCP servers and how far they are (the default)
+    /// List the project's MCP servers and their state (the default)
     List,
-    /// Add a server: a program, or an address
+    /// Add a server: a command or a URL
     #[command(after_help = ADD_HELP)]
     Add(Add),
-    /// Remove a server: its file, what was agreed to, and the login at its address
+    /// Remove a server: its file, its approved tools and its login
     Remove(Remove),
-    /// Look at the tools of servers that are new or have changed, and agree to them
+    /// Review new and changed tools, and approve them
     Approve(Approve),
-    /// Log in at a server that wants to know who asks
+    /// Log in to a server (OAuth)
     Login(Login),
-    /// Take over servers from the file of another client: Claude Desktop, Cursor, VS Code
+    /// Import servers from Claude Desktop, Cursor or VS Code
     #[command(after_help = IMPORT_HELP)]
     Import(Import),
-    /// Serve the catalogue to MCP clients
+    /// Serve your tools to MCP clients
     #[command(after_help = SERVE_HELP)]
     Serve(Serve),
 }
@@ -44,55 +44,55 @@ Examples:
   helve mcp add time --trusted -- mcp-server-time --local-timezone UTC
   helve mcp add docs --url https://example.com/mcp
 
-The server is written to tools/mcp/NAME.yaml, connected, and its tools are shown before they are used.";
+Writes tools/mcp/NAME.yaml, connects the server, and shows its tools for approval.";
 
 #[derive(Args)]
 pub struct Add {
-    /// The name of the server; names of its tools begin with it
+    /// Name of the server; also the prefix of its tools' names
     pub name: String,
-    /// The address of the server
+    /// URL of the server
     #[arg(long, value_name = "URL", conflicts_with = "program")]
     pub url: Option<String>,
-    /// A header of every request, as `Name: value`
+    /// HTTP header for every request, as `Name: value`
     #[arg(long, value_name = "HEADER", requires = "url")]
     pub header: Vec<String>,
-    /// A variable of the program: `NAME` passes one through, `NAME=value` sets it
+    /// Environment variable: `NAME` passes it through, `NAME=value` sets it
     #[arg(long, value_name = "VARIABLE", conflicts_with = "url")]
     pub env: Vec<String>,
-    /// What the names of its tools begin with; empty for nothing
+    /// Prefix of the tools' names; may be empty
     #[arg(long, value_name = "TEXT")]
     pub prefix: Option<String>,
-    /// Believe what the server says about its tools: those that only read need not be confirmed
+    /// Trust the server's annotations: its read-only tools need no approval
     #[arg(long)]
     pub trusted: bool,
-    /// Agree to its tools without being asked
+    /// Approve its tools without asking
     #[arg(short, long)]
     pub yes: bool,
-    /// The program that is the server, with its arguments
+    /// Command that starts the server, with arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub program: Vec<String>,
 }
 
 #[derive(Args)]
 pub struct Remove {
-    /// The server
+    /// Name of the server
     pub name: String,
 }
 
 #[derive(Args)]
 pub struct Approve {
-    /// The server; left out, all
+    /// Name of the server; all servers if omitted
     pub name: Option<String>,
-    /// Do not ask
+    /// Approve without asking
     #[arg(short, long)]
     pub yes: bool,
 }
 
 #[derive(Args)]
 pub struct Login {
-    /// The server
+    /// Name of the server
     pub name: String,
-    /// Forget the login instead
+    /// Log out
     #[arg(long)]
     pub forget: bool,
 }
@@ -102,13 +102,13 @@ Examples:
   helve mcp import .cursor/mcp.json
   helve mcp import ~/.config/Claude/claude_desktop_config.json files github
 
-Each server becomes a file in tools/mcp. Values of secret variables are not copied: they are read from the environment.";
+Each server becomes a file in tools/mcp. Secret values are not copied; set them in the environment.";
 
 #[derive(Args)]
 pub struct Import {
-    /// The file; left out, the places where other clients keep theirs are looked through
+    /// File; searched in the usual places of these clients if omitted
     pub file: Option<PathBuf>,
-    /// Only these servers
+    /// Import only these servers
     #[arg(requires = "file")]
     pub names: Vec<String>,
 }
@@ -118,23 +118,23 @@ Examples:
   helve mcp serve --stdio
   helve mcp serve --http 127.0.0.1:8931 --set everyday
 
-Over HTTP the path is /mcp. HELVE_MCP_TOKEN, if set, is the bearer token that clients must send; an address that others can reach needs one.";
+Over HTTP the path is /mcp. If HELVE_MCP_TOKEN is set, clients must send it as a bearer token; required unless the address is a loopback address.";
 
 #[derive(Args)]
 pub struct Serve {
-    /// Speak on stdin and stdout (the default)
+    /// Serve on stdin and stdout (the default)
     #[arg(long, conflicts_with = "http")]
     pub stdio: bool,
-    /// Listen on an address, such as 127.0.0.1:8931
+    /// Serve over HTTP on this address, such as 127.0.0.1:8931
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,
-    /// A name by which clients reach this machine, besides those of `allowed_hosts` in helve.yaml
+    /// Allowed Host header, besides `allowed_hosts` in helve.yaml; repeatable
     #[arg(long, value_name = "NAME", requires = "http")]
     pub host: Vec<String>,
-    /// Only the tools of this set; may be given several times
+    /// Serve only the tools of this set; repeatable
     #[arg(long, value_name = "NAME")]
     pub set: Vec<String>,
-    /// Also pass on resources, prompts, completion and requests of the servers behind
+    /// Also forward resources, prompts, completions and input requests of the project's MCP servers
     #[arg(long)]
     pub gateway: bool,
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::show_diagnostics;
 use crate::cli::Global;
-use crate::table::{Cell, Table};
+use crate::terminal::table::{Cell, Table};
 use crate::terminal::{self, STRONG};
 use crate::workspace::Workspace;
 
@@ -33,7 +33,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
         ]);
     }
     if report.agents.is_empty() {
-        terminal::note("There are no agents here. They are found in agents/*.yaml; `helve init` writes a sample.");
+        terminal::note("No agents: add one in agents/*.yaml, or create a sample project with `helve init`.");
     } else {
         table.print();
     }

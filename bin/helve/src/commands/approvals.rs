@@ -1,4 +1,4 @@
-//! `helve approvals`: requests that wait for a person, and their answers.
+//! `helve approvals`: pending approvals, and decisions about them.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,22 +7,21 @@ use helve::id::ApprovalId;
 use helve::internal::json::{self, JsonLimits};
 use helve::internal::printable;
 use helve::permission::{DecideError, Verdict};
-use helve::store::StoreError;
-use helve::store::{Approval, ApprovalState, DecisionRecord};
+use helve::store::{Approval, ApprovalState, DecisionRecord, StoreError};
 use serde_json::{Value, json};
 
 use super::runs::when;
 use crate::cli::Global;
-use crate::cli::records::{Approvals, ApprovalsCommand};
+use crate::cli::store::{Approvals, ApprovalsCommand};
 use crate::failure::Failure;
-use crate::table::{Cell, Table};
+use crate::terminal::table::{Cell, Table};
 use crate::terminal::{self, CAREFUL, FAINT, STRONG, styled};
 use crate::workspace::Workspace;
 
-/// So many are listed.
+/// Maximum number of rows.
 const LISTED: usize = 200;
 
-/// Lists, shows and answers requests.
+/// Lists, shows and decides approvals.
 pub fn run(command: &Approvals, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let store = workspace.store(global)?;
     let store = store.inner();
@@ -35,57 +34,54 @@ pub fn run(command: &Approvals, global: &Global, workspace: &Workspace) -> Resul
         }
         Some(ApprovalsCommand::Approve { id, always, arguments }) => {
             let arguments = arguments.as_deref().map(read).transpose()?;
-            return answer(*id, DecisionRecord { always: *always, arguments, ..reply(Verdict::Approve) }, global, workspace);
+            return decide(*id, DecisionRecord { always: *always, arguments, ..decision(Verdict::Approve) }, global, workspace);
         }
         Some(ApprovalsCommand::Deny { id, reason }) => {
-            return answer(*id, DecisionRecord { reason: reason.clone(), ..reply(Verdict::Deny) }, global, workspace);
+            return decide(*id, DecisionRecord { reason: reason.clone(), ..decision(Verdict::Deny) }, global, workspace);
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn reply(verdict: Verdict) -> DecisionRecord {
+fn decision(verdict: Verdict) -> DecisionRecord {
     let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(helve::internal::environment::var).filter(|name| !name.is_empty());
     DecisionRecord { verdict, by: by.map_or_else(|| Arc::from("user"), Into::into), reason: None, always: false, arguments: None }
 }
 
 fn read(text: &str) -> Result<Value, Failure> {
     let value = json::parse(text.as_bytes(), JsonLimits::ARGUMENTS)
-        .map_err(|error| Failure::usage(format_args!("the arguments were not accepted: {error}")))?;
+        .map_err(|error| Failure::usage(format_args!("the arguments are invalid: {error}")))?;
     if value.is_object() { Ok(value) } else { Err(Failure::usage("the arguments must be a JSON object")) }
 }
 
-fn answer(id: ApprovalId, reply: DecisionRecord, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+fn decide(id: ApprovalId, decision: DecisionRecord, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     workspace.store(global)?;
-    if reply.arguments.is_some() {
-        // They must fit a tool, maybe of a server.
+    if decision.arguments.is_some() {
+        // They are checked against the tool's schema, and the tool may belong to a server.
         workspace.settle();
     }
-    match workspace.block_on(workspace.helve().decide_with(id, reply)) {
+    match workspace.block_on(workspace.helve().decide_with(id, decision)) {
         Ok(approval) => {
-            if global.json {
-                terminal::json(json!({"approval": approval.for_programs()}));
-                return Ok(ExitCode::SUCCESS);
-            }
-            terminal::print(&format!("{} {}", approval.request.tool, approval.state.name()));
-            let next = match (approval.request.caller.run, approval.state.name()) {
-                (Some(run), _) => Some(format!("go on with the run: helve runs resume {run}")),
-                (None, "approved") if approval.asker.is_some() => Some("whoever made the call waits for it, and it is made now".to_owned()),
-                (None, "approved") => Some("a server runs it now, or: helve worker --until-empty".to_owned()),
+            let state = approval.state.name();
+            global.print(json!({"approval": approval.for_programs()}), &format!("{} {state}", approval.request.tool));
+            let next = match (approval.request.caller.run, state) {
+                (Some(run), _) => Some(format!("resume the run: helve runs resume {run}")),
+                (None, "approved") if approval.asker.is_some() => Some("the client is still connected; the call runs now".to_owned()),
+                (None, "approved") => Some("a running worker makes the call, or: helve worker --until-empty".to_owned()),
                 _ => None,
             };
-            if let Some(next) = next {
-                terminal::note(&styled(FAINT, &next));
+            if let Some(next) = next.filter(|_| !global.json) {
+                terminal::note_faintly(&next);
             }
             Ok(ExitCode::SUCCESS)
         }
         Err(DecideError::TooLate(approval)) if approval.asker.is_some() && approval.state == ApprovalState::Cancelled => {
-            Err(Failure::new("conflict", format_args!("whoever made the call is gone, so approval {id} is over and nothing runs"))
+            Err(Failure::new("conflict", format_args!("approval {id} is cancelled: the client that made the call has disconnected"))
                 .hint("the client has to make the call again"))
         }
         Err(DecideError::TooLate(approval)) => {
-            let by = approval.decision.as_ref().map(|reply| format!(" by {}", printable::escape_line(&reply.by))).unwrap_or_default();
-            Err(Failure::new("conflict", format_args!("approval {id} is {} already{by}", approval.state.name())))
+            let by = approval.decision.as_ref().map(|decision| format!(" by {}", printable::escape_line(&decision.by))).unwrap_or_default();
+            Err(Failure::new("conflict", format_args!("approval {id} is already {}{by}", approval.state.name())))
         }
         Err(DecideError::Unknown(_)) => Err(StoreError::NotFound(format!("approval {id}")).into()),
         Err(DecideError::Store(error)) => Err(error.into()),
@@ -99,7 +95,7 @@ fn list(approvals: &[Approval], global: &Global) {
         return;
     }
     if approvals.is_empty() {
-        terminal::note("Nobody is asked anything.");
+        terminal::note("No approvals are pending.");
         return;
     }
     let mut table = Table::new(&["APPROVAL", "STATE", "TOOL", "WHEN", "ARGUMENTS"]);
@@ -117,7 +113,7 @@ fn list(approvals: &[Approval], global: &Global) {
         ]);
     }
     table.print();
-    terminal::note(&styled(FAINT, "helve approvals show|approve|deny ID"));
+    terminal::note_faintly("helve approvals show|approve|deny ID");
 }
 
 fn show(approval: &Approval) {
@@ -132,10 +128,10 @@ fn show(approval: &Approval) {
             request.url.iter().for_each(|url| terminal::print(&printable::escape_line(url)));
         }
         let schema = serde_json::to_string_pretty(&needed.schema()).unwrap_or_default();
-        terminal::print(&format!("{} {}", styled(FAINT, "answer with --arguments:"), printable::escape(&schema)));
+        terminal::print(&format!("{} {}", styled(FAINT, "schema of --arguments:"), printable::escape(&schema)));
     }
-    terminal::print(&styled(FAINT, &format!("asked {}", when(request.asked_at))));
-    if let Some(reply) = &approval.decision {
-        terminal::print(&styled(FAINT, &printable::escape_line(&format!("answered by {}", reply.by))));
+    terminal::print(&styled(FAINT, &format!("requested {}", when(request.asked_at))));
+    if let Some(decision) = &approval.decision {
+        terminal::print(&styled(FAINT, &printable::escape_line(&format!("decided by {}", decision.by))));
     }
 }

@@ -1,4 +1,4 @@
-//! `helve backup`: a copy of the store, made while it is used.
+//! `helve backup`: copies the store while it is in use.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,18 +8,13 @@ use serde_json::json;
 
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::terminal;
 use crate::workspace::Workspace;
 
-/// Copies the store into a new file.
+/// Copies the store to a new file.
 pub fn run(file: &Path, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let store = workspace.store(global)?;
     workspace.block_on(store.backup(file))?;
     let name = file.display().to_string();
-    if global.json {
-        terminal::json(json!({"file": name}));
-    } else {
-        terminal::print(&format!("copied to {}", printable::escape_line(&name)));
-    }
+    global.print(json!({"file": name}), &format!("copied to {}", printable::escape_line(&name)));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `helve init`: a sample project that teaches.
+//! `helve init`: creates a sample project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ macro_rules! sample {
     };
 }
 
-/// The sample, as it stands in `examples/project`.
+/// The files of `examples/project`.
 const SAMPLE: [(&str, &str); 7] = sample![
     "helve.yaml",
     "tools/builtin/word_count.yaml",
@@ -27,19 +27,20 @@ const SAMPLE: [(&str, &str); 7] = sample![
     "agents/assistant.yaml",
 ];
 
-/// Writes the sample. Nothing that is there is overwritten.
+/// Writes the sample, without overwriting files.
 pub fn run(folder: &Path, global: &Global) -> Result<ExitCode, Failure> {
     if let Some((file, _)) = SAMPLE.iter().find(|(file, _)| folder.join(file).exists()) {
-        return Err(Failure::new("conflict", format_args!("{} is there already, and is not overwritten", folder.join(file).display()))
+        return Err(Failure::new("conflict", format_args!("{} already exists", folder.join(file).display()))
             .hint("choose an empty folder: helve init DIR"));
     }
     if let Some(link) = link_in(folder) {
-        return Err(Failure::new("conflict", format_args!("{} is a symbolic link, and is not followed", link.display()))
-            .hint("choose an empty folder: helve init DIR"));
+        return Err(
+            Failure::new("conflict", format_args!("{} is a symbolic link", link.display())).hint("choose an empty folder: helve init DIR")
+        );
     }
     for (count, (file, text)) in SAMPLE.into_iter().enumerate() {
         if let Err(failure) = write(&folder.join(file), text) {
-            // A sample that is only half there would keep the next try from working.
+            // An incomplete sample would make the next attempt fail.
             for (written, _) in &SAMPLE[..count] {
                 let _ = fs::remove_file(folder.join(written));
             }
@@ -51,19 +52,19 @@ pub fn run(folder: &Path, global: &Global) -> Result<ExitCode, Failure> {
         terminal::json(json!({"folder": folder.display().to_string(), "files": files}));
         return Ok(ExitCode::SUCCESS);
     }
-    terminal::print(&format!("{} a sample project in {}", styled(GOOD, "Wrote"), folder.display()));
+    terminal::print(&format!("{} a sample project in {}", styled(GOOD, "Created"), folder.display()));
     for (file, _) in SAMPLE {
         terminal::print(&format!("  {file}"));
     }
-    let place = if folder == Path::new(".") { String::new() } else { format!("-C {} ", folder.display()) };
+    let option = if folder == Path::new(".") { String::new() } else { format!("-C {} ", folder.display()) };
     terminal::print("\nTry it:");
     for command in ["tools", "tools call word_count 'text=one two three'", "agents", "trust"] {
-        terminal::print(&format!("  {}", styled(STRONG, &format!("helve {place}{command}"))));
+        terminal::print(&format!("  {}", styled(STRONG, &format!("helve {option}{command}"))));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A link in the folder that would lead a part of the sample elsewhere.
+/// A symbolic link in the folder that would redirect a file of the sample.
 fn link_in(folder: &Path) -> Option<PathBuf> {
     let parts = SAMPLE.iter().flat_map(|(file, _)| Path::new(file).ancestors()).filter(|part| !part.as_os_str().is_empty());
     parts.map(|part| folder.join(part)).find(|path| path.is_symlink())
@@ -72,9 +73,9 @@ fn link_in(folder: &Path) -> Option<PathBuf> {
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let attempt = || {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        // Not `write`: a file that appeared meanwhile stays.
+        // `create_new`: a file that was created meanwhile is not overwritten.
         let mut file = fs::OpenOptions::new().write(true).create_new(true).open(path)?;
         std::io::Write::write_all(&mut file, text.as_bytes())
     };
-    attempt().map_err(|error| Failure::new("failed", format_args!("{} cannot be written: {error}", path.display())))
+    attempt().map_err(|error| Failure::new("failed", format_args!("cannot write {}: {error}", path.display())))
 }

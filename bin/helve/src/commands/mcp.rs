@@ -1,4 +1,4 @@
-//! `helve mcp`: servers whose tools are used, and the catalogue as a server.
+//! `helve mcp`: manages MCP servers, and serves tools over MCP.
 
 mod add;
 mod approve;
@@ -6,8 +6,8 @@ mod import;
 mod list;
 mod login;
 mod remove;
+mod review;
 mod serve;
-mod words;
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ use crate::cli::mcp::{Mcp, McpCommand};
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
-/// Runs one of the commands about MCP.
+/// Runs a subcommand.
 pub fn run(mcp: &Mcp, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     match &mcp.command {
         None | Some(McpCommand::List) => Ok(list::run(global, workspace)),

@@ -1,28 +1,27 @@
-//! `helve models`: which models are configured and which can be reached, and what one of them can do.
+//! `helve models`: lists configured and reachable models, and probes one.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use helve::agent::probe;
-use helve::model::ModelChoice;
-use helve::model::{PROVIDERS, find_local, key_in_environment};
+use helve::model::{ModelChoice, PROVIDERS, find_local, key_in_environment};
 use helve::project::Trust;
 use serde_json::{Value, json};
 
 use crate::cli::{Global, Models, ModelsCommand};
 use crate::failure::Failure;
-use crate::table::{Cell, Table};
+use crate::terminal::table::{Cell, Table};
 use crate::terminal::{self, FAINT, GOOD, STRONG, styled};
 use crate::workspace::Workspace;
 
-/// How long a model may take to show what it can do.
-const PROBE: Duration = Duration::from_mins(3);
+/// Timeout of a probe.
+const PROBE_TIMEOUT: Duration = Duration::from_mins(3);
 
-/// Lists models, or tries one.
+/// Lists models, or probes one.
 pub fn run(models: &Models, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     match &models.command {
         None => Ok(list(global, workspace)),
-        Some(ModelsCommand::Probe { name }) => try_one(name.as_deref(), global, workspace),
+        Some(ModelsCommand::Probe { name }) => run_probe(name.as_deref(), global, workspace),
     }
 }
 
@@ -53,18 +52,18 @@ fn list(global: &Global, workspace: &Workspace) -> ExitCode {
     for found in workspace.block_on(find_local(&helve::model::Fetch::default())) {
         let (provider, url) = (found.provider.name, found.provider.base_url);
         let name = format!("{provider}/{}", found.model);
-        rows.push(json!({"name": name, "provider": provider, "model": found.model, "because": format!("a server answers at {url}")}));
+        rows.push(json!({"name": name, "provider": provider, "model": found.model, "because": format!("a server runs at {url}")}));
     }
     if global.json {
         terminal::json(json!({"models": rows, "default": report.model}));
         return ExitCode::SUCCESS;
     }
     if rows.is_empty() {
-        terminal::note("No model is configured, no key is set, and no server answers on this machine.");
-        terminal::note("Set OPENROUTER_API_KEY or another provider's key, start Ollama or llama.cpp, or write `models:` into helve.yaml.");
+        terminal::note("No models: none is configured, no API key is set, and no model server runs on this machine.");
+        terminal::note("Set OPENROUTER_API_KEY or another provider's key, start Ollama or llama.cpp, or add `models:` to helve.yaml.");
         return ExitCode::SUCCESS;
     }
-    let mut table = Table::new(&["NAME", "PROVIDER", "BECAUSE"]);
+    let mut table = Table::new(&["NAME", "PROVIDER", "FOUND BY"]);
     for row in &rows {
         let cell = |key: &str, style| Cell::new(row[key].as_str().unwrap_or_default(), style);
         table.row(vec![cell("name", STRONG), cell("provider", FAINT), cell("because", FAINT)]);
@@ -73,27 +72,27 @@ fn list(global: &Global, workspace: &Workspace) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn try_one(name: Option<&str>, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
+fn run_probe(name: Option<&str>, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let choice = ModelChoice { spec: name.map(ToOwned::to_owned).or_else(|| global.model.clone()), local_only: global.local, record: None };
     let helve = workspace.helve();
     workspace.block_on(async {
-        let chosen = helve.model(&choice, None).await.map_err(|error| Failure::new("no_model", &error).hint(&error.hint))?;
+        let chosen = helve.model(&choice, None).await?;
         if !global.json {
-            terminal::note(&styled(FAINT, "asking it to call a function, natively and held to a schema …"));
+            terminal::note_faintly("probing function calling and structured output …");
         }
-        let probed = tokio::time::timeout(PROBE, probe(&*chosen.model)).await;
-        let probed = probed.map_err(|_| Failure::new("model_timeout", "the model took too long to show what it can do"))?;
+        let probed = tokio::time::timeout(PROBE_TIMEOUT, probe(&*chosen.model)).await;
+        let probed = probed.map_err(|_| Failure::new("model_timeout", "the probe timed out"))?;
         let probed = probed.map_err(|error| Failure::new(error.kind(), &error).hint(error.hint()))?;
-        helve.learn(&chosen, Some(probed.strategy()));
+        helve.remember_strategy(&chosen, probed.strategy());
         let info = chosen.model.info();
         if global.json {
             terminal::json(json!({"model": info.name, "provider": info.provider, "function_calling": probed.native,
                 "structured_output": probed.structured, "strategy": probed.strategy()}));
         } else {
             let word = |yes: bool| if yes { styled(GOOD, "yes") } else { styled(FAINT, "no") };
-            terminal::print(&format!("calls functions natively  {}", word(probed.native)));
-            terminal::print(&format!("can be held to a schema   {}", word(probed.structured)));
-            terminal::print(&format!("calls will be carried as  {}", probed.strategy()));
+            terminal::print(&format!("function calling   {}", word(probed.native)));
+            terminal::print(&format!("structured output  {}", word(probed.structured)));
+            terminal::print(&format!("strategy           {}", probed.strategy()));
         }
         Ok(ExitCode::SUCCESS)
     })

@@ -1,4 +1,4 @@
-//! `helve parse`: what a model's text says, item by item.
+//! `helve parse`: splits a model's text into text, reasoning, calls and malformed calls.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufWriter, IsTerminal, Read, Write};
@@ -8,19 +8,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use helve::dialect::{Dialect, Item, Items, Mode, Scanner, ToolTable};
-use helve::internal::{printable, suggest};
+use helve::internal::printable;
 use serde_json::{Value, json};
 
 use crate::cli::{Global, Parse, ParseMode};
 use crate::failure::Failure;
 use crate::terminal::{self, FAINT, STRONG, styled};
 
-/// The largest text, and the longest line of `--batch`: far more than a model writes in one message.
+/// Maximum size of a text, and of a line with `--batch`: far more than a model's message.
 const MAX_TEXT: u64 = 64 << 20;
-/// The largest file of tools.
+/// Maximum size of the file of tools.
 const MAX_TOOLS: u64 = 16 << 20;
 
-/// Reads stdin, or lists the formats.
+/// Parses stdin, or lists the formats.
 pub fn run(parse: &Parse, global: &Global) -> Result<ExitCode, Failure> {
     if parse.formats {
         list_formats(global);
@@ -32,7 +32,7 @@ pub fn run(parse: &Parse, global: &Global) -> Result<ExitCode, Failure> {
     let tools = parse.tools.as_deref().map_or_else(|| Ok(ToolTable::unknown()), read_tools)?;
     let dialect = find(&parse.dialect)?;
     if io::stdin().is_terminal() {
-        terminal::note("reading the model's text from here; end it with Ctrl-D");
+        terminal::note("Reading from the terminal; Ctrl-D ends the text.");
     }
     let mut input = Vec::new();
     io::stdin().lock().take(MAX_TEXT + 1).read_to_end(&mut input).map_err(|error| unreadable(&error))?;
@@ -42,14 +42,14 @@ pub fn run(parse: &Parse, global: &Global) -> Result<ExitCode, Failure> {
         ParseMode::Strict => Mode::Strict,
     };
     let items = scan(Scanner::new(dialect, mode, Arc::new(tools)), pieces(&input, parse.chunk));
-    // The items have the text.
+    // The items hold the text.
     drop(input);
     let mut out = BufWriter::new(io::stdout().lock());
     written(write_items(&mut out, "", &items).and_then(|()| out.flush()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// One JSON object a line in, one out.
+/// Reads one JSON object per line, and writes one per line.
 fn batch() -> Result<ExitCode, Failure> {
     let (mut input, mut out) = (io::stdin().lock(), BufWriter::new(io::stdout().lock()));
     let (mut failed, mut number) = (false, 0);
@@ -64,12 +64,12 @@ fn batch() -> Result<ExitCode, Failure> {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let (id, answer) = match serde_json::from_slice::<Value>(&line) {
-            Ok(request) => (request.get("id").cloned().unwrap_or(Value::Null), answer(&request)),
+        let (id, result) = match serde_json::from_slice::<Value>(&line) {
+            Ok(request) => (request.get("id").cloned().unwrap_or(Value::Null), parse(&request)),
             Err(error) => (Value::Null, Err(format!("not JSON: {error}"))),
         };
-        // One bad line does not take the answers of the others.
-        match answer {
+        // An invalid line does not stop the others.
+        match result {
             Ok(items) => written(write_items(&mut out, &format!("\"id\":{id},"), &items))?,
             Err(message) => {
                 failed = true;
@@ -83,7 +83,7 @@ fn batch() -> Result<ExitCode, Failure> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn answer(request: &Value) -> Result<Vec<Item>, String> {
+fn parse(request: &Value) -> Result<Vec<Item>, String> {
     let text = request.get("text").and_then(Value::as_str).ok_or("`text` is missing")?;
     let name = request.get("dialect").and_then(Value::as_str).unwrap_or("auto");
     let dialect = Dialect::named(name).ok_or_else(|| format!("there is no dialect `{name}`"))?;
@@ -109,7 +109,7 @@ fn scan<'a>(mut scanner: Scanner, pieces: impl Iterator<Item = &'a [u8]>) -> Vec
     items.into_vec()
 }
 
-/// Cuts the input: 0 leaves it whole, N gives N characters at a time, -N cuts at random with seed N.
+/// Splits the input: 0 keeps it whole, N splits after every N characters, -N splits at random with seed N.
 fn pieces(input: &[u8], chunk: i64) -> impl Iterator<Item = &[u8]> {
     let mut seed = chunk.unsigned_abs();
     let mut rest = input;
@@ -121,7 +121,7 @@ fn pieces(input: &[u8], chunk: i64) -> impl Iterator<Item = &[u8]> {
             0 => u64::MAX,
             1.. => chunk.unsigned_abs(),
             _ => {
-                // A small generator is enough to cut in odd places, and gives the same places again.
+                // A linear congruential generator: repeatable, and random enough to split in odd places.
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 1 + (seed >> 33) % 12
             }
@@ -133,7 +133,7 @@ fn pieces(input: &[u8], chunk: i64) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// How many bytes so many characters take, at most all.
+/// The number of bytes of the first `count` characters, or of all.
 fn characters(bytes: &[u8], count: usize) -> usize {
     if count >= bytes.len() {
         return bytes.len();
@@ -143,15 +143,15 @@ fn characters(bytes: &[u8], count: usize) -> usize {
 }
 
 fn read_tools(file: &Path) -> Result<ToolTable, Failure> {
-    let place = file.display();
-    let bytes = read_ordinary(file).map_err(|error| Failure::new("not_found", format_args!("cannot read {place}: {error}")))?;
+    let name = file.display();
+    let bytes = read_ordinary(file).map_err(|error| Failure::new("not_found", format_args!("cannot read {name}: {error}")))?;
     let value: Value =
-        serde_json::from_slice(&bytes).map_err(|error| Failure::new("bad_request", format_args!("{place} is not JSON: {error}")))?;
+        serde_json::from_slice(&bytes).map_err(|error| Failure::new("bad_request", format_args!("{name} is not JSON: {error}")))?;
     ToolTable::from_json(&value)
-        .map_err(|error| Failure::new("bad_request", format_args!("{place}: {error}")).hint("give [{\"name\": …, \"parameters\": {…}}, …]"))
+        .map_err(|error| Failure::new("bad_request", format_args!("{name}: {error}")).hint("write [{\"name\": …, \"parameters\": {…}}, …]"))
 }
 
-/// Reads a file up to a size. What is no file, such as a device or a pipe, may have no end.
+/// Reads a regular file up to the limit. A device or a pipe may be endless.
 fn read_ordinary(file: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(file)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
@@ -177,11 +177,7 @@ fn check_size(input: &[u8], what: &str) -> Result<(), Failure> {
 
 fn find(name: &str) -> Result<Dialect, Failure> {
     Dialect::named(name).ok_or_else(|| {
-        let hint = suggest::nearest(name, Dialect::names()).map_or_else(
-            || "helve parse --formats lists them".to_owned(),
-            |near| format!("did you mean `{near}`? helve parse --formats lists all"),
-        );
-        Failure::usage(format_args!("there is no dialect `{name}`")).hint(hint)
+        Failure::usage(format_args!("there is no dialect `{name}`")).suggest(name, Dialect::names(), "`helve parse --formats` lists all")
     })
 }
 
@@ -197,14 +193,14 @@ fn list_formats(global: &Global) {
     }
 }
 
-/// Writes what a text says, exactly: it repeats what was read, to the byte. A second copy of it would be larger than the text.
+/// Writes the items without redaction, as an exact copy of the input, and without a second copy in memory.
 fn write_items(out: &mut impl Write, before: &str, items: &[Item]) -> io::Result<()> {
     write!(out, "{{{before}\"items\":")?;
     printable::write_json(out, &items)?;
     writeln!(out, "}}")
 }
 
-/// Whoever stops reading has enough.
+/// Ignores a closed pipe.
 fn written(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new("failed", format_args!("cannot write: {error}"))),

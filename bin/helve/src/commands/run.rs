@@ -1,53 +1,52 @@
-//! `helve run`: one request, answered.
+//! `helve run`: runs an agent on one prompt, or resumes a run.
 
 use std::io::{self, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
-use crate::chat::editor::Editor;
 use helve::id::RunId;
 use helve::store::StoreError;
+use parking_lot::Mutex;
 
-use crate::chat::session::{Asked, Session, Setup};
-use crate::chat::show::Show;
-use crate::chat::spinner::Spinner;
 use crate::cli::{self, Approve, Global};
 use crate::failure::Failure;
+use crate::session::run_view::RunView;
+use crate::session::{RunInput, Session, SessionOptions};
 use crate::terminal;
+use crate::terminal::editor::Editor;
+use crate::terminal::spinner::Spinner;
 use crate::workspace::Workspace;
 
-/// The longest request that is read from stdin.
+/// Maximum size of a prompt on stdin.
 const MAX_INPUT: u64 = 16 << 20;
 
-/// Answers one request.
+/// Runs the agent.
 pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let input = if run.resume.is_some() { String::new() } else { input(&run.prompt)? };
     super::show_errors(workspace);
     let of_run = run.resume.map(|id| agent_of(id, global, workspace)).transpose()?.flatten();
     let spinner = Spinner::new();
     let editor = (run.approve == Approve::Ask && terminal::can_ask() && !global.json).then(|| Arc::new(Mutex::new(Editor::new(None, &[]))));
-    let setup =
-        Setup { global, workspace, agent: run.agent.as_deref().or(of_run.as_deref()), approve: run.approve, editor, spinner: &spinner };
+    let agent = run.agent.as_deref().or(of_run.as_deref());
+    let options = SessionOptions { global, workspace, agent, approve: run.approve, editor, spinner: &spinner };
     workspace.block_on(async {
-        let mut session = Session::open(&setup).await?;
-        let mut show = Show::new(spinner.clone());
-        let asked = run.resume.map_or(Asked::Now(&input), Asked::Before);
-        let ended = session.answer(asked, &mut show, global.json).await;
+        let mut session = Session::open(&options).await?;
+        let mut view = RunView::new(spinner.clone());
+        let input = run.resume.map_or(RunInput::Prompt(&input), RunInput::Resume);
+        let result = session.run(input, &mut view, global.json).await;
         session.close(workspace.helve()).await;
-        session.ended(ended)
+        session.report(result)
     })
 }
 
-/// The agent of a recorded run, where a file describes it.
+/// The agent of a stored run, if a file describes it.
 fn agent_of(id: RunId, global: &Global, workspace: &Workspace) -> Result<Option<String>, Failure> {
     let store = workspace.store(global)?;
     let run = workspace.block_on(store.run(id))?.ok_or_else(|| StoreError::NotFound(format!("run {id}")))?;
-    Ok(workspace.helve().described(run.agent.as_deref()))
+    Ok(workspace.helve().known_agent(run.agent.as_deref()).map(str::to_owned))
 }
 
-/// What is asked: the words of the command line, or stdin.
+/// The prompt, from the command line or stdin.
 fn input(prompt: &[String]) -> Result<String, Failure> {
     let text = match prompt {
         [dash] if dash == "-" => {
@@ -55,13 +54,13 @@ fn input(prompt: &[String]) -> Result<String, Failure> {
             io::stdin()
                 .take(MAX_INPUT)
                 .read_to_string(&mut text)
-                .map_err(|error| Failure::new("bad_request", format_args!("stdin cannot be read: {error}")))?;
+                .map_err(|error| Failure::new("bad_request", format_args!("cannot read stdin: {error}")))?;
             text
         }
         words => words.join(" "),
     };
     if text.trim().is_empty() {
-        return Err(Failure::usage("there is nothing to answer").hint("helve run \"What time is it in Tokyo?\", or `-` to read stdin"));
+        return Err(Failure::usage("the prompt is empty").hint("helve run \"What time is it in Tokyo?\", or `-` to read stdin"));
     }
     Ok(text)
 }

@@ -1,4 +1,4 @@
-//! `helve runs`: what agents did, and how a run goes on.
+//! `helve runs`: lists, shows, resumes, cancels and prunes runs.
 
 use std::process::ExitCode;
 
@@ -8,14 +8,14 @@ use helve::internal::printable;
 use helve::store::{RunRecord, RunState};
 use serde_json::json;
 
-use crate::cli::records::{Runs, RunsCommand, RunsList};
+use crate::cli::store::{Runs, RunsCommand, RunsList};
 use crate::cli::{self, Approve, Global};
 use crate::failure::Failure;
-use crate::table::{Cell, Table, cut};
-use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG, styled};
+use crate::terminal::table::{Cell, Table};
+use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG, counted, cut, styled};
 use crate::workspace::Workspace;
 
-/// So many events are read at once.
+/// Events per read.
 const PAGE: usize = 1000;
 
 /// Lists, shows, resumes and cancels runs.
@@ -32,14 +32,10 @@ pub fn run(command: &Runs, global: &Global, workspace: &Workspace) -> Result<Exi
         Some(RunsCommand::Prune { older_than }) => {
             let store = workspace.store(global)?;
             let count = workspace.block_on(store.prune((*older_than).into()))?;
-            say(global, json!({"forgotten": count}), &format!("{count} records forgotten"));
+            global.print(json!({"forgotten": count}), &format!("deleted {}", counted(count, "record")));
             Ok(ExitCode::SUCCESS)
         }
     }
-}
-
-fn say(global: &Global, document: serde_json::Value, words: &str) {
-    if global.json { terminal::json(document) } else { terminal::print(words) }
 }
 
 fn list(wanted: &RunsList, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
@@ -50,7 +46,7 @@ fn list(wanted: &RunsList, global: &Global, workspace: &Workspace) -> Result<Exi
         return Ok(ExitCode::SUCCESS);
     }
     if runs.is_empty() {
-        terminal::note("There are no runs yet. `helve run \"…\"` makes one.");
+        terminal::note("No runs. `helve run \"…\"` starts one.");
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(&["RUN", "STATE", "AGENT", "WHEN", "REQUEST"]);
@@ -76,7 +72,7 @@ fn style(state: RunState) -> anstyle::Style {
     }
 }
 
-/// A time as a person reads it: to the second, in UTC.
+/// A time in UTC, to the second.
 pub fn when(time: Timestamp) -> String {
     time.to_string().get(..19).unwrap_or_default().replace('T', " ")
 }
@@ -107,7 +103,7 @@ fn show(id: RunId, global: &Global, workspace: &Workspace) -> Result<ExitCode, F
         terminal::print(&format!("{} {} {more}", styled(FAINT, &format!("{since:>8.2}s")), styled(STRONG, &format!("{what:<18}"))));
     }
     if matches!(run.state, RunState::Ready | RunState::Waiting) {
-        terminal::note(&styled(FAINT, &format!("go on with it: helve runs resume {id}")));
+        terminal::note_faintly(&format!("resume it: helve runs resume {id}"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -119,14 +115,14 @@ fn headline(run: &RunRecord) {
     terminal::print(&styled(FAINT, &format!("{} · {}", when(run.created), printable::escape_line(&run.input))));
 }
 
-/// An event in a word, and what matters of it.
+/// The label of an event, and its main content.
 fn describe(data: &EventData) -> (&'static str, String) {
     match data {
         EventData::RunStarted { input, .. } => ("run started", input.to_string()),
         EventData::ModelRequested { turn, messages, tools, .. } => {
-            ("model asked", format!("turn {turn}, {messages} messages, {tools} tools"))
+            ("model requested", format!("turn {turn}, {}, {}", counted(*messages, "message"), counted(*tools, "tool")))
         }
-        EventData::ModelResponded { text, calls, .. } if calls.is_empty() => ("model answered", text.to_string()),
+        EventData::ModelResponded { text, calls, .. } if calls.is_empty() => ("model responded", text.to_string()),
         EventData::ModelResponded { calls, .. } => {
             ("model calls", calls.iter().map(|call| format!("{}({})", call.tool, call.arguments)).collect::<Vec<_>>().join(", "))
         }
@@ -134,16 +130,16 @@ fn describe(data: &EventData) -> (&'static str, String) {
         EventData::ToolStart { tool, .. } => ("tool started", tool.to_string()),
         EventData::ToolProgress { message, .. } => ("progress", message.clone()),
         EventData::ToolComplete { outcome, .. } => ("call ended", format!("{}: {}", outcome.tool, outcome.text())),
-        EventData::PermissionRequest { tool, reason, approval_id, .. } => ("asked", format!("{tool} ({reason}) {approval_id}")),
-        EventData::PermissionResult { decision, by, .. } => ("answered", format!("{decision} by {by}")),
+        EventData::PermissionRequest { tool, reason, approval_id, .. } => ("approval needed", format!("{tool} ({reason}) {approval_id}")),
+        EventData::PermissionResult { decision, by, .. } => ("decision", format!("{decision} by {by}")),
         EventData::TaskAccepted { tool, call_id } => ("task accepted", format!("{tool} {call_id}")),
         EventData::TaskFinished { outcome, .. } => ("task ended", format!("{}: {}", outcome.tool, outcome.text())),
         EventData::StrategyChanged { to, reason, .. } => ("strategy", format!("{to}: {reason}")),
         EventData::Notification { message } => ("note", message.clone()),
-        EventData::RunWaiting { approvals } => ("waiting", format!("for {} answers", approvals.len())),
+        EventData::RunWaiting { approvals } => ("waiting", format!("for {}", counted(approvals.len(), "approval"))),
         EventData::RunFinished { text, reason, .. } => ("run ended", format!("{}: {text}", reason.name())),
         EventData::RunFailed { error } => ("run failed", error.message.clone()),
-        EventData::ToolsChanged { added, removed } => ("tools changed", format!("{} new, {} gone", added.len(), removed.len())),
+        EventData::ToolsChanged { added, removed } => ("tools changed", format!("{} added, {} removed", added.len(), removed.len())),
         _ => ("event", String::new()),
     }
 }
@@ -152,9 +148,9 @@ fn cancel(id: RunId, global: &Global, workspace: &Workspace) -> Result<ExitCode,
     let store = workspace.store(global)?;
     let state = workspace.block_on(helve::agent::cancel_run(&store, id))?;
     let words = match state {
-        RunState::Running => format!("{id} is told to stop"),
+        RunState::Running => format!("{id} is being cancelled"),
         state => format!("{id} is {}", state.name()),
     };
-    say(global, json!({"run": {"id": id, "state": state}}), &words);
+    global.print(json!({"run": {"id": id, "state": state}}), &words);
     Ok(ExitCode::SUCCESS)
 }

@@ -1,8 +1,7 @@
-//! `helve schema`: what a project's files may say, for editors.
+//! `helve schema`: JSON Schemas of project files, for editors.
 
 use std::process::ExitCode;
 
-use helve::internal::suggest;
 use helve::tool::Schema;
 use serde_json::{Map, Value, json};
 
@@ -10,8 +9,8 @@ use crate::cli::Global;
 use crate::failure::Failure;
 use crate::terminal::{self, FAINT, STRONG, styled};
 
-/// Where files of each kind lie.
-const PLACES: [(&str, &str); 7] = [
+/// The kinds of files, and where they are.
+const KINDS: [(&str, &str); 7] = [
     ("helve", "helve.yaml"),
     ("command", "tools/builtin/*.yaml"),
     ("native", "tools/native/*.yaml"),
@@ -21,7 +20,7 @@ const PLACES: [(&str, &str); 7] = [
     ("agent", "agents/*.yaml"),
 ];
 
-/// Prints one schema, or says which there are.
+/// Prints one schema, or lists the kinds.
 pub fn run(kind: Option<&str>, global: &Global) -> Result<ExitCode, Failure> {
     let schemas = helve::project::file_schemas();
     let Some(kind) = kind else {
@@ -29,7 +28,7 @@ pub fn run(kind: Option<&str>, global: &Global) -> Result<ExitCode, Failure> {
             let all: Map<String, Value> = schemas.iter().map(|(name, schema)| ((*name).to_owned(), document(name, schema))).collect();
             terminal::json(Value::Object(all));
         } else {
-            for (name, place) in PLACES {
+            for (name, place) in KINDS {
                 terminal::print(&format!("{} {}", styled(STRONG, &format!("{name:<8}")), styled(FAINT, place)));
             }
         }
@@ -37,15 +36,14 @@ pub fn run(kind: Option<&str>, global: &Global) -> Result<ExitCode, Failure> {
     };
     let Some((name, schema)) = schemas.iter().find(|(name, _)| *name == kind) else {
         let names: Vec<_> = schemas.iter().map(|(name, _)| *name).collect();
-        let hint = suggest::nearest(kind, names.iter().copied())
-            .map_or_else(|| format!("kinds are {}", names.join(", ")), |near| format!("did you mean `{near}`?"));
-        return Err(Failure::usage(format_args!("there is no kind of file `{kind}`")).hint(hint));
+        let all = format!("kinds are {}", names.join(", "));
+        return Err(Failure::usage(format_args!("there is no kind of file `{kind}`")).suggest(kind, names, &all));
     };
     terminal::print(&serde_json::to_string_pretty(&document(name, schema)).unwrap_or_default());
     Ok(ExitCode::SUCCESS)
 }
 
-/// A schema as editors expect it: closed, so that unknown fields are underlined.
+/// A schema for editors: closed, so that unknown fields are marked.
 fn document(name: &str, schema: &Schema) -> Value {
     let mut document = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": format!("Helve: {name}")});
     if let (Some(document), Value::Object(fields)) = (document.as_object_mut(), schema.value()) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::show_diagnostics;
 use crate::cli::Global;
-use crate::table::{Cell, Table};
+use crate::terminal::table::{Cell, Table};
 use crate::terminal::{self, STRONG};
 use crate::workspace::Workspace;
 
@@ -32,7 +32,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
         ]);
     }
     if sets.is_empty() {
-        terminal::note("There are no tool sets here. They are found in tool_sets/*.yaml; `helve init` writes a sample.");
+        terminal::note("No tool sets: add one in tool_sets/*.yaml, or create a sample project with `helve init`.");
     } else {
         table.print();
     }

@@ -1,22 +1,21 @@
-//! `helve tasks`: background calls and what came of them.
+//! `helve tasks`: background calls and their results.
 
 use std::process::ExitCode;
 
 use helve::id::CallId;
 use helve::internal::printable;
-use helve::store::{CancelResult, Task, TaskFilter, TaskState};
-use helve::store::{Store, StoreError};
+use helve::store::{CancelResult, Store, StoreError, Task, TaskFilter, TaskState};
 use serde_json::{Value, json};
 
 use super::runs::when;
 use crate::cli::Global;
-use crate::cli::records::{Tasks, TasksCommand, TasksList};
+use crate::cli::store::{Tasks, TasksCommand, TasksList};
 use crate::failure::Failure;
-use crate::table::{Cell, Table};
+use crate::terminal::table::{Cell, Table};
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG, styled};
 use crate::workspace::Workspace;
 
-/// Lists, shows, cancels and repeats tasks.
+/// Lists, shows, cancels and retries tasks.
 pub fn run(command: &Tasks, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let store = workspace.store(global)?;
     let store = store.inner();
@@ -27,16 +26,16 @@ pub fn run(command: &Tasks, global: &Global, workspace: &Workspace) -> Result<Ex
         Some(TasksCommand::Cancel { id }) => {
             let words = match workspace.block_on(store.cancel_task(*id))? {
                 CancelResult::Done => "cancelled".to_owned(),
-                CancelResult::Requested => "its worker is told to stop".to_owned(),
+                CancelResult::Requested => "being cancelled: its worker was told to stop".to_owned(),
                 CancelResult::TooLate(state) => {
-                    return Err(Failure::new("conflict", format_args!("task {id} is over: {}", state.name())));
+                    return Err(Failure::new("conflict", format_args!("task {id} has already ended: {}", state.name())));
                 }
             };
-            say(&find(&**store, *id, workspace)?, &words, global);
+            global.print(json!({"task": describe(&find(&**store, *id, workspace)?)}), &words);
         }
         Some(TasksCommand::Retry { id }) => {
             let again = workspace.block_on(store.retry_task(*id))?;
-            say(&again, &format!("queued again as {}", again.id), global);
+            global.print(json!({"task": describe(&again)}), &format!("queued again as {}", again.id));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -50,12 +49,8 @@ fn find(store: &dyn Store, id: CallId, workspace: &Workspace) -> Result<Task, Fa
     workspace.block_on(store.task(id))?.ok_or_else(|| StoreError::NotFound(format!("task {id}")).into())
 }
 
-fn say(task: &Task, words: &str, global: &Global) {
-    if global.json { terminal::json(json!({"task": describe(task)})) } else { terminal::print(words) }
-}
-
-/// A task as programs see it.
-pub fn describe(task: &Task) -> Value {
+/// A task as JSON.
+fn describe(task: &Task) -> Value {
     json!({
         "id": task.id,
         "tool": task.tool,
@@ -82,10 +77,10 @@ fn list(tasks: &[Task], global: &Global) {
         return;
     }
     if tasks.is_empty() {
-        terminal::note("There are no tasks. Calls of tools with `mode: background` become tasks.");
+        terminal::note("No tasks. Calls of tools with `mode: background` become tasks.");
         return;
     }
-    let mut table = Table::new(&["TASK", "STATE", "TOOL", "TRIES", "WHEN", "RESULT"]);
+    let mut table = Table::new(&["TASK", "STATE", "TOOL", "ATTEMPTS", "WHEN", "RESULT"]);
     for task in tasks {
         let result = match (&task.outcome, &task.progress) {
             (Some(outcome), _) => outcome.text().into_owned(),
@@ -103,7 +98,7 @@ fn list(tasks: &[Task], global: &Global) {
     }
     table.print();
     if tasks.iter().any(|task| task.state == TaskState::Queued) {
-        terminal::note(&styled(FAINT, "`helve worker --until-empty` runs what is queued."));
+        terminal::note_faintly("`helve worker --until-empty` runs queued tasks.");
     }
 }
 
@@ -126,7 +121,7 @@ fn show(task: &Task, global: &Global) {
     terminal::print(&format!("{} {}", styled(STRONG, &task.id.to_string()), styled(style(task.state), task.state.name())));
     line("tool", &task.tool);
     line("arguments", &task.call.arguments.to_string());
-    line("tries", &format!("{} of {}", task.attempts, task.max_attempts));
+    line("attempts", &format!("{} of {}", task.attempts, task.max_attempts));
     line("accepted", &when(task.created));
     if let Some(run) = task.caller.run {
         line("run", &run.to_string());

@@ -1,10 +1,9 @@
-//! `helve tools`: what there is, what it takes, and what it says.
+//! `helve tools`: lists, describes, calls and checks tools.
 
-pub mod approve;
+mod approver;
 mod arguments;
 mod call;
 mod check;
-pub mod input;
 mod list;
 mod show;
 
@@ -12,13 +11,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use helve::catalogue::Entry;
-use helve::internal::suggest;
 
 use crate::cli::{Global, Tools, ToolsCommand};
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
-/// Runs one of the commands about tools.
+/// Runs a subcommand.
 pub fn run(tools: &Tools, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     match &tools.command {
         None | Some(ToolsCommand::List) => Ok(list::run(global, workspace)),
@@ -33,13 +31,10 @@ fn find(name: &str, workspace: &Workspace) -> Result<Arc<Entry>, Failure> {
     let helve = workspace.helve();
     helve.catalogue().get(name).ok_or_else(|| {
         if let Some((why, hint)) = helve.why_missing(name) {
-            return Failure::new("unknown_tool", format_args!("there is no tool `{name}` now: {why}")).hint(hint);
+            return Failure::new("unknown_tool", format_args!("the tool `{name}` is not available: {why}")).hint(hint);
         }
         let entries = helve.catalogue().list();
-        let hint = match suggest::nearest(name, entries.iter().map(|entry| &**entry.name())) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`helve tools` lists all tools".to_owned(),
-        };
-        Failure::new("unknown_tool", format_args!("there is no tool `{name}`")).hint(hint)
+        let known = entries.iter().map(|entry| &**entry.name());
+        Failure::new("unknown_tool", format_args!("there is no tool `{name}`")).suggest(name, known, "`helve tools` lists all tools")
     })
 }

@@ -1,4 +1,4 @@
-//! `helve trust`: a person decides whether a folder may do what it describes, after seeing it.
+//! `helve trust`: shows what a folder would run, and asks whether to trust it.
 
 use std::process::ExitCode;
 
@@ -8,60 +8,61 @@ use serde_json::{Value, json};
 
 use crate::cli::{self, Global};
 use crate::failure::Failure;
+use crate::terminal::language::is_yes;
 use crate::terminal::{self, CAREFUL, FAINT, GOOD, STRONG, styled};
 use crate::workspace::Workspace;
 
-/// Shows what the folder would do and asks.
+/// Trusts the folder after asking, or revokes trust.
 pub fn run(command: &cli::Trust, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let report = workspace.report();
-    let cannot = |error| Failure::new("storage", error);
     if command.revoke {
-        let known = workspace.helve().revoke_trust().map_err(cannot)?;
-        return Ok(say(global, &report, if known { "not trusted any more" } else { "was not trusted" }, false));
+        let known = workspace.helve().revoke_trust()?;
+        return Ok(say(global, &report, if known { "trust revoked" } else { "was not trusted" }, false));
     }
     match report.trust {
-        // What is wrong shows when the decision is to be kept.
-        None => return workspace.helve().trust().map_err(cannot).map(|()| ExitCode::FAILURE),
-        Some(Trust::NotNeeded) => return Ok(say(global, &report, "nothing here would run, so there is nothing to trust", true)),
+        // The stored decisions cannot be read; storing one reports why.
+        None => return Ok(workspace.helve().trust().map(|()| ExitCode::FAILURE)?),
+        Some(Trust::NotNeeded) => return Ok(say(global, &report, "no trust needed: the folder runs nothing", true)),
         Some(Trust::Trusted) => return Ok(say(global, &report, "already trusted", true)),
         Some(Trust::Partly | Trust::Changed | Trust::Unknown) => {}
     }
     if global.json && !command.yes {
-        say(global, &report, "not trusted; look at what it would do, then pass --yes", false);
+        say(global, &report, "not trusted; review what it would run, then pass --yes", false);
         return Ok(ExitCode::FAILURE);
     }
     if !global.json {
         show(&report, workspace)?;
     }
-    if !command.yes && !agreed()? {
+    if !command.yes && !confirmed()? {
         let message = match report.trust {
-            Some(Trust::Partly) => "what is new or has changed still waits; the rest works as before",
+            Some(Trust::Partly) => "new and changed items stay untrusted; the rest works as before",
             _ => "the folder is not trusted",
         };
-        return Err(
-            Failure::new("permission_denied", message).hint("you can call what waits with `helve tools call`; agents ask each time")
-        );
+        return Err(Failure::new("permission_denied", message)
+            .hint("you can call untrusted tools with `helve tools call`; agents need approval for each call"));
     }
-    workspace.helve().trust().map_err(cannot)?;
+    workspace.helve().trust()?;
     Ok(say(global, &report, "trusted", true))
 }
 
-fn agreed() -> Result<bool, Failure> {
+fn confirmed() -> Result<bool, Failure> {
     if !terminal::can_ask() {
-        return Err(Failure::usage("there is no terminal to ask on").hint("look at what it would do, then pass --yes"));
+        return Err(
+            Failure::usage("cannot ask: stdin or stderr is not a terminal").hint("review what it would run with --json, then pass --yes")
+        );
     }
     let answer = terminal::ask(&format!("Trust this folder? {}", styled(FAINT, "[y]es / [n]o")));
-    Ok(answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes" | "是" | "好")))
+    Ok(answer.is_some_and(|answer| is_yes(&answer)))
 }
 
 fn show(report: &ProjectReport, workspace: &Workspace) -> Result<(), Failure> {
     let folder = styled(STRONG, &printable::escape_line(&report.root.display().to_string()));
-    let TrustChanges { changed, missing } = workspace.helve().trust_changes().map_err(|error| Failure::new("storage", error))?;
+    let TrustChanges { changed, missing } = workspace.helve().trust_changes()?;
     let again = matches!(report.trust, Some(Trust::Partly | Trust::Changed));
     if again {
-        terminal::note(&format!("{folder} {}", styled(CAREFUL, "has changed since it was trusted:")));
+        terminal::note(&format!("{folder} {}", styled(CAREFUL, "has changed since you trusted it:")));
     } else {
-        terminal::note(&format!("{folder} would do this on your machine, also when an agent asks:"));
+        terminal::note(&format!("{folder} would do this on your machine, also when an agent calls it:"));
     }
     for (capability, change) in &changed {
         show_one(capability, again.then_some(change));
@@ -71,7 +72,7 @@ fn show(report: &ProjectReport, workspace: &Workspace) -> Result<(), Failure> {
     }
     let same = report.capabilities.len() - changed.len();
     if same > 0 {
-        terminal::note(&styled(FAINT, &format!("  the other {same} as before")));
+        terminal::note(&styled(FAINT, &format!("  {} unchanged", terminal::counted(same, "other item"))));
     }
     Ok(())
 }
@@ -99,9 +100,9 @@ fn show_one(capability: &Capability, change: Option<&Change>) {
 }
 
 fn show_field(change: &FieldChange) {
-    for (mark, said) in [("-", &change.before), ("+", &change.now)] {
-        if let Some(said) = said {
-            terminal::note_exactly(&format!("        {mark} {}", printable::escape_line(&format!("{}: {said}", change.field))));
+    for (mark, value) in [("-", &change.before), ("+", &change.now)] {
+        if let Some(value) = value {
+            terminal::note_exactly(&format!("        {mark} {}", printable::escape_line(&format!("{}: {value}", change.field))));
         }
     }
 }

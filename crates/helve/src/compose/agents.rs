@@ -1,22 +1,27 @@
-//! Agents of a project: what their files say becomes an agent with its model and tools.
+//! Agents of a project: choosing one, and creating it from its file.
+
+#[cfg(all(feature = "models", feature = "store"))]
+mod open;
 
 use helve_agent::{Agent, AgentOptions, RunLimits};
 use helve_core::{DynModel, suggest};
 use helve_tools::Selection;
 
+#[cfg(all(feature = "models", feature = "store"))]
+pub use self::open::{AgentChoice, OpenAgent, OpenAgentError};
 use super::{Diagnostic, Helve, ProjectAgent, Severity, Trust};
 
-/// What an agent is told that no file describes.
+/// The system prompt of an agent without a file.
 const INSTRUCTIONS: &str = "You are a helpful assistant. Use the tools where they help, and answer briefly.";
-/// The name of the agent that no file describes.
+/// The name of an agent without a file.
 const DEFAULT_NAME: &str = "helve";
 
-/// Why no agent of a project can be chosen.
+/// Why no agent of a project was chosen.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum NoAgent {
-    /// The settings, or the agent's own file, cannot be used.
-    #[error("{file} cannot be used")]
+pub enum ChooseAgentError {
+    /// The settings, or the agent's file, are invalid.
+    #[error("{file} is invalid")]
     Broken {
         /// The file.
         file: String,
@@ -26,53 +31,54 @@ pub enum NoAgent {
     Unknown {
         /// The name.
         name: String,
-        /// What was probably meant.
+        /// A suggestion, to be appended to the message.
         near: String,
     },
-    /// There are several, and none of them is the project's own choice.
-    #[error("there are several agents ({}), and none of them is the project's own choice", names.join(", "))]
+    /// The project has several agents and no default.
+    #[error("the project has several agents ({}): name one with --agent, or set `agent:` in helve.yaml", names.join(", "))]
     Several {
         /// Their names.
         names: Vec<String>,
     },
 }
 
+/// # Agents of a project
 impl Helve {
-    /// The agent of this name, the project's own choice, or its only one. Nothing where the project has none.
+    /// Chooses the agent of this name, the project's default agent, or its only one. Returns `None` if the project has no agents.
     ///
     /// # Errors
-    /// Where there is no agent of this name, several to choose from, or only one that cannot be used.
-    pub fn choose_agent(&self, name: Option<&str>) -> Result<Option<ProjectAgent>, NoAgent> {
+    /// Returns an error if there is no agent of this name, no default among several, or only an invalid one.
+    pub fn choose_agent(&self, name: Option<&str>) -> Result<Option<ProjectAgent>, ChooseAgentError> {
         let report = self.project().unwrap_or_default();
         if report.settings_are_broken {
-            // Nobody knows which agent, model and rules they name; another model could be a stranger to this conversation.
-            return Err(NoAgent::Broken { file: "helve.yaml".to_owned() });
+            // The configured agent, model and rules are unknown. Another model must not see the conversation.
+            return Err(ChooseAgentError::Broken { file: "helve.yaml".to_owned() });
         }
         let names = || report.agents.iter().map(|agent| agent.file.name.as_str());
         match (name.or(report.default_agent.as_deref()), &report.agents[..]) {
             (Some(name), agents) => {
                 let found = agents.iter().find(|agent| agent.file.name == name).cloned();
-                let unknown = || NoAgent::Unknown { name: name.to_owned(), near: suggest::did_you_mean(name, names()) };
+                let unknown = || ChooseAgentError::Unknown { name: name.to_owned(), near: suggest::did_you_mean(name, names()) };
                 found.map(Some).ok_or_else(unknown)
             }
             (None, []) => match report.diagnostics.iter().find(|diagnostic| is_broken_agent(diagnostic)) {
-                // One with all tools in its place could do more than the person meant it to.
-                Some(broken) => Err(NoAgent::Broken { file: broken.file.as_deref().unwrap_or_default().to_owned() }),
+                // An agent with all tools could do more than the invalid one was meant to.
+                Some(broken) => Err(ChooseAgentError::Broken { file: broken.file.as_deref().unwrap_or_default().to_owned() }),
                 None => Ok(None),
             },
             (None, [only]) => Ok(Some(only.clone())),
-            (None, _) => Err(NoAgent::Several { names: names().map(ToOwned::to_owned).collect() }),
+            (None, _) => Err(ChooseAgentError::Several { names: names().map(ToOwned::to_owned).collect() }),
         }
     }
 
-    /// The agent's name, if a file describes it.
+    /// Returns the name if a file describes an agent of this name.
     #[must_use]
-    pub fn described(&self, agent: Option<&str>) -> Option<String> {
-        let known = self.project().unwrap_or_default();
-        agent.filter(|name| known.agents.iter().any(|agent| agent.file.name == *name)).map(ToOwned::to_owned)
+    pub fn known_agent<'a>(&self, name: Option<&'a str>) -> Option<&'a str> {
+        let report = self.project().unwrap_or_default();
+        name.filter(|name| report.agents.iter().any(|agent| agent.file.name == *name))
     }
 
-    /// An agent of the project, or one with all tools where no file describes any.
+    /// Creates an agent of the project, or an agent with all tools for `None`.
     #[must_use]
     pub fn project_agent(&self, agent: Option<&ProjectAgent>, model: impl DynModel) -> Agent {
         let (catalogue, executor) = (self.catalogue.clone(), self.executor.clone());
@@ -80,7 +86,7 @@ impl Helve {
         let mut selection = None;
         let report = self.project().unwrap_or_default();
         let trusted = report.trust.is_some_and(Trust::allows);
-        // Until the folder is trusted, its limits only tighten.
+        // In an untrusted folder, limits only tighten.
         let limit = |own: Option<u32>, usual: u32| own.map_or(usual, |own| if trusted { own } else { own.min(usual) });
         match agent {
             None => options.system_prompt = Some(INSTRUCTIONS.to_owned()),
@@ -104,7 +110,7 @@ impl Helve {
         let bytes = report.result_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let usual = options.limits.result_bytes;
         options.limits.result_bytes = bytes.map_or(usual, |bytes| if trusted { bytes } else { bytes.min(usual) });
-        // An agent without a file has all tools, but its calls are still those of an agent.
+        // An agent without a file has all tools, and rules for agents apply to it, too.
         let selection = selection.unwrap_or_else(|| {
             let mut all = Selection::default().tools(["*"]);
             all.agent.clone_from(&options.name);

@@ -1,4 +1,4 @@
-//! Questions that wait for a person, in any process.
+//! Approvals: requests that wait for a person, and decisions from any process.
 
 use helve_core::store::{Approval, DecisionRecord, DecisionResult};
 use helve_core::{ApprovalId, ApprovalRequest, Decision, Schema, StoreError};
@@ -6,23 +6,23 @@ use serde_json::Value;
 
 use super::Helve;
 
-/// So many requests are listed at most.
+/// Maximum number of listed requests.
 const LISTED: usize = 1000;
 
-/// Why an answer does not count.
+/// Why a decision was not recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecideError {
-    /// Another answer came first, or the caller no longer waits.
-    #[error("the request was answered before, or is over: {}", .0.state.name())]
+    /// Another decision came first, or the caller no longer waits.
+    #[error("the request is already {}", .0.state.name())]
     TooLate(Box<Approval>),
     /// There is no such request.
-    #[error("there is no request {0}")]
+    #[error("there is no approval {0}")]
     Unknown(ApprovalId),
-    /// "Later" and "expired" are no answers.
-    #[error("this answers nothing")]
+    /// `Later` and `Expired` are not decisions.
+    #[error("this is not a decision: approve, deny or edit")]
     NoDecision,
-    /// What was written does not fit the tool, or what it wants to know.
+    /// The arguments do not match the tool's schema, or the input that it requests.
     #[error("{0}")]
     Invalid(String),
     /// The store cannot be used.
@@ -30,31 +30,32 @@ pub enum DecideError {
     Store(#[from] StoreError),
 }
 
+/// # Approvals
 impl Helve {
-    /// Pending requests, newest first.
+    /// Pending approvals, newest first.
     ///
     /// # Errors
-    /// Where there is no store, or it cannot be used.
+    /// Returns an error if no store is open, or the store fails.
     pub async fn pending(&self) -> Result<Vec<Approval>, StoreError> {
         self.stored()?.approvals(None, true, LISTED).await
     }
 
-    /// Answers a request. Exactly one answer counts. The run that waits for it, if one does, is `approval.request.caller.run`.
+    /// Decides a request. Exactly one decision counts. `approval.request.caller.run` is the run that waits for it, if any.
     ///
     /// # Errors
-    /// Where the answer does not count, or the store cannot be used.
+    /// Returns an error if the decision is late or invalid, or the store fails.
     pub async fn decide(&self, id: ApprovalId, decision: &Decision, by: &str) -> Result<Approval, DecideError> {
         self.decide_with(id, DecisionRecord::of(decision, by).ok_or(DecideError::NoDecision)?).await
     }
 
-    /// Like [`Self::answer`], with all that a reply can say. What a person writes must fit the tool before it counts as an answer.
+    /// Like [`Helve::decide`], but takes the whole record of a decision. New arguments are validated first.
     ///
     /// # Errors
-    /// Where the answer does not count, or the store cannot be used.
+    /// Returns an error if the decision is late or invalid, or the store fails.
     pub async fn decide_with(&self, id: ApprovalId, decision: DecisionRecord) -> Result<Approval, DecideError> {
         let store = self.stored()?;
-        if let (Some(written), Some(asked)) = (&decision.arguments, store.approval(id).await?) {
-            self.check(written, &asked.request)?;
+        if let (Some(arguments), Some(approval)) = (&decision.arguments, store.approval(id).await?) {
+            self.check(arguments, &approval.request)?;
         }
         match store.decide(id, decision).await? {
             DecisionResult::Accepted(approval) => Ok(*approval),
@@ -63,20 +64,20 @@ impl Helve {
         }
     }
 
-    /// Whether what a person wrote fits: arguments instead of those that were asked about, or what a tool wants to know.
-    fn check(&self, written: &Value, request: &ApprovalRequest) -> Result<(), DecideError> {
+    /// Validates new arguments of a call, or the input that a tool requests.
+    fn check(&self, arguments: &Value, request: &ApprovalRequest) -> Result<(), DecideError> {
         let problems = if let Some(needed) = &request.input {
-            Schema::new(needed.schema()).map_err(|error| DecideError::Invalid(error.to_string()))?.check(written)
+            Schema::new(needed.schema()).map_err(|error| DecideError::Invalid(error.to_string()))?.check(arguments)
         } else {
             let entry = self.catalogue.get(&request.tool);
-            entry.and_then(|entry| entry.spec().input().fit(&mut written.clone()).err()).unwrap_or_default()
+            entry.and_then(|entry| entry.spec().input().fit(&mut arguments.clone()).err()).unwrap_or_default()
         };
         let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
         if listed.is_empty() { Ok(()) } else { Err(DecideError::Invalid(listed.join("; "))) }
     }
 
     fn stored(&self) -> Result<&std::sync::Arc<dyn helve_core::Store>, StoreError> {
-        let none = || StoreError::Unavailable("no store is open: name one with `Helve::builder().store(…)` or `open_store`".to_owned());
+        let none = || StoreError::Unavailable("no store is open: set one with `Helve::builder().store(…)` or `open_store`".to_owned());
         self.executor.store().map(helve_tools::StoreHandle::inner).ok_or_else(none)
     }
 }

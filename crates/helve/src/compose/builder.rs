@@ -1,4 +1,4 @@
-//! Putting a Helve together in a program: its tools, rules, layers, store and workers.
+//! Building a [`Helve`] from tools, rules, layers, a store and workers.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use helve_tools::{ExecutorOptions, StoreHandle};
 
 use super::Helve;
 
-/// Puts a [`Helve`] together.
+/// Builds a [`Helve`].
 ///
 /// ```
 /// use helve::prelude::*;
@@ -35,11 +35,11 @@ pub struct HelveBuilder {
     workers: usize,
 }
 
-/// Why a Helve cannot be put together.
+/// Why a [`Helve`] cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A tool's name, description or schema cannot be used.
+    /// A tool's name, description or schema is invalid.
     #[error(transparent)]
     Tool(#[from] SpecError),
     /// The store cannot be opened.
@@ -48,10 +48,10 @@ pub enum BuildError {
     Store {
         /// Why, and what to do.
         #[from]
-        error: super::NoStore,
+        error: super::OpenStoreError,
     },
     /// Workers need a store to take calls from.
-    #[error("workers need a store: name one with `store`, such as `sqlite:helve.db`")]
+    #[error("workers need a store: set one with `store`, such as `sqlite:helve.db`")]
     NoStore,
 }
 
@@ -62,7 +62,7 @@ impl std::fmt::Debug for HelveBuilder {
 }
 
 impl Helve {
-    /// Puts a Helve together from tools, rules, layers and a store.
+    /// Starts a builder for tools, rules, layers, a store and workers.
     pub fn builder() -> HelveBuilder {
         HelveBuilder::default()
     }
@@ -75,80 +75,82 @@ impl HelveBuilder {
         self
     }
 
-    /// Adds several tools: the methods of a value with `#[tools]`, or a list.
+    /// Adds several tools: a value whose methods are `#[tools]`, or a list.
     pub fn tools<Kind>(mut self, tools: impl IntoTools<Kind>) -> Self {
         self.tools.push(tools.into_tools());
         self
     }
 
-    /// Adds a source of tools that come and go.
+    /// Adds a source, whose tools may change at any time.
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.sources.push(source);
         self
     }
 
-    /// Adds the tools that come with Helve, behind your own.
+    /// Adds the built-in tools; your own tools take precedence.
     #[cfg(feature = "builtins")]
     pub fn builtins(self) -> Self {
         self.source(Helve::builtins())
     }
 
-    /// Adds a permission rule. Their order has no meaning.
+    /// Adds a permission rule. The order of rules does not matter: the strictest match wins.
     pub fn rule(mut self, rule: PermissionRule) -> Self {
         self.rules.push(rule);
         self
     }
 
-    /// Adds a layer around calls that run, inside those that were added before.
+    /// Adds a layer around running calls, inside the layers that were added before.
     pub fn layer(mut self, layer: impl DynLayer) -> Self {
         self.options = self.options.layer(layer);
         self
     }
 
-    /// Gives a value to the tools and layers of all calls, such as a database pool: [`CallContext::extension`](helve_core::CallContext::extension).
+    /// Shares a value, such as a database pool, with all tools and layers. They read it with
+    /// [`CallContext::extension`](helve_core::CallContext::extension).
     pub fn extension<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
         self.options.extensions.insert(value);
         self
     }
 
-    /// Knows secrets that must never show, besides those of the environment.
+    /// Sets the redactor, which also learns the secrets of the environment.
     pub fn redactor(mut self, redactor: Redactor) -> Self {
         self.options.redactor = redactor;
         self
     }
 
-    /// Stores runs, background calls and requests at this address: `sqlite:FILE` or `postgres://…`.
+    /// Stores runs, background calls and approvals at this address: `sqlite:FILE` or `postgres://…`.
     #[cfg(feature = "store")]
     pub fn store(mut self, address: impl Into<String>) -> Self {
         self.store = Some(address.into());
         self
     }
 
-    /// Stores them in a store of your own.
+    /// Uses a store that is already open, such as your own implementation.
     pub fn store_handle(mut self, store: StoreHandle) -> Self {
         self.options.store = Some(store);
         self
     }
 
-    /// Runs so many background calls at once in this process, for as long as the Helve lives.
+    /// Runs up to `count` background calls at once in this process, until the last clone of the [`Helve`] is dropped.
     pub fn workers(mut self, count: usize) -> Self {
         self.workers = count;
         self
     }
 
-    /// Starts from these options of the executor: limits, cache, layers. Set them first: they take the place of layers, secrets, extensions and a store that were added before.
+    /// Replaces the options of the executor: limits, cache, layers. Call it first: it discards layers, secrets, extensions and a
+    /// store that were set before.
     pub fn options(mut self, options: ExecutorOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Puts it together.
+    /// Builds the [`Helve`].
     ///
     /// # Errors
-    /// Where a tool cannot be used, or the store cannot be opened.
+    /// Returns an error if a tool is invalid, or the store cannot be opened.
     ///
     /// # Panics
-    /// Outside of a tokio runtime, if there are workers.
+    /// Panics outside of a tokio runtime if there are workers.
     pub async fn build(mut self) -> Result<Helve, BuildError> {
         for rule in self.rules {
             self.options.policy = self.options.policy.with_rule(rule);

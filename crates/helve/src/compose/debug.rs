@@ -1,4 +1,4 @@
-//! What is shown of types that hold more than a reader wants to see, or may see.
+//! `Debug` for types with too much to print, or with secrets.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ impl fmt::Debug for Helve {
     }
 }
 
-/// Leaves out addresses: there may be passwords in them.
+/// Omits addresses, which may contain passwords.
 #[cfg(feature = "project")]
 impl fmt::Debug for super::ProjectReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! Which model answers: what a person wrote, what the project says, or what can be found.
+//! Chooses the model: the named one, the agent's, the project's, or one that is found.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,97 +8,96 @@ use helve_agent::Strategy;
 use helve_core::authored::FieldError;
 use helve_core::{DynModel, ModelError, suggest};
 use helve_fetch::{ConnectionPool, FetchOptions, read_url};
-use helve_models::{FoundModel, HttpModel, ModelEndpoint, ModelSpec, Price, Provider, Recorder, Replay, find, key_in_environment};
+use helve_models::{HttpModel, ModelEndpoint, ModelSpec, Price, Provider, Recorder, Replay, find, key_in_environment};
 use helve_project::{Diagnostic, ModelEntry, Severity, StateFolder};
 use serde_json::{Map, Value};
 
-use super::load::Loaded;
+use super::project::{LoadedProject, unknown_name};
 use super::{Helve, ProjectAgent, ProjectReport};
 
-/// The file that remembers how calls were carried.
-const LEARNED: &str = "models.json";
+/// The file with the strategies that worked for models.
+const STRATEGIES: &str = "models.json";
 const WAYS: &str = "set OPENROUTER_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY; or start a server on this machine, such as \
-Ollama or llama.cpp; or write `model:` into helve.yaml; or name one with --model, such as `openrouter/some-model` or `http://127.0.0.1:8080/v1`. \
-`helve demo` shows what it looks like without any";
+Ollama or llama.cpp; or set `model:` in helve.yaml; or name one with --model, such as `openrouter/some-model` or `http://127.0.0.1:8080/v1`. \
+`helve demo` works without a model";
 
-/// What a person wants of a model.
+/// Which model to use.
 #[derive(Debug, Clone, Default, helve_core::Setters)]
 pub struct ModelChoice {
-    /// Its name, as it is written after `--model`.
+    /// The model, as for `--model`: `provider/model`, a URL, a name from `helve.yaml`, or `replay:FILE`.
     pub spec: Option<String>,
-    /// Whether nothing off this machine may be reached.
+    /// Whether only models on this machine may be used.
     pub local_only: bool,
-    /// Where its answers are recorded.
+    /// The file to record responses to.
     pub record: Option<PathBuf>,
 }
 
-/// The model that answers.
+/// The model that was chosen.
 pub struct ChosenModel {
     /// The model.
     pub model: Arc<dyn DynModel>,
-    /// A line that says why, where nobody named it.
+    /// Why it was chosen; `None` if it was named explicitly.
     pub because: Option<String>,
-    /// How calls were carried when it was last used.
+    /// The strategy that worked when it was last used.
     pub strategy: Option<Strategy>,
     key: String,
 }
 
-/// Why no model can be chosen, and what to do.
+/// Why no model can be used, and what to do.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
-pub struct NoModel {
-    /// What is wrong.
+pub struct ChooseModelError {
+    /// What went wrong.
     pub message: String,
-    /// What to do.
+    /// What to do next.
     pub hint: String,
 }
 
-impl NoModel {
+impl ChooseModelError {
     fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: hint.into() }
     }
 }
 
-impl From<ModelError> for NoModel {
+impl From<ModelError> for ChooseModelError {
     fn from(error: ModelError) -> Self {
         Self::new(error.to_string(), error.hint())
     }
 }
 
+/// # Models of a project
 impl Helve {
-    /// The model that answers: the one that was named, the agent's, the project's, or one that can be found. A folder that is not trusted
-    /// names none: whoever is at its address would read every word.
+    /// Chooses the model: the named one, the agent's, the project's, or one that is found on this machine or by an API key. An
+    /// untrusted folder cannot name one: its server would read the whole conversation.
     ///
     /// # Errors
-    /// Where there is none; says what to do.
-    pub async fn model(&self, choice: &ModelChoice, agent: Option<&ProjectAgent>) -> Result<ChosenModel, NoModel> {
+    /// Returns an error with a hint if no model can be used.
+    pub async fn model(&self, choice: &ModelChoice, agent: Option<&ProjectAgent>) -> Result<ChosenModel, ChooseModelError> {
         let report = self.project().unwrap_or_default();
         let of_environment = helve_core::environment::var("HELVE_MODEL").filter(|spec| !spec.trim().is_empty());
-        let of_user = choice.spec.clone().or(of_environment);
-        let of_folder = agent.and_then(|agent| agent.file.model.as_deref()).or(report.model.as_deref());
-        let (model, because, key): (Arc<dyn DynModel>, _, String) = if let Some(spec) = &of_user {
-            let (model, key) = self.open_model(spec, choice.local_only).await?;
-            (model, None, key)
-        } else if let Some(spec) = of_folder {
+        let of_user = choice.spec.as_deref().or(of_environment.as_deref());
+        let of_folder = || agent.and_then(|agent| agent.file.model.as_deref()).or(report.model.as_deref());
+        let (model, because, key): (Arc<dyn DynModel>, _, String) = if let Some(spec) = of_user.or_else(of_folder) {
             let (model, key) = self.open_model(spec, choice.local_only).await?;
             (model, None, key)
         } else if let Some(file) = report.file_with_sealed_model(agent) {
             return Err(untrusted(&format!("{file} names a model")));
         } else {
-            let found = find(&self.fetch(), choice.local_only).await.ok_or_else(|| NoModel::new("no model is set up", WAYS))?;
+            let found =
+                find(&self.fetch(), choice.local_only).await.ok_or_else(|| ChooseModelError::new("no model is configured", WAYS))?;
             let model = open_provider(found.provider, &found.model, choice.local_only)?;
-            (Arc::new(model), Some(found.to_string()), key_of(&found))
+            (Arc::new(model), Some(found.to_string()), format!("{}/{}", found.provider.name, found.model))
         };
         let model: Arc<dyn DynModel> = match &choice.record {
             Some(path) => Arc::new(Recorder::new(model, path)?),
             None => model,
         };
         let strategy =
-            self.state().and_then(|state| learned(state).get(&key).cloned()).and_then(|value| serde_json::from_value(value).ok());
+            self.state().and_then(|state| strategies(state).get(&key).cloned()).and_then(|value| serde_json::from_value(value).ok());
         Ok(ChosenModel { model, because, strategy, key })
     }
 
-    async fn open_model(&self, spec: &str, local_only: bool) -> Result<(Arc<dyn DynModel>, String), NoModel> {
+    async fn open_model(&self, spec: &str, local_only: bool) -> Result<(Arc<dyn DynModel>, String), ChooseModelError> {
         Ok(match ModelSpec::read(spec) {
             ModelSpec::Replay(file) => (Arc::new(Replay::open(&file)?), format!("replay:{file}")),
             ModelSpec::Of(provider, model) => {
@@ -109,8 +108,8 @@ impl Helve {
                     Some(model) => model,
                     None => self.first_model(&url, local_only).await?,
                 };
-                let place = ModelEndpoint { base_url: Some(url), local_only, ..ModelEndpoint::default() };
-                let model = compatible()?.model(&model, place)?;
+                let endpoint = ModelEndpoint { base_url: Some(url), local_only, ..ModelEndpoint::default() };
+                let model = compatible()?.model(&model, endpoint)?;
                 let key = model.address();
                 (Arc::new(model), key)
             }
@@ -120,21 +119,24 @@ impl Helve {
                 let key = format!("{name} {}", model.address());
                 (Arc::new(model), key)
             }
-            _ => return Err(NoModel::new(format!("`{spec}` names no model"), WAYS)),
+            _ => return Err(ChooseModelError::new(format!("`{spec}` is not a model"), WAYS)),
         })
     }
 
     /// The first model that a server offers.
-    async fn first_model(&self, url: &str, local_only: bool) -> Result<String, NoModel> {
+    async fn first_model(&self, url: &str, local_only: bool) -> Result<String, ChooseModelError> {
         let reach = if local_only { helve_fetch::Reach::Local } else { helve_fetch::Reach::Any };
         let models = helve_models::list(&self.fetch(), url, None, reach, std::time::Duration::from_secs(5)).await;
-        let hint = format!("check that it runs, or name the model behind the address: `{url}#some-model`");
-        let models = models.map_err(|error| NoModel::new(format!("the server does not say which models it has: {error}"), hint))?;
-        models.into_iter().next().ok_or_else(|| NoModel::new(format!("the server at {url} has no models"), "load one there"))
+        let hint = format!("check that it runs, or append the model to the URL: `{url}#some-model`");
+        let models = models.map_err(|error| ChooseModelError::new(format!("cannot list the models of the server: {error}"), hint))?;
+        models
+            .into_iter()
+            .next()
+            .ok_or_else(|| ChooseModelError::new(format!("the server at {url} has no models"), "load a model in the server"))
     }
 
-    /// A model by a name of the project's own.
-    async fn open_named(&self, name: &str, local_only: bool) -> Result<HttpModel, NoModel> {
+    /// Opens a model that the project's settings define.
+    async fn open_named(&self, name: &str, local_only: bool) -> Result<HttpModel, ChooseModelError> {
         let report = self.project().unwrap_or_default();
         let Some(entry) = report.models.get(name) else {
             if report.capabilities.iter().any(|capability| capability.name == format!("model {name}")) {
@@ -144,90 +146,89 @@ impl Helve {
                 Some((provider, _)) => suggest::did_you_mean(provider, helve_models::PROVIDERS.iter().map(|provider| provider.name)),
                 None => suggest::did_you_mean(name, report.models.keys().map(String::as_str)),
             };
-            return Err(NoModel::new(
+            return Err(ChooseModelError::new(
                 format!("there is no model `{name}`{near}"),
-                "write `provider/model`, such as `openrouter/some-model`, an address, or a name from `models:` in helve.yaml",
+                "write `provider/model`, such as `openrouter/some-model`, a URL, or a name from `models:` in helve.yaml",
             ));
         };
         let provider = Provider::named(&entry.provider).ok_or_else(|| {
             let known = helve_models::PROVIDERS.iter().map(|provider| provider.name).collect::<Vec<_>>().join(", ");
-            NoModel::new(format!("the model `{name}` has an unknown provider `{}`", entry.provider), format!("known are: {known}"))
+            ChooseModelError::new(
+                format!("the model `{name}` has an unknown provider `{}`", entry.provider),
+                format!("providers are {known}"),
+            )
         })?;
-        let place = place_of(entry, provider, local_only);
+        let endpoint = endpoint_of(entry, provider, local_only);
         let model = match (&entry.model, &entry.base_url) {
             (Some(model), _) => model.clone(),
             (None, Some(url)) => self.first_model(url, local_only).await?,
             (None, None) => name.to_owned(),
         };
-        let opened = provider.model(&model, place)?;
+        let opened = provider.model(&model, endpoint)?;
         Ok(match entry.function_calling {
             Some(native) => opened.calling_natively(native),
             None => opened,
         })
     }
 
-    /// Remembers how calls were carried, so that the next run begins with what worked.
-    pub fn learn(&self, chosen: &ChosenModel, strategy: Option<Strategy>) {
-        let (Some(state), Some(strategy)) = (self.state(), strategy) else { return };
+    /// Remembers which strategy works for a model, so that the next run starts with it.
+    pub fn remember_strategy(&self, chosen: &ChosenModel, strategy: Strategy) {
+        let Some(state) = self.state() else { return };
         if chosen.strategy == Some(strategy) || (chosen.strategy.is_none() && strategy == Strategy::Native) {
             return;
         }
         let write = || -> Result<(), helve_project::StateError> {
             let _lock = state.lock()?;
-            let mut all = learned(state);
+            let mut all = strategies(state);
             all.insert(chosen.key.clone(), serde_json::json!(strategy));
-            state.write(LEARNED, &Value::Object(all).to_string())
+            state.write(STRATEGIES, &Value::Object(all).to_string())
         };
         if let Err(error) = write() {
-            tracing::debug!(%error, "what was learned about the model is not kept");
+            tracing::debug!(%error, "cannot store the strategy of the model");
         }
     }
 }
 
-fn learned(state: &StateFolder) -> Map<String, Value> {
-    let text = state.read(LEARNED).ok().flatten().unwrap_or_default();
+fn strategies(state: &StateFolder) -> Map<String, Value> {
+    let text = state.read(STRATEGIES).ok().flatten().unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-fn key_of(found: &FoundModel) -> String {
-    format!("{}/{}", found.provider.name, found.model)
+fn compatible() -> Result<&'static Provider, ChooseModelError> {
+    Provider::named("openai_compatible").ok_or_else(|| ChooseModelError::new("there is no such provider", WAYS))
 }
 
-fn compatible() -> Result<&'static Provider, NoModel> {
-    Provider::named("openai_compatible").ok_or_else(|| NoModel::new("there is no such provider", WAYS))
-}
-
-fn open_provider(provider: &'static Provider, model: &str, local_only: bool) -> Result<HttpModel, NoModel> {
+fn open_provider(provider: &'static Provider, model: &str, local_only: bool) -> Result<HttpModel, ChooseModelError> {
     let key = key_in_environment(provider);
     if key.is_none() && !provider.keys.is_empty() {
         let names = provider.keys.join(" or ");
-        return Err(NoModel::new(format!("there is no key for {}", provider.name), format!("set {names}")));
+        return Err(ChooseModelError::new(format!("there is no API key for {}", provider.name), format!("set {names}")));
     }
-    let place = ModelEndpoint { key: key.map(|(_, key)| key), local_only, ..ModelEndpoint::default() };
-    Ok(provider.model(model, place)?)
+    let endpoint = ModelEndpoint { key: key.map(|(_, key)| key), local_only, ..ModelEndpoint::default() };
+    Ok(provider.model(model, endpoint)?)
 }
 
-fn place_of(entry: &ModelEntry, provider: &Provider, local_only: bool) -> ModelEndpoint {
-    let mut place =
+fn endpoint_of(entry: &ModelEntry, provider: &Provider, local_only: bool) -> ModelEndpoint {
+    let mut endpoint =
         ModelEndpoint { base_url: entry.base_url.clone(), local_only, context_tokens: entry.context_tokens, ..ModelEndpoint::default() };
-    // A key of the environment belongs to the provider's own address only.
+    // An API key of the environment is only for the provider's own URL.
     let own = if entry.base_url.is_none() { key_in_environment(provider).map(|(_, key)| key) } else { None };
-    place.key = entry.api_key.clone().or(own);
-    place.options.price = entry.price.map(|price| Price { input: price.input, output: price.output });
-    let limits = &mut place.options.limits;
-    limits.first_byte = entry.timeouts.first_byte.map_or(limits.first_byte, |time| time.0);
-    limits.idle = entry.timeouts.idle.map_or(limits.idle, |time| time.0);
-    place.connections = Some(ConnectionPool::new(FetchOptions::default()));
-    place
+    endpoint.key = entry.api_key.clone().or(own);
+    endpoint.options.price = entry.price.map(|price| Price { input: price.input, output: price.output });
+    let patience = &mut endpoint.options.patience;
+    patience.first_byte = entry.timeouts.first_byte.map_or(patience.first_byte, |time| time.0);
+    patience.idle = entry.timeouts.idle.map_or(patience.idle, |time| time.0);
+    endpoint.connections = Some(ConnectionPool::new(FetchOptions::default()));
+    endpoint
 }
 
-fn untrusted(what: &str) -> NoModel {
-    let message = format!("{what}, and the folder is not trusted: the model would read all that is said");
-    NoModel::new(message, "look at what the folder would do with `helve trust`, or name a model yourself with --model")
+fn untrusted(what: &str) -> ChooseModelError {
+    let message = format!("{what}, but the folder is not trusted: the model would read the conversation");
+    ChooseModelError::new(message, "review and trust the folder with `helve trust`, or name a model with --model")
 }
 
 impl ProjectReport {
-    /// The file that names the model which would answer, if it waits for trust.
+    /// The file that names the model, if that setting is not trusted.
     fn file_with_sealed_model<'a>(&'a self, agent: Option<&'a ProjectAgent>) -> Option<&'a str> {
         let names_model = |file: &str| self.sealed.iter().any(|(sealed, field)| &**sealed == file && field == "model");
         let of_agent = agent.map(|agent| &*agent.location).filter(|file| names_model(file));
@@ -237,8 +238,8 @@ impl ProjectReport {
     }
 }
 
-/// Reports models that could never be used.
-pub(super) fn check(loaded: &Loaded, diagnostics: &mut Vec<Diagnostic>) {
+/// Reports models that can never be used.
+pub(super) fn check(loaded: &LoadedProject, diagnostics: &mut Vec<Diagnostic>) {
     let models = &loaded.config.models;
     if let Some(file) = &loaded.config_file {
         for (name, entry) in models {
@@ -260,15 +261,13 @@ pub(super) fn check(loaded: &Loaded, diagnostics: &mut Vec<Diagnostic>) {
 
 fn wrong_entry(entry: &ModelEntry, at: &str) -> Option<FieldError> {
     let Some(provider) = Provider::named(&entry.provider) else {
-        let error = FieldError::new(format!("{at}/provider"), format!("there is no provider `{}`", entry.provider));
-        let known = || helve_models::PROVIDERS.iter().map(|provider| provider.name);
-        return Some(match suggest::nearest(&entry.provider, known()) {
-            Some(near) => error.hint(format!("did you mean `{near}`?")),
-            None => error.hint(format!("known are: {}", known().collect::<Vec<_>>().join(", "))),
-        });
+        let known: Vec<&str> = helve_models::PROVIDERS.iter().map(|provider| provider.name).collect();
+        let all = format!("providers are {}", known.join(", "));
+        let error = unknown_name("provider", &entry.provider, format!("{at}/provider"), known);
+        return Some(FieldError { hint: error.hint.or(Some(all)), ..error });
     };
     if provider.base_url.is_empty() && entry.base_url.is_none() {
-        return Some(FieldError::new(at, format!("a model of `{}` needs its address", provider.name)).hint("add `base_url`"));
+        return Some(FieldError::new(at, format!("a model of `{}` needs a URL", provider.name)).hint("add `base_url`"));
     }
     let url = entry.base_url.as_deref()?;
     read_url(url).err().map(|error| FieldError::new(format!("{at}/base_url"), error.to_string()))
@@ -279,11 +278,9 @@ fn wrong_spec(spec: &str, models: &BTreeMap<String, ModelEntry>) -> Option<Field
     if models.contains_key(&name) {
         return None;
     }
-    let error = FieldError::new("/model", format!("there is no model `{name}`"));
-    Some(match suggest::nearest(&name, models.keys().map(String::as_str)) {
-        Some(near) => error.hint(format!("did you mean `{near}`?")),
-        None => error.hint("write `provider/model`, an address, or a name from `models:` in helve.yaml"),
-    })
+    let error = unknown_name("model", &name, "/model", models.keys().map(String::as_str));
+    let usage = || "write `provider/model`, a URL, or a name from `models:` in helve.yaml".to_owned();
+    Some(FieldError { hint: error.hint.or_else(|| Some(usage())), ..error })
 }
 
 #[cfg(test)]

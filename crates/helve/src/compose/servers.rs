@@ -16,10 +16,9 @@ use tokio::sync::watch;
 
 use super::Helve;
 use super::eras::EraFile;
-use super::load::Loaded;
 use super::logins::logins;
 use super::pins::{Kept, PinFile};
-use super::project::{Project, rank_of};
+use super::project::{LoadedProject as Loaded, Project, rank_of};
 
 /// A server that is not connected because a person has not agreed to it. Agents that name its tools keep their other ones.
 struct IdleServer {

@@ -1,5 +1,8 @@
-//! Where the store is: what a person wrote, what a trusted project says, or the user's state folder. A store that lies in a project's
-//! folder is not believed for lying there: whoever made the folder could have written it.
+//! Opens the store: at the given address, at the address of a trusted project, or in the user's state folder. A store inside a
+//! project folder is not trusted by itself: the author of the folder could have created it.
+
+#[cfg(all(feature = "project", feature = "sqlite"))]
+mod migrate;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,124 +15,128 @@ use super::Helve;
 #[cfg(feature = "project")]
 const FILE: &str = "helve.db";
 
-/// Why there is no store, and what to do.
+/// Why the store cannot be opened, and what to do.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
-pub struct NoStore {
-    /// What is wrong.
+pub struct OpenStoreError {
+    /// What went wrong.
     pub message: String,
-    /// What to do.
+    /// What to do next.
     pub hint: String,
 }
 
-impl NoStore {
+impl OpenStoreError {
     pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: hint.into() }
     }
 }
 
-/// A store's address.
+/// The address of a store.
 #[derive(Debug, PartialEq)]
-pub(super) enum Place {
+pub(super) enum StoreAddress {
     File(PathBuf),
     Server(String),
 }
 
-impl Place {
-    fn read(url: &str, base: &Path) -> Result<Self, NoStore> {
+impl StoreAddress {
+    fn parse(url: &str, base: &Path) -> Result<Self, OpenStoreError> {
         if let Some(file) = url.strip_prefix("sqlite:") {
             let file = file.strip_prefix("//").unwrap_or(file);
             if file.trim().is_empty() {
-                return Err(NoStore::new(format!("`{url}` names no file"), "write `sqlite:FILE`, such as `sqlite:.helve/helve.db`"));
+                return Err(OpenStoreError::new(
+                    format!("`{url}` has no file name"),
+                    "write `sqlite:FILE`, such as `sqlite:.helve/helve.db`",
+                ));
             }
             return Ok(Self::File(base.join(file)));
         }
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             return Ok(Self::Server(url.to_owned()));
         }
-        Err(NoStore::new("the store's address cannot be understood", "write `sqlite:FILE` or `postgres://…`"))
+        Err(OpenStoreError::new("invalid address of the store", "write `sqlite:FILE` or `postgres://…`"))
     }
 }
 
 impl Helve {
-    /// Opens the store, and accepts background calls into it. Without an address, returns the store that is already open.
+    /// Opens the store and uses it for runs, approvals and background calls. Without an address, returns the store that is open, or
+    /// opens the project's store.
     ///
     /// # Errors
-    /// Where it cannot be used, or another one is open; says what to do.
-    pub async fn open_store(&self, url: Option<&str>) -> Result<StoreHandle, NoStore> {
+    /// Returns an error with a hint if the store cannot be opened, or another one is open.
+    pub async fn open_store(&self, url: Option<&str>) -> Result<StoreHandle, OpenStoreError> {
         if let Some(store) = self.executor.store() {
-            if url.is_some() && self.opened.get() != Some(&self.place(url)?) {
-                let message = "another store is open already: calls and runs must be in one";
-                return Err(NoStore::new(message, "use that one, or put another Helve together"));
+            if url.is_some() && self.opened.get() != Some(&self.store_address(url)?) {
+                let message = "another store is already open, and a Helve has only one";
+                return Err(OpenStoreError::new(message, "use the open store, or build another Helve"));
             }
             return Ok(store.clone());
         }
-        let place = self.place(url)?;
+        let address = self.store_address(url)?;
         #[cfg(all(feature = "project", feature = "sqlite"))]
-        if let Place::File(file) = &place {
-            self.take_over(file).await?;
+        if let StoreAddress::File(file) = &address {
+            self.migrate_store(file).await?;
         }
-        let store = open(&place).await.map_err(|error| unusable(&place, &error))?;
+        let store = open(&address).await.map_err(|error| explain(&address, &error))?;
         let store = StoreHandle::new(store);
-        self.executor.use_store(store.clone()).map_err(|error| NoStore::new(error.to_string(), "open the store once"))?;
-        let _ = self.opened.set(place);
+        self.executor.use_store(store.clone()).map_err(|error| OpenStoreError::new(error.to_string(), "open the store once"))?;
+        let _ = self.opened.set(address);
         #[cfg(feature = "project")]
-        self.tell_webhook(&store);
+        self.notify_webhook(&store);
         Ok(store)
     }
 
     #[cfg(not(feature = "project"))]
-    fn place(&self, url: Option<&str>) -> Result<Place, NoStore> {
-        let url = url.ok_or_else(|| NoStore::new("nobody says where the store is", "name it, such as `sqlite:helve.db`"))?;
-        Place::read(url, Path::new("."))
+    fn store_address(&self, url: Option<&str>) -> Result<StoreAddress, OpenStoreError> {
+        let url = url.ok_or_else(|| OpenStoreError::new("the store has no address", "set one, such as `sqlite:helve.db`"))?;
+        StoreAddress::parse(url, Path::new("."))
     }
 
     #[cfg(feature = "project")]
-    fn place(&self, url: Option<&str>) -> Result<Place, NoStore> {
+    fn store_address(&self, url: Option<&str>) -> Result<StoreAddress, OpenStoreError> {
         let of_environment = helve_core::environment::var("HELVE_STORE").filter(|url| !url.trim().is_empty());
         if let Some(url) = url.map(str::to_owned).or(of_environment) {
-            return Place::read(&url, Path::new("."));
+            return StoreAddress::parse(&url, Path::new("."));
         }
         let report = self.project().unwrap_or_default();
-        // A folder that is not trusted has no say in it: the setting does not pass the gate.
+        // Only set in a trusted folder: otherwise the setting does not pass the gate.
         if let Some(url) = &report.store {
-            return Place::read(url, &report.root);
+            return StoreAddress::parse(url, &report.root);
         }
         if report.sealed.iter().any(|(_, field)| field == "store") {
-            tracing::warn!("`store` in helve.yaml is not used because the folder is not trusted; `helve trust` shows why");
+            tracing::warn!("`store` in helve.yaml is not used: the folder is not trusted; review it with `helve trust`");
         }
-        let nowhere = || NoStore::new("there is no place for the store", "name one with --store, such as `sqlite:helve.db`");
+        let nowhere = || OpenStoreError::new("the store has no address", "set one with --store, such as `sqlite:helve.db`");
         let state = self.state().ok_or_else(nowhere)?;
         if !report.is_project {
-            return Ok(Place::File(state.path(FILE)));
+            return Ok(StoreAddress::File(state.path(FILE)));
         }
         let folder = state.folder_of(&report.root);
-        let folder =
-            folder.map_err(|error| NoStore::new(error.to_string(), "name another place with --store, such as `sqlite:helve.db`"))?;
-        Ok(Place::File(folder.join(FILE)))
+        let folder = folder
+            .map_err(|error| OpenStoreError::new(error.to_string(), "set another address with --store, such as `sqlite:helve.db`"))?;
+        Ok(StoreAddress::File(folder.join(FILE)))
     }
 }
 
-async fn open(place: &Place) -> Result<Arc<dyn Store>, StoreError> {
-    match place {
+async fn open(address: &StoreAddress) -> Result<Arc<dyn Store>, StoreError> {
+    match address {
         #[cfg(feature = "sqlite")]
-        Place::File(file) => Ok(Arc::new(helve_store::SqliteStore::open(file)?)),
+        StoreAddress::File(file) => Ok(Arc::new(helve_store::SqliteStore::open(file)?)),
         #[cfg(feature = "postgres")]
-        Place::Server(url) => Ok(Arc::new(helve_store::PostgresStore::open(url).await?)),
+        StoreAddress::Server(url) => Ok(Arc::new(helve_store::PostgresStore::open(url).await?)),
         #[allow(unreachable_patterns, reason = "some features leave a kind of store out")]
-        _ => Err(StoreError::Unavailable("this program was built without the feature for such a store: `sqlite` or `postgres`".to_owned())),
+        _ => Err(StoreError::Unavailable("this program was built without the feature `sqlite` or `postgres` for this store".to_owned())),
     }
 }
 
-fn unusable(place: &Place, error: &StoreError) -> NoStore {
-    let hint = match (place, error) {
-        (_, StoreError::Version(_)) => "use the Helve that wrote it, or name another store with --store",
-        (Place::File(_), StoreError::Damaged(_)) => "put the file aside, or restore a copy that `helve backup` made",
-        (Place::File(_), _) => "see that its folder can be written, or name another store with --store",
-        (Place::Server(_), StoreError::Conflict(_)) => "see how --store, HELVE_STORE or `store:` in helve.yaml is written",
-        (Place::Server(_), _) => "see that the server can be reached",
+fn explain(address: &StoreAddress, error: &StoreError) -> OpenStoreError {
+    let hint = match (address, error) {
+        (_, StoreError::Version(_)) => "use the Helve version that wrote it, or another store with --store",
+        (StoreAddress::File(_), StoreError::Damaged(_)) => "move the file away, or restore a copy made by `helve backup`",
+        (StoreAddress::File(_), _) => "check that its folder is writable, or use another store with --store",
+        (StoreAddress::Server(_), StoreError::Conflict(_)) => "check the address in --store, HELVE_STORE or `store:` in helve.yaml",
+        (StoreAddress::Server(_), _) => "check that the server is reachable",
     };
-    NoStore::new(error.to_string(), hint)
+    OpenStoreError::new(error.to_string(), hint)
 }
 
 #[cfg(all(test, feature = "project"))]
@@ -139,12 +146,12 @@ mod tests {
     #[test]
     fn addresses_are_files_or_servers() {
         let base = Path::new("/project");
-        let file = |name: &str| Place::File(base.join(name));
-        assert_eq!(Place::read("sqlite:.helve/x.db", base).ok(), Some(file(".helve/x.db")));
-        assert_eq!(Place::read("sqlite:///tmp/x.db", base).ok(), Some(Place::File("/tmp/x.db".into())));
-        assert!(matches!(Place::read("postgres://db/x", base), Ok(Place::Server(_))));
+        let file = |name: &str| StoreAddress::File(base.join(name));
+        assert_eq!(StoreAddress::parse("sqlite:.helve/x.db", base).ok(), Some(file(".helve/x.db")));
+        assert_eq!(StoreAddress::parse("sqlite:///tmp/x.db", base).ok(), Some(StoreAddress::File("/tmp/x.db".into())));
+        assert!(matches!(StoreAddress::parse("postgres://db/x", base), Ok(StoreAddress::Server(_))));
         for wrong in ["", "sqlite:", "mysql://x", "helve.db"] {
-            let error = Place::read(wrong, base).expect_err(wrong);
+            let error = StoreAddress::parse(wrong, base).expect_err(wrong);
             assert!(error.hint.contains("sqlite:"), "{wrong}: {error}");
         }
     }

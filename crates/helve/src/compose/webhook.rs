@@ -1,4 +1,4 @@
-//! Tells an address of new requests, so that whoever answers need not look.
+//! Sends new approval requests to the project's webhook.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,49 +10,48 @@ use tokio::task::JoinSet;
 
 use super::Helve;
 
-/// How often it is tried.
-const TRIES: u32 = 3;
-/// How long a command waits at its end for what is being told.
-const LAST_MOMENT: Duration = Duration::from_secs(5);
+/// Maximum number of attempts.
+const ATTEMPTS: u32 = 3;
+/// Timeout for pending notifications when a command ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is being told now.
-pub(super) type Telling = Arc<parking_lot::Mutex<JoinSet<()>>>;
+/// Notifications that are being sent.
+pub(super) type PendingNotifications = Arc<parking_lot::Mutex<JoinSet<()>>>;
 
 impl Helve {
-    /// Tells the project's webhook of every request that is recorded from now on, once the folder is trusted.
-    pub(super) fn tell_webhook(&self, store: &StoreHandle) {
+    /// Notifies the webhook of a trusted project of every request that is stored from now on.
+    pub(super) fn notify_webhook(&self, store: &StoreHandle) {
         let report = self.project().unwrap_or_default();
         let Some(address) = report.webhook.as_deref() else { return };
         let Ok(url) = read_url(address) else {
-            tracing::warn!("the webhook's address cannot be understood; nobody is told of requests");
+            tracing::warn!("invalid address of the webhook; it is not notified");
             return;
         };
-        let (fetch, telling, redactor) = (self.fetch(), self.telling.clone(), self.redactor().clone());
+        let (fetch, notifications, redactor) = (self.fetch(), self.notifications.clone(), self.redactor().clone());
         store.on_request(move |approval| {
             let mut document = json!({"type": "approval_requested", "approval": approval.for_programs()});
             redactor.clean_value(&mut document);
-            let mut telling = telling.lock();
-            telling.spawn(tell(fetch.clone(), url.clone(), document.to_string()));
+            notifications.lock().spawn(notify(fetch.clone(), url.clone(), document.to_string()));
         });
     }
 
-    /// Waits for what is being told, for a moment: for commands that end.
-    pub async fn told(&self) {
-        let mut telling = std::mem::take(&mut *self.telling.lock());
-        let _ = tokio::time::timeout(LAST_MOMENT, async { while telling.join_next().await.is_some() {} }).await;
+    /// Waits for pending notifications of the webhook, up to a timeout. Call it before the process ends.
+    pub async fn flush_webhook(&self) {
+        let mut pending = std::mem::take(&mut *self.notifications.lock());
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, async { while pending.join_next().await.is_some() {} }).await;
     }
 }
 
-async fn tell(fetch: Fetch, url: Url, body: String) {
-    for attempt in 1..=TRIES {
+async fn notify(fetch: Fetch, url: Url, body: String) {
+    for attempt in 1..=ATTEMPTS {
         let mut request = Request::new(Method::POST, url.clone());
         request.headers = HeaderMap::from_iter([(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"))]);
         request.body = Some(body.clone().into_bytes());
         request.reach = Reach::Any;
         match fetch.send(request).await {
             Ok(response) if response.status.is_success() => return,
-            Ok(response) => tracing::warn!(status = %response.status, attempt, "the webhook did not take a request"),
-            Err(error) => tracing::warn!(%error, attempt, "the webhook was not told of a request"),
+            Ok(response) => tracing::warn!(status = %response.status, attempt, "the webhook rejected an approval request"),
+            Err(error) => tracing::warn!(%error, attempt, "cannot reach the webhook"),
         }
         tokio::time::sleep(Duration::from_millis(500) * attempt).await;
     }

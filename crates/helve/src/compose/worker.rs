@@ -12,14 +12,14 @@ use helve_tools::StoreHandle;
 
 use super::{AgentChoice, Helve, OpenAgentError};
 
-/// Interval between checks for runs, where the store does not announce them.
-const LOOK: Duration = Duration::from_secs(1);
-/// So many runs are looked at in a round.
+/// Interval between checks for runs, for stores that do not announce changes.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of runs per round.
 const ROUND: usize = 100;
-/// So many results that no agent was told of.
+/// Maximum number of unread results per round.
 const RESULTS: usize = 1000;
 
-/// Runs background calls, goes on with runs whose requests were answered or whose process ended, and lets agents answer to results.
+/// Runs background calls, resumes runs that are decided or interrupted, and wakes agents when results arrive.
 #[derive(Debug, Clone)]
 pub struct ProjectWorker {
     helve: Helve,
@@ -28,38 +28,39 @@ pub struct ProjectWorker {
     concurrency: usize,
 }
 
-/// What a worker has done.
+/// The work of [`ProjectWorker::run_until_empty`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Worked {
+pub struct WorkSummary {
     /// Background calls that ran.
     pub tasks: usize,
-    /// Runs that went on, and results that agents answered to.
+    /// Runs that were resumed, and agents that were woken.
     pub runs: usize,
 }
 
+/// # Workers
 impl Helve {
-    /// A worker of the project that runs so many background calls at once, with agents as they are chosen here.
+    /// Creates a worker of the project that runs up to `concurrency` background calls at once. `choice` applies to its agents.
     ///
     /// # Errors
-    /// Where there is no store.
-    pub async fn worker(&self, concurrency: usize, choice: AgentChoice) -> Result<ProjectWorker, super::NoStore> {
+    /// Returns an error if the store cannot be opened.
+    pub async fn worker(&self, concurrency: usize, choice: AgentChoice) -> Result<ProjectWorker, super::OpenStoreError> {
         let store = self.open_store(choice.store.as_deref()).await?;
         Ok(ProjectWorker { helve: self.clone(), store, choice, concurrency })
     }
 }
 
 impl ProjectWorker {
-    /// Works until it is stopped. What runs then goes back to the queue where it may run twice.
+    /// Works until it is stopped. Unfinished idempotent tasks then return to the queue.
     pub async fn run(&self, stop: CancellationToken) {
         let mut changes = self.store.changes();
         let agents = async {
             loop {
                 if let Err(error) = self.drive_agents(&stop).await {
-                    tracing::warn!(%error, "runs and results of agents wait");
+                    tracing::warn!(%error, "cannot resume runs or wake agents; trying again");
                 }
                 tokio::select! {
                     Ok(()) = changes.changed() => {}
-                    () = tokio::time::sleep(LOOK) => {}
+                    () = tokio::time::sleep(INTERVAL) => {}
                 }
             }
         };
@@ -68,37 +69,37 @@ impl ProjectWorker {
             () = agents => {}
             () = self.helve.follow() => {}
         }
-        self.end().await;
+        self.close().await;
     }
 
-    /// Works until nothing is left that it could do, and says how much that was.
+    /// Works until nothing is left to do. Returns how much was done.
     ///
     /// # Errors
-    /// Where the store cannot be used, or an agent cannot be opened.
-    pub async fn run_until_empty(&self, stop: CancellationToken) -> Result<Worked, OpenAgentError> {
-        let worked = self.work_until_empty(&stop).await;
-        self.end().await;
-        worked
+    /// Returns an error if the store fails, or an agent cannot be opened.
+    pub async fn run_until_empty(&self, stop: CancellationToken) -> Result<WorkSummary, OpenAgentError> {
+        let summary = self.work_until_empty(&stop).await;
+        self.close().await;
+        summary
     }
 
-    async fn work_until_empty(&self, stop: &CancellationToken) -> Result<Worked, OpenAgentError> {
-        let mut all = Worked::default();
+    async fn work_until_empty(&self, stop: &CancellationToken) -> Result<WorkSummary, OpenAgentError> {
+        let mut all = WorkSummary::default();
         loop {
             let tasks = self.helve.task_worker(&self.store, self.concurrency).run_until_empty(stop.clone()).await;
             let tasks = tasks.map_err(AgentError::from)?;
             let runs = self.drive_agents(stop).await?;
-            all = Worked { tasks: all.tasks + tasks, runs: all.runs + runs };
+            all = WorkSummary { tasks: all.tasks + tasks, runs: all.runs + runs };
             if tasks + runs == 0 || stop.is_cancelled() {
                 return Ok(all);
             }
         }
     }
 
-    /// Lets everything go that this process holds.
-    async fn end(&self) {
-        self.helve.told().await;
+    /// Releases the leases of this process.
+    async fn close(&self) {
+        self.helve.flush_webhook().await;
         if let Err(error) = self.store.close().await {
-            tracing::warn!(%error, "the store was not told that this worker ends; others wait for its lease");
+            tracing::warn!(%error, "cannot release the leases of this worker; others wait until they expire");
         }
     }
 
@@ -106,7 +107,6 @@ impl ProjectWorker {
         Ok(self.resume(stop).await? + self.wake(stop).await?)
     }
 
-    /// An agent at work without a person.
     async fn agent(&self, name: Option<&str>) -> Result<Agent, OpenAgentError> {
         Ok(self.helve.open_agent(name, &self.choice).await?.agent)
     }
@@ -118,10 +118,10 @@ impl ProjectWorker {
             if stop.is_cancelled() {
                 break;
             }
-            let mut agent = self.agent(self.helve.described(run.agent.as_deref()).as_deref()).await?;
+            let mut agent = self.agent(self.helve.known_agent(run.agent.as_deref())).await?;
             match agent.resume_run(run.id).await {
                 Ok(_) | Err(AgentError::Waiting(_) | AgentError::Stopped { .. }) => count += 1,
-                Err(AgentError::Storage(error)) => tracing::warn!(run = %run.id, %error, "the run stays where it is"),
+                Err(AgentError::Storage(error)) => tracing::warn!(run = %run.id, %error, "cannot resume the run; its state is unchanged"),
                 Err(error) => {
                     count += 1;
                     tracing::warn!(run = %run.id, %error, "the run ended without an answer");
@@ -134,7 +134,7 @@ impl ProjectWorker {
     /// Wakes agents whose files say `on_result: run` and that have unread results. Returns how many ran.
     async fn wake(&self, stop: &CancellationToken) -> Result<usize, OpenAgentError> {
         let mut count = 0;
-        for (conversation, name) in self.unheard().await.map_err(AgentError::from)? {
+        for (conversation, name) in self.unread_results().await.map_err(AgentError::from)? {
             if stop.is_cancelled() {
                 break;
             }
@@ -143,14 +143,14 @@ impl ProjectWorker {
             match agent.run_on_results().await {
                 Ok(None) => {}
                 Ok(Some(_)) | Err(AgentError::Waiting(_) | AgentError::Stopped { .. }) => count += 1,
-                Err(error) => tracing::warn!(%conversation, %error, "the agent could not answer to a result"),
+                Err(error) => tracing::warn!(%conversation, %error, "cannot wake the agent for a result"),
             }
         }
         Ok(count)
     }
 
-    /// Conversations with results that their agents want to answer to.
-    async fn unheard(&self) -> Result<BTreeMap<ConversationId, Arc<str>>, StoreError> {
+    /// Conversations with unread results whose agents are to be woken.
+    async fn unread_results(&self) -> Result<BTreeMap<ConversationId, Arc<str>>, StoreError> {
         let known = self.helve.project().unwrap_or_default();
         let wakes = |name: &str| known.agents.iter().any(|agent| agent.file.name == name && agent.file.on_result == OnResult::Run);
         if known.agents.iter().all(|agent| agent.file.on_result != OnResult::Run) {

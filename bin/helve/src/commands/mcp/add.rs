@@ -1,4 +1,4 @@
-//! `helve mcp add`: a server is written down, connected and shown.
+//! `helve mcp add`: writes a server's file, connects the server and shows its tools.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use helve::project::Trust;
 use helve::secret;
 use serde_json::json;
 
-use super::{approve, words};
+use super::{approve, review};
 use crate::cli::Global;
 use crate::cli::mcp::Add;
 use crate::failure::Failure;
-use crate::terminal::{self, GOOD, styled};
+use crate::terminal::{self, GOOD, counted, styled};
 use crate::workspace::{Workspace, unless_interrupted};
 
-/// How long a new server may take to be connected: package managers fetch it first.
-pub const PATIENCE: Duration = Duration::from_mins(2);
+/// Timeout for connecting a new server: a package manager may have to install it first.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Writes the server's file, connects it and asks about its tools.
+/// Adds the server and asks about its tools.
 pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     if command.url.is_none() && command.program.is_empty() {
         return Err(
-            Failure::usage("a server is a program or an address").hint("helve mcp add NAME -- COMMAND…, or helve mcp add NAME --url URL")
+            Failure::usage("a server needs a command or a URL").hint("helve mcp add NAME -- COMMAND…, or helve mcp add NAME --url URL")
         );
     }
     no_secrets(command)?;
@@ -42,60 +42,59 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
     let file = server.write(&before.root).map_err(|error| Failure::new("conflict", error))?;
     workspace.block_on(async {
         helve.reload().map_err(|error| Failure::new("storage", error))?;
-        // Typing the command is consent to this server, and to nothing else that the folder would run.
+        // The command is consent to this server, and to nothing else in the folder.
         if was_trusted {
-            helve.trust_file(&file).map_err(|error| Failure::new("storage", error))?;
+            helve.trust_file(&file)?;
         }
         Ok::<_, Failure>(())
     })?;
     if workspace.report().waiting.contains(&file) {
-        terminal::note("The folder is not trusted, so the server is not connected.");
         done(global, &file, 0, false);
-        return Err(Failure::new("permission_denied", format_args!("the server `{}` is not connected", command.name))
-            .hint("look at what the folder would run with `helve trust`, then `helve mcp approve`"));
+        return Err(Failure::new(
+            "permission_denied",
+            format_args!("the server `{}` is not connected: the folder is not trusted", command.name),
+        )
+        .hint("review what the folder would run with `helve trust`, then run `helve mcp approve`"));
     }
     let connected =
-        workspace.block_on(unless_interrupted(async { tokio::time::timeout(PATIENCE, helve.mcp_settled(&command.name)).await }));
+        workspace.block_on(unless_interrupted(async { tokio::time::timeout(CONNECT_TIMEOUT, helve.mcp_settled(&command.name)).await }));
     let found = helve.mcp_servers().into_iter().find(|server| server.name == command.name);
     let Some(server) = found.filter(|_| connected.is_ok()) else {
         super::super::show_diagnostics(&workspace.diagnostics());
-        return Err(Failure::new("failed", format_args!("the server `{}` was written to {file} and is not connected", command.name)));
+        return Err(Failure::new("failed", format_args!("cannot connect the server `{}`, written to {file}", command.name)));
     };
     if server.needs_login {
         done(global, &file, 0, false);
-        return Err(Failure::new("permission_denied", format_args!("the server `{}` wants a login", server.name))
-            .hint(format!("log in with `helve mcp login {0}`, then look at its tools with `helve mcp approve {0}`", server.name)));
+        return Err(Failure::new("permission_denied", format_args!("the server `{}` requires a login", server.name))
+            .hint(format!("run `helve mcp login {0}`, then `helve mcp approve {0}`", server.name)));
     }
     if let Some(trouble) = &server.trouble {
-        return Err(Failure::new(
-            "unreachable",
-            format_args!("the server `{}` was written to {file} and is not connected: {trouble}", server.name),
-        )
-        .hint(format!("correct the file, and `helve mcp list` tries again; or `helve mcp remove {}`", server.name)));
+        return Err(Failure::new("unreachable", format_args!("cannot connect the server `{}`, written to {file}: {trouble}", server.name))
+            .hint(format!("edit the file and run `helve mcp list`, or run `helve mcp remove {}`", server.name)));
     }
     if !global.json {
-        words::show(&server, workspace, false);
+        review::show(&server, workspace, false);
     }
-    let agreed = command.yes || (!global.json && terminal::can_ask() && approve::ask(&server, workspace)?);
-    if agreed {
-        helve.approve_mcp(&server).map_err(|error| Failure::new("storage", error))?;
+    let approved = command.yes || (!global.json && terminal::can_ask() && approve::ask(&server, workspace)?);
+    if approved {
+        helve.approve_mcp(&server)?;
     } else {
-        terminal::note(&format!("Its tools are not used yet; `helve mcp approve {}` asks again.", command.name));
+        terminal::note(&format!("Its tools are not approved; `helve mcp approve {}` asks again.", command.name));
     }
-    Ok(done(global, &file, server.offers.len(), agreed))
+    Ok(done(global, &file, server.offers.len(), approved))
 }
 
 fn done(global: &Global, file: &str, tools: usize, approved: bool) -> ExitCode {
     if global.json {
         terminal::json(json!({"file": file, "tools": tools, "approved": approved}));
     } else {
-        let used = if approved { format!(", {tools} tools are used") } else { String::new() };
+        let used = if approved { format!(", {} approved", counted(tools, "tool")) } else { String::new() };
         terminal::print(&format!("{} {file}{used}", styled(GOOD, "written:")));
     }
     ExitCode::SUCCESS
 }
 
-/// Files of a project are shared; what is secret comes from the environment of whoever runs it.
+/// Refuses secrets: project files are shared, and secrets belong in the environment.
 fn no_secrets(command: &Add) -> Result<(), Failure> {
     let is_secret =
         |name: &str| secret::is_secret_variable(&name.replace('-', "_").to_ascii_uppercase()) || name.eq_ignore_ascii_case("authorization");
@@ -105,10 +104,8 @@ fn no_secrets(command: &Add) -> Result<(), Failure> {
             && !value.contains("${")
         {
             let name = printable::escape_line(name.trim());
-            return Err(Failure::usage(format_args!(
-                "the value of `{name}` looks like a secret, and would be written to a file of the project"
-            ))
-            .hint("write `${NAME}` instead, and set NAME in the environment"));
+            return Err(Failure::usage(format_args!("the value of `{name}` looks like a secret and would be written to a project file"))
+                .hint("write `${NAME}` instead, and set NAME in the environment"));
         }
     }
     Ok(())
@@ -117,5 +114,5 @@ fn no_secrets(command: &Add) -> Result<(), Failure> {
 fn read_headers(written: &[String]) -> Result<Vec<(String, String)>, Failure> {
     let read = |header: &String| header.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
     let headers: Option<Vec<_>> = written.iter().map(read).collect();
-    headers.ok_or_else(|| Failure::usage("a header is written as `Name: value`"))
+    headers.ok_or_else(|| Failure::usage("write a header as `Name: value`"))
 }

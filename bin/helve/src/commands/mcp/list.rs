@@ -1,4 +1,4 @@
-//! `helve mcp list`: the servers, and how far they are.
+//! `helve mcp list`: MCP servers and their state.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Global;
 use crate::commands::show_diagnostics;
-use crate::table::{Cell, Table};
+use crate::terminal::table::{Cell, Table};
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG};
 use crate::workspace::Workspace;
 
@@ -24,7 +24,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     for server in &servers {
         let (state, style) = match (server.connected, server.withheld().count()) {
             (true, 0) => ("connected", GOOD),
-            (true, _) => ("to be approved", CAREFUL),
+            (true, _) => ("approval needed", CAREFUL),
             (false, _) if server.needs_login => ("login needed", CAREFUL),
             (false, _) if server.trouble.is_some() => ("not connected", BAD),
             (false, _) => ("connecting", FAINT),
@@ -39,7 +39,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
         ]);
     }
     if servers.is_empty() {
-        terminal::note("No MCP server is connected here. `helve mcp add NAME -- COMMAND` adds one.");
+        terminal::note("No MCP servers. `helve mcp add NAME -- COMMAND` adds one.");
     } else {
         table.print();
     }
@@ -47,7 +47,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One server as programs see it.
+/// One server as JSON.
 pub fn describe(server: &ServerReport) -> Value {
     let tools: Vec<Value> =
         server.offers.iter().map(|offer| json!({"name": offer.name, "digest": offer.digest, "approved": offer.pinned.is_same()})).collect();

@@ -1,4 +1,4 @@
-//! `helve mcp login`: a person logs in at a server, in their browser.
+//! `helve mcp login`: logs in to a server with the browser.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,48 +16,45 @@ use crate::failure::Failure;
 use crate::terminal::{self, GOOD, STRONG, styled};
 use crate::workspace::{Workspace, unless_interrupted};
 
-/// Logs in, or forgets a login.
+/// Logs in or out.
 pub fn run(command: &Login, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let helve = workspace.helve();
     workspace.settle();
     let server = approve::find(&command.name, helve.mcp_servers())?;
     if !command.forget && server.connected {
-        return Ok(say(global, &server.name, "no login is needed now"));
+        return Ok(say(global, &server.name, "already connected; no login needed"));
     }
     let done = if command.forget {
         workspace.block_on(helve.mcp_logout(&server.name)).map_err(|error| Failure::new("storage", error))?;
-        "the login is forgotten"
+        "logged out"
     } else {
-        workspace.block_on(unless_interrupted(helve.mcp_login(&server.name, Arc::new(Shown)))).map_err(|trouble| {
+        workspace.block_on(unless_interrupted(helve.mcp_login(&server.name, Arc::new(LinkAndBrowser)))).map_err(|trouble| {
             let kind = if matches!(trouble, Trouble::Unauthorised(_)) { "permission_denied" } else { "unreachable" };
             Failure::new(kind, trouble)
         })?;
-        terminal::note(&format!("next: look at its tools with `helve mcp approve {}`", printable::escape_line(&server.name)));
+        terminal::note(&format!("next: review its tools with `helve mcp approve {}`", printable::escape_line(&server.name)));
         "logged in"
     };
     Ok(say(global, &server.name, done))
 }
 
 fn say(global: &Global, server: &str, done: &str) -> ExitCode {
-    if global.json {
-        terminal::json(json!({"server": server, "message": done}));
-    } else {
-        terminal::print(&format!("{} {done}", styled(GOOD, &format!("{}:", printable::escape_line(server)))));
-    }
+    let name = styled(GOOD, &format!("{}:", printable::escape_line(server)));
+    global.print(json!({"server": server, "message": done}), &format!("{name} {done}"));
     ExitCode::SUCCESS
 }
 
-/// The browser of this person, with the address beside it for those whose browser is elsewhere.
-pub struct Shown;
+/// Opens the browser and prints the link, for people whose browser runs elsewhere.
+struct LinkAndBrowser;
 
-impl Browser for Shown {
+impl Browser for LinkAndBrowser {
     fn open<'a>(&'a self, url: &'a Url) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
-            terminal::note("Log in at this address; your browser should open it:");
-            // It holds nothing that is secret for longer than the login takes.
+            terminal::note("Open this link to log in, if your browser does not open it:");
+            // The link holds no secret that outlives the login.
             terminal::note_exactly(&format!("  {}", styled(STRONG, url.as_str())));
             if let Err(why) = SystemBrowser.open(url).await {
-                terminal::note(&format!("(it does not: {why})"));
+                terminal::note(&format!("(cannot open the browser: {why})"));
             }
             Ok(())
         })

@@ -1,33 +1,32 @@
-//! `helve mcp remove`: a server goes, with all that is kept for it.
+//! `helve mcp remove`: removes a server.
 
 use std::process::ExitCode;
 
-use helve::internal::{printable, suggest};
+use helve::internal::printable;
 use serde_json::json;
 
 use crate::cli::Global;
 use crate::cli::mcp::Remove;
 use crate::failure::Failure;
-use crate::terminal::{self, GOOD, styled};
+use crate::terminal::{GOOD, styled};
 use crate::workspace::Workspace;
 
-/// Removes the server's file, and forgets its login and what was agreed to.
+/// Removes the server's file, its login and its approved tools.
 pub fn run(command: &Remove, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let helve = workspace.helve();
     let name = &command.name;
     let storage = |error: &dyn std::fmt::Display| Failure::new("storage", error);
     let Some(file) = workspace.block_on(helve.remove_mcp(name)).map_err(|error| storage(&error))? else {
         let names = helve.mcp_names();
-        let near = suggest::nearest(name, names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
-        let hint = near.unwrap_or_else(|| "`helve mcp list` lists them; a file that cannot be read is removed by hand".to_owned());
-        return Err(Failure::new("not_found", format_args!("there is no MCP server `{}`", printable::escape_line(name))).hint(hint));
+        let otherwise = "`helve mcp list` lists servers; delete a file that cannot be read by hand";
+        return Err(Failure::new("not_found", format_args!("there is no MCP server `{}`", printable::escape_line(name))).suggest(
+            name,
+            names.iter().map(String::as_str),
+            otherwise,
+        ));
     };
     workspace.block_on(async { helve.reload() }).map_err(|error| storage(&error))?;
     let file = file.strip_prefix(&workspace.report().root).unwrap_or(&file);
-    if global.json {
-        terminal::json(json!({"server": name, "file": file}));
-    } else {
-        terminal::print(&format!("{} {}", styled(GOOD, "removed:"), file.display()));
-    }
+    global.print(json!({"server": name, "file": file}), &format!("{} {}", styled(GOOD, "removed:"), file.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! Arguments as people type them: a JSON object, `key=value` pairs, or JSON on stdin.
+//! Arguments on the command line: a JSON object, `key=value` pairs, or JSON on stdin.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-/// Reads the arguments of a call. Values of pairs are text; the tool's schema says what they become.
+/// Reads the arguments of a call. Values of pairs are strings, converted by the tool's schema.
 pub fn read(words: &[String]) -> Result<Value, Failure> {
     match words {
         [] => Ok(Value::Object(Map::new())),
@@ -19,8 +19,7 @@ pub fn read(words: &[String]) -> Result<Value, Failure> {
 
 fn parse(text: &[u8]) -> Result<Value, Failure> {
     json::parse(text, JsonLimits::ARGUMENTS).map_err(|error| {
-        Failure::usage(format_args!("the arguments were not accepted: {error}"))
-            .hint("quote the JSON for your shell: '{\"key\": \"value\"}'")
+        Failure::usage(format_args!("the arguments are invalid: {error}")).hint("quote the JSON for your shell: '{\"key\": \"value\"}'")
     })
 }
 
@@ -30,7 +29,7 @@ fn read_stdin() -> Result<Value, Failure> {
     std::io::stdin()
         .take(most)
         .read_to_end(&mut text)
-        .map_err(|error| Failure::new("failed", format_args!("stdin cannot be read: {error}")))?;
+        .map_err(|error| Failure::new("failed", format_args!("cannot read stdin: {error}")))?;
     if text.trim_ascii().is_empty() { Ok(Value::Object(Map::new())) } else { parse(&text) }
 }
 

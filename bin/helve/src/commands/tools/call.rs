@@ -1,4 +1,4 @@
-//! `helve tools call`: one call through all layers, watched by the person who made it.
+//! `helve tools call`: makes one call through all layers.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use helve::store::StoreHandle;
 use helve::tool::{ErrorKind, Mode, Status};
 use helve::{CallContext, CancellationToken, Helve, Outcome, ToolCall};
 
-use super::approve::AtTerminal;
+use super::approver::CallApprover;
 use super::arguments;
 use crate::cli::{Call, Global};
 use crate::commands::show_diagnostics;
@@ -20,37 +20,27 @@ use crate::failure::Failure;
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, styled};
 use crate::workspace::Workspace;
 
-/// The call waits for a person.
+/// Exit status of a call that waits for approval.
 const WAITING: u8 = 3;
 
-/// Calls one tool and says what came of it.
+/// Calls one tool and prints the result.
 pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let call = ToolCall::new(command.name.as_str(), arguments::read(&command.arguments)?);
-    // Servers that are slow matter only to calls of their tools.
     workspace.settle_for(&command.name);
-    // Rules that cannot be read matter to every call; the mistakes of other tools do not matter to this one.
-    let settings = |diagnostic: &Diagnostic| diagnostic.file.as_deref().is_some_and(|file| file.starts_with("helve.y"));
-    show_diagnostics(
-        &workspace
-            .helve()
-            .project()
-            .unwrap_or_default()
-            .diagnostics
-            .iter()
-            .filter(|diagnostic| settings(diagnostic))
-            .cloned()
-            .collect::<Vec<_>>(),
-    );
+    let report = workspace.helve().project().unwrap_or_default();
+    // Errors in the settings affect every call; errors of other tools do not affect this one.
+    let in_settings = |diagnostic: &&Diagnostic| diagnostic.file.as_deref().is_some_and(|file| file.starts_with("helve.y"));
+    show_diagnostics(&report.diagnostics.iter().filter(in_settings).cloned().collect::<Vec<_>>());
     let entry = workspace.helve().catalogue().get(&command.name);
     if let Some(entry) = &entry {
-        say_what_it_does(entry, &workspace.helve().project().unwrap_or_default());
+        note_untrusted(entry, &report);
     }
     if entry.is_some_and(|entry| entry.spec().rules().mode == Mode::Background) {
         workspace.store(global)?;
     }
     let mut outcome = match workspace.block_on(watch(call, command.yes, workspace.helve())) {
         CallState::Over(outcome) => outcome,
-        CallState::Waiting(request) => ask_later(*request, global, workspace)?,
+        CallState::Waiting(request) => store_request(*request, global, workspace)?,
     };
     if command.wait && !matches!(outcome.status, Status::Done(_)) {
         let store = workspace.store(global)?;
@@ -61,49 +51,45 @@ pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<Exi
     Ok(show(&outcome, global, workspace.helve()))
 }
 
-/// Says what a tool does that waits for trust: the call is consent to that.
-fn say_what_it_does(entry: &Entry, report: &ProjectReport) {
+/// Tells what the call of an untrusted tool does: the person's call is consent to it.
+fn note_untrusted(entry: &Entry, report: &ProjectReport) {
     let file = entry.spec().origin().location.as_deref().filter(|file| report.waiting.contains(*file));
-    let does = report.capabilities.iter().find(|capability| file == Some(&*capability.file));
-    if let Some(does) = does {
-        let what = format!("the folder is not trusted with this tool; this call: {}", printable::escape_line(&does.what));
+    if let Some(capability) = report.capabilities.iter().find(|capability| file == Some(&*capability.file)) {
+        let what = format!("this tool is not trusted; this call: {}", printable::escape_line(&capability.what));
         terminal::note_exactly(&styled(FAINT, &what));
     }
 }
 
-/// Makes the call, shows that it still runs after a second, and cancels it on Ctrl-C.
+/// Makes the call, shows its progress, and cancels it on Ctrl-C.
 async fn watch(call: ToolCall, yes: bool, helve: &Helve) -> CallState {
     let (toolkit, cx, name) = (helve.toolkit(), CallContext::default(), printable::escape(&call.tool));
-    let person = AtTerminal::new(yes, helve.redactor());
-    let mut work = std::pin::pin!(helve.executor().call_with(&toolkit, call, &cx, &person));
+    let approver = CallApprover::new(yes, helve.redactor());
+    let mut work = std::pin::pin!(helve.executor().call_with(&toolkit, call, &cx, &approver));
     let mut tick = tokio::time::interval(Duration::from_millis(200));
     loop {
         tokio::select! {
             biased;
             state = &mut work => {
-                person.clear_progress();
+                approver.clear_progress();
                 return state;
             }
-            _ = tick.tick(), if terminal::is_watched() => person.show_progress(&name),
+            _ = tick.tick(), if terminal::is_watched() => approver.show_progress(&name),
             _ = tokio::signal::ctrl_c() => cx.cancellation().cancel(),
         }
     }
 }
 
-/// Stores a request that cannot be asked here.
-fn ask_later(request: ApprovalRequest, global: &Global, workspace: &Workspace) -> Result<Outcome, Failure> {
+/// Stores a request because there is no terminal to ask on.
+fn store_request(request: ApprovalRequest, global: &Global, workspace: &Workspace) -> Result<Outcome, Failure> {
     let id = request.id;
     workspace.store(global)?;
     let stored = workspace.block_on(workspace.helve().ask_later(request));
     let outcome = stored.map_err(|error| Failure::new(error.kind().name(), error.message()))?;
-    terminal::note(&styled(
-        FAINT,
-        &format!("not a terminal, so the call waits for approval; decide with: helve approvals approve|deny {id}"),
-    ));
+    terminal::note_faintly(&format!("not a terminal, so the call waits for approval; decide with: helve approvals approve|deny {id}"));
     Ok(outcome)
 }
 
-/// Waits for the end of a call that was put off, and works on it where nobody else does.
+/// Waits until a background call ends, and runs it here unless another worker does.
 async fn wait(outcome: &Outcome, store: &StoreHandle, helve: &Helve) -> Result<Outcome, Failure> {
     let stop = CancellationToken::new();
     let _end = stop.clone().drop_guard();
@@ -116,7 +102,7 @@ async fn wait(outcome: &Outcome, store: &StoreHandle, helve: &Helve) -> Result<O
             ended = &mut ended => return Ok(ended?),
             () = &mut work, if works => works = false,
             _ = tokio::signal::ctrl_c() => {
-                // What runs here goes back to the queue where it may run twice, as when a worker ends.
+                // A task that runs here returns to the queue if it is idempotent, as when a worker stops.
                 stop.cancel();
                 if works {
                     work.await;
@@ -125,7 +111,7 @@ async fn wait(outcome: &Outcome, store: &StoreHandle, helve: &Helve) -> Result<O
                     Status::Waiting(id) => format!("helve approvals approve|deny {id}"),
                     _ => format!("helve tasks show|cancel {}", outcome.call_id),
                 };
-                return Err(Failure::interrupted("nobody waits for the call any more; it is kept").hint(next));
+                return Err(Failure::interrupted("stopped waiting; the call stays in the store").hint(next));
             }
         }
     }
@@ -155,7 +141,7 @@ fn show_to_person(outcome: &Outcome, helve: &Helve) {
             }
         }
         Status::Done(Err(error)) => {
-            // Further lines are set in, so that no tool can write a line that looks like one of Helve's.
+            // Indents further lines, so that a tool cannot imitate Helve's own output.
             let message = printable::escape(error.message()).replace('\n', "\n  ");
             terminal::note(&format!("{} {message}", styled(BAD, &format!("{}:", error.kind()))));
             if let Some(hint) = hint(error.kind(), &outcome.tool, helve) {
@@ -167,7 +153,7 @@ fn show_to_person(outcome: &Outcome, helve: &Helve) {
     }
 }
 
-/// What a person can do about an error that the tool itself cannot explain.
+/// A hint for errors that do not come from the tool itself.
 fn hint(kind: ErrorKind, tool: &str, helve: &Helve) -> Option<String> {
     match kind {
         ErrorKind::UnknownTool => {
@@ -175,7 +161,7 @@ fn hint(kind: ErrorKind, tool: &str, helve: &Helve) -> Option<String> {
             Some(missing.unwrap_or_else(|| "`helve tools` lists all tools".to_owned()))
         }
         ErrorKind::InvalidParameters => Some(format!("`helve tools show {tool}` describes the arguments")),
-        ErrorKind::InvalidOutput => Some("the tool breaks its own promise; tell its author".to_owned()),
+        ErrorKind::InvalidOutput => Some("the result does not match the tool's output schema; report it to the tool's author".to_owned()),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! `helve tools check`: load everything and say what is wrong.
+//! `helve tools check`: loads the project and reports errors and warnings.
 
 use std::process::ExitCode;
 
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::cli::Global;
 use crate::commands::in_colour;
-use crate::terminal::{self, GOOD, styled};
+use crate::terminal::{self, GOOD, counted, styled};
 use crate::workspace::Workspace;
 
-/// Prints every diagnostic. Errors are a failure, warnings are not.
+/// Prints every diagnostic. Fails on errors, not on warnings.
 pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     let report = workspace.report();
     let errors = report.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
@@ -24,7 +24,6 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
         let sets = workspace.helve().catalogue().sets().len();
         let (agents, warnings) = (report.agents.len(), report.diagnostics.len() - errors);
         let mark = if errors == 0 { styled(GOOD, "✓ ") } else { String::new() };
-        let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let found = [counted(tools, "tool"), counted(sets, "set"), counted(agents, "agent")].join(", ");
         terminal::print(&format!("{mark}{found}; {}, {}", counted(errors, "error"), counted(warnings, "warning")));
     }

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::cli::Global;
 use crate::commands::show_diagnostics;
-use crate::table::{Cell, Table};
+use crate::terminal::table::{Cell, Table};
 use crate::terminal::{self, BAD, CAREFUL, FAINT, STRONG};
 use crate::workspace::Workspace;
 
-/// Prints all tools and what is wrong with the project.
+/// Prints all tools, and the project's errors and warnings.
 pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     let diagnostics = workspace.diagnostics();
     let snapshot = workspace.helve().catalogue().snapshot(&View::default());
@@ -39,7 +39,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One tool in the shape of the contract.
+/// One tool as JSON.
 pub fn describe(entry: &Entry, helve: &Helve) -> Value {
     let spec = entry.spec();
     json!({

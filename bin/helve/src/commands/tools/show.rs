@@ -1,4 +1,4 @@
-//! `helve tools show`: one tool, with all that a caller must know.
+//! `helve tools show`: describes one tool for callers.
 
 use std::process::ExitCode;
 
@@ -30,7 +30,7 @@ fn lines(entry: &Entry, permission: Permission) -> Vec<String> {
     let spec = entry.spec();
     let rules = spec.rules();
     let mut lines = vec![styled(STRONG, &printable::escape_line(entry.name()))];
-    // Indented, so that no line of a stranger's description can pass for one of ours.
+    // Indented, so that a description cannot imitate Helve's own output.
     lines.extend(printable::escape(spec.description()).lines().map(|line| format!("  {line}")));
     lines.push(String::new());
     let mut fact = |word: &str, value: String| lines.push(format!("{}  {value}", styled(FAINT, &format!("{word:>10}"))));
@@ -45,9 +45,10 @@ fn lines(entry: &Entry, permission: Permission) -> Vec<String> {
     let mut traits = Vec::new();
     traits.extend(rules.idempotent.then(|| "idempotent".to_owned()));
     traits.extend(rules.exclusive.then(|| "exclusive".to_owned()));
-    traits.extend((rules.retries > 0).then(|| format!("{} retries", rules.retries)));
+    traits
+        .extend((rules.retries > 0).then(|| if rules.retries == 1 { "1 retry".to_owned() } else { format!("{} retries", rules.retries) }));
     traits.extend(rules.cache.map(|cache| format!("cached for {:?}", cache.ttl)));
-    traits.extend(rules.concurrency.map(|most| format!("{most} at once")));
+    traits.extend(rules.concurrency.map(|most| format!("at most {most} concurrent")));
     if !traits.is_empty() {
         fact("rules", traits.join(", "));
     }
@@ -62,7 +63,7 @@ fn lines(entry: &Entry, permission: Permission) -> Vec<String> {
 
 fn parameters(schema: &Value) -> Vec<String> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|properties| !properties.is_empty()) else {
-        return vec![String::new(), "It takes no arguments.".to_owned()];
+        return vec![String::new(), "No parameters.".to_owned()];
     };
     let mut lines = vec![String::new(), styled(STRONG, "Parameters")];
     for (name, parameter) in properties {
@@ -87,7 +88,7 @@ fn is_required(schema: &Value, name: &str) -> bool {
     schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|required| required == name))
 }
 
-/// What a parameter takes, in a few words.
+/// The type of a parameter, or its allowed values.
 fn kind(parameter: &Value) -> String {
     if let Some(options) = parameter.get("enum").and_then(Value::as_array) {
         return printable::escape_line(&options.iter().map(Value::to_string).collect::<Vec<_>>().join(" | "));
@@ -105,7 +106,7 @@ fn kind(parameter: &Value) -> String {
     }
 }
 
-/// A call that could be typed, with the required parameters.
+/// An example call with the required parameters.
 fn example(entry: &Entry) -> String {
     let schema = entry.spec().input().value();
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
