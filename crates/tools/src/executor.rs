@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use helve_core::store::Task;
 use helve_core::{
-    CallContext, DynLayer, DynTool, ErrorKind, EventData, Extensions, Grant, InputResponse, InputNeeded, Next, Outcome, Output, Permission,
+    CallContext, DynLayer, DynTool, ErrorKind, EventData, Extensions, Grant, InputNeeded, InputResponse, Next, Outcome, Output, Permission,
     Policy, Redactor, Status, ToolCall, ToolError, call_digest,
 };
 
