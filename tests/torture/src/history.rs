@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum Observation {
     /// A call was accepted into the queue.
-    AcceptResult {
+    Accepted {
         /// The call.
         call: CallId,
         /// Whether it may run more than once.

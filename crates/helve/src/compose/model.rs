@@ -215,9 +215,9 @@ fn endpoint_of(entry: &ModelEntry, provider: &Provider, local_only: bool) -> Mod
     let own = if entry.base_url.is_none() { key_in_environment(provider).map(|(_, key)| key) } else { None };
     endpoint.key = entry.api_key.clone().or(own);
     endpoint.options.price = entry.price.map(|price| Price { input: price.input, output: price.output });
-    let patience = &mut endpoint.options.patience;
-    patience.first_byte = entry.timeouts.first_byte.map_or(patience.first_byte, |time| time.0);
-    patience.idle = entry.timeouts.idle.map_or(patience.idle, |time| time.0);
+    let limits = &mut endpoint.options.limits;
+    limits.first_byte = entry.timeouts.first_byte.map_or(limits.first_byte, |time| time.0);
+    limits.idle = entry.timeouts.idle.map_or(limits.idle, |time| time.0);
     endpoint.connections = Some(ConnectionPool::new(FetchOptions::default()));
     endpoint
 }

@@ -65,8 +65,8 @@ impl Helve {
             warnings.push(warning.hint("check that both are intended, or rename one of them"));
         }
         for report in snapshot.sources() {
-            if let Some(trouble) = report.trouble.as_ref().filter(|_| !is_idle(report.source.as_str())) {
-                let message = format!("the source `{}` is unavailable: {trouble}", report.source);
+            if let Some(error) = report.error.as_ref().filter(|_| !is_idle(report.source.as_str())) {
+                let message = format!("the source `{}` is unavailable: {error}", report.source);
                 warnings.push(Diagnostic::general(Severity::Warning, message));
             }
             for displaced in &report.displaced {
