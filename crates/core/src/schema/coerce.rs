@@ -202,7 +202,8 @@ fn spells(option: &Value, value: &Value) -> bool {
     else {
         return false;
     };
-    *text == scalar.to_string()
+    let written = scalar.to_string();
+    *text == written
 }
 
 /// Converts a value to a type, if there is exactly one way.

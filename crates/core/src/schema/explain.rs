@@ -250,13 +250,12 @@ impl<'s> Walk<'s> {
     fn number(&mut self, schema: &'s Value, value: &Value, path: &str) {
         let Some(number) = value.as_f64() else { return };
         let bound = |keyword: &str| schema.get(keyword).and_then(Value::as_f64).zip(schema.get(keyword));
-        let bounds: [(&str, fn(f64, f64) -> bool, &str, &str); 4] = [
-            ("minimum", |number, bound| number < bound, "", " or more"),
+        for (keyword, is_broken, before, after) in [
+            ("minimum", (|number, bound| number < bound) as fn(f64, f64) -> bool, "", " or more"),
             ("maximum", |number, bound| number > bound, "", " or less"),
             ("exclusiveMinimum", |number, bound| number <= bound, "more than ", ""),
             ("exclusiveMaximum", |number, bound| number >= bound, "less than ", ""),
-        ];
-        for (keyword, is_broken, before, after) in bounds {
+        ] {
             if let Some((_, limit)) = bound(keyword).filter(|(bound, _)| is_broken(number, *bound)) {
                 self.report(path, format!("{before}{limit}{after}"), value);
             }
