@@ -74,7 +74,7 @@ impl Page {
             return Ok(());
         }
         if let Some(program) = block.comment("needs")
-            && !crate::folder::has(program)
+            && !crate::folder::has("documents", program)
         {
             return Ok(());
         }

@@ -162,6 +162,10 @@ fn missing(segments: &[&str], defined: &BTreeMap<String, BTreeSet<String>>, word
         return Some(format!("there is no `{unknown}`"));
     }
     let [.., owner, last] = segments else { return None };
+    // A derived method stands nowhere by its name.
+    if *last == "default" {
+        return None;
+    }
     let crate_name = owner.starts_with("helve");
     let together = defined[*last].iter().any(|file| crate_name || file.contains(*owner) || words.of(file).contains(*owner));
     (!together).then(|| format!("`{last}` is not of `{owner}`"))

@@ -66,7 +66,7 @@ fn half_a_call_is_never_made() {
         let ran = scene.events(&["go"]);
         assert_eq!((ran.code, ran.end()), (Some(1), ("failed".into(), "network".into())), "{provider}: {}", ran.stderr);
         assert!(ran.calls().is_empty(), "{provider}: {:?}", ran.calls());
-        assert!(ran.stderr.contains("closed the connection before its answer was complete"), "{provider}: {}", ran.stderr);
+        assert!(ran.stderr.contains("closed the connection before its response was complete"), "{provider}: {}", ran.stderr);
     }
 }
 

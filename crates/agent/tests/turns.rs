@@ -168,12 +168,18 @@ async fn whoever_drops_a_run_leaves_nothing_behind() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_exclusive_tool_runs_alone_and_in_its_turn() {
     let log = Arc::new(Mutex::new(Vec::new()));
+    // The first two calls end only when both have begun.
+    let both = Arc::new(tokio::sync::Barrier::new(2));
     let noted = |name: &'static str, rules: Rules| {
-        let log = log.clone();
+        let (log, both) = (log.clone(), both.clone());
         fake(spec(name).with_rules(rules), move |_, _| {
-            let log = log.clone();
+            let (log, both) = (log.clone(), both.clone());
             Box::pin(async move {
                 log.lock().expect("a log").push(format!("{name} in"));
+                if log.lock().expect("a log").iter().filter(|line| line.ends_with("in")).count() <= 2 {
+                    both.wait().await;
+                }
+                // Time for a call that must not run beside this one.
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 log.lock().expect("a log").push(format!("{name} out"));
                 Ok(Output::default())

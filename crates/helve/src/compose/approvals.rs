@@ -47,7 +47,7 @@ impl Helve {
         self.decide_with(id, DecisionRecord::of(decision, by).ok_or(DecideError::NoDecision)?).await
     }
 
-    /// Like [`Self::answer`], with all that a reply can say. What a person writes must fit the tool before it counts as an answer.
+    /// Like [`Self::decide`], with everything a decision can carry. What the person wrote must fit the tool before it counts.
     ///
     /// # Errors
     /// Where the answer does not count, or the store cannot be used.

@@ -55,13 +55,13 @@ async fn a_pointer_or_a_template_picks_the_result() {
 #[tokio::test]
 async fn a_result_that_is_not_there_is_a_clear_failure() {
     for (kind, body, more, message) in [
-        (JSON, r#"{"data": 1, "next": 2}"#, json!({"result": "/items"}), "the answer has nothing at `/items`; its fields are data, next"),
-        (JSON, "[1, 2]", json!({"result": "/items"}), "the answer has nothing at `/items`; it is a list of 2"),
+        (JSON, r#"{"data": 1, "next": 2}"#, json!({"result": "/items"}), "the response has nothing at `/items`; its fields are data, next"),
+        (JSON, "[1, 2]", json!({"result": "/items"}), "the response has nothing at `/items`; it is a list of 2"),
         (
             JSON,
             r#"{"data": 1}"#,
             json!({"result": "{{ items[0].name }}"}),
-            "the answer has nothing for `{{ items[0].name }}`; its fields are data",
+            "the response has nothing for `{{ items[0].name }}`; its fields are data",
         ),
         ("text/html", "<h1>Sign  in</h1>", json!({"result": "/items"}), "127.0.0.1 answered with HTML, not JSON: <h1>Sign in</h1>"),
         (

@@ -83,8 +83,8 @@ async fn no_answer_has_kinds_too() {
     assert_eq!(nobody["error"]["kind"], "unreachable", "{nobody}");
     let many = "x-another: header\r\n".repeat(100_000);
     for (bytes, words) in [
-        (Vec::new(), "closed the connection before its answer was complete"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort".to_vec(), "closed the connection before its answer was complete"),
+        (Vec::new(), "closed the connection before its response was complete"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort".to_vec(), "closed the connection before its response was complete"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n".to_vec(), "does not speak proper HTTP"),
         (format!("HTTP/1.1 200 OK\r\n{many}\r\n").into_bytes(), "does not speak proper HTTP"),
         (answer_with("302 Found", "location: /\r\n", ""), "redirected more than 5 times"),

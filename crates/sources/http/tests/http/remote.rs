@@ -104,8 +104,8 @@ async fn answers_of_every_form() {
         (r#"{"output": [1]}"#, true, "[1]"),
         (r#"{"error": "no such row"}"#, false, "failed: no such row"),
         (r#"{"output": 1, "error": {"message": "canary-0123456789 is wrong"}}"#, false, "failed: [REDACTED] is wrong"),
-        (r#"{"result": 1}"#, false, "failed: the server's answer has neither `output` nor `error`: {\"result\": 1}"),
-        ("<p>", false, "failed: the server's answer was not accepted: not valid JSON: expected value at line 1 column 1: <p>"),
+        (r#"{"result": 1}"#, false, "failed: the server's response has neither `output` nor `error`: {\"result\": 1}"),
+        ("<p>", false, "failed: the server's response was not accepted: not valid JSON: expected value at line 1 column 1: <p>"),
     ] {
         let server = server(executed).await;
         let source = connect(&server.url("/tools/"), &json!({"mcp_server_url": server.url("/tools")})).expect("a source");
@@ -139,9 +139,9 @@ async fn lists_that_are_none_fail_and_say_why() {
     for (bytes, why) in [
         (answer("401 Unauthorized", "text/plain", CANARY), "127.0.0.1 answered 401 Unauthorized: [REDACTED]"),
         (answer("200 OK", "text/html", "<p>hi</p>"), "the list of tools was not accepted"),
-        (answer("200 OK", "application/json", r#"{"tools": {}}"#), "the answer has no list `tools`"),
-        (answer("200 OK", "application/json", "7"), "the answer has no list `tools`"),
-        (answer("200 OK", "application/json", &"[".repeat(5 << 20)), "the answer of"),
+        (answer("200 OK", "application/json", r#"{"tools": {}}"#), "the response has no list `tools`"),
+        (answer("200 OK", "application/json", "7"), "the response has no list `tools`"),
+        (answer("200 OK", "application/json", &"[".repeat(5 << 20)), "the response of"),
     ] {
         let server = Server::answering([bytes]).await;
         let source = connect(&server.url("/"), &json!({})).expect("a source");
