@@ -1,4 +1,4 @@
-//! Calls that must be confirmed: asked inline, denied, edited, allowed for good, or left until someone answers.
+//! Calls that need approval: decided inline, denied, edited, allowed for the conversation, or left open.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 

@@ -1,4 +1,4 @@
-//! Calls that stand in results: whoever quotes one does not make it, in this run or a later one, and nothing is learned from it.
+//! Calls in tool results: a model that quotes one does not make it, in this run or a later one, and nothing is learned from it.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 

@@ -1,4 +1,4 @@
-//! Calls that someone waits for while a person is asked about them, in the process that made them.
+//! Calls whose caller waits while a person decides about them, in the process that made them.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
@@ -48,7 +48,7 @@ impl Stage {
         }
     }
 
-    /// Makes a call as someone who waits for it.
+    /// Makes a call and waits for its outcome.
     async fn call(&self, cx: &CallContext) -> Outcome {
         let request = self.request(cx).await;
         match self.executor.request_approval(&self.tools, request, cx).await {
@@ -144,7 +144,7 @@ async fn whoever_gives_up_takes_the_question_back() {
     let stage = Stage::new(Mode::Inline);
     let cx = caller();
     tokio::select! {
-        _ = stage.call(&cx) => panic!("nobody answered"),
+        _ = stage.call(&cx) => panic!("no person has decided"),
         _ = stage.asked() => {}
     }
     while stage.asked().await.state == ApprovalState::Pending {
@@ -214,7 +214,7 @@ async fn a_call_that_goes_on_is_recorded_as_it_ends() {
             tokio::task::yield_now().await;
         }
         let error = stage.tasks().await.pop().and_then(|task| task.outcome).expect("an outcome").error().map(helve_core::ToolError::kind);
-        assert_eq!(error, (!ends).then_some(helve_core::ErrorKind::Cancelled), "nobody went on with it");
+        assert_eq!(error, (!ends).then_some(helve_core::ErrorKind::Cancelled), "its caller dropped it");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tools that ask a person while a call runs: the call ends for now, and goes on with the answer, once.
+//! Tools that request input while a call runs: the call pauses, and resumes once with the response.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
