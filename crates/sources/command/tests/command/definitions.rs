@@ -48,7 +48,7 @@ fn mistakes_are_found_where_they_are() {
         assert!(mistake.path == path && told.starts_with(message), "{fields}: {} {told}", mistake.path);
     }
     let gone = read(json!({"command": ["true"]})).tool(&project.path().join("gone"), "x", &project.redactor);
-    assert!(gone.err().is_some_and(|mistake| mistake.message.starts_with("the project's folder cannot be opened")));
+    assert!(gone.err().is_some_and(|mistake| mistake.message.starts_with("cannot open the project's folder")));
 }
 
 #[test]
