@@ -149,7 +149,7 @@ fn who_stops_waiting_for_a_call_leaves_it_in_the_queue() {
     let said = scene.command(&["tasks", "show", "call_01M7GH0NV0ASXMH73GMC4XK7KR"]).output().expect("helve runs").stderr;
     assert!(String::from_utf8_lossy(&said).contains("`helve tasks` lists them"));
     let said = scene.command(&["backup", "nowhere/copy.db"]).output().expect("helve runs").stderr;
-    assert!(String::from_utf8_lossy(&said).contains("there is no folder nowhere"));
+    assert!(String::from_utf8_lossy(&said).contains("the folder nowhere does not exist"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub fn find(program: &str, folder: &Path) -> Result<PathBuf, ToolError> {
     if program.contains('/') {
         let path = folder.join(program);
         return match fs::metadata(&path) {
-            Ok(facts) if facts.is_dir() => Err(ToolError::failed(format!("`{program}` is a folder, not a program"))),
+            Ok(facts) if facts.is_dir() => Err(ToolError::failed(format!("the program `{program}` is a folder"))),
             Ok(facts) if facts.permissions().mode() & 0o111 == 0 => Err(ToolError::failed(format!(
                 "the program `{program}` is not executable; run `chmod +x` on it, or name an interpreter before it"
             ))),

@@ -24,9 +24,9 @@ fn mistakes_are_found_where_they_are() {
         (json!({"env": ["=x"]}), "/env/0", "`` is not a valid variable name"),
         (json!({"env": ["A B=x"]}), "/env/0", "`A B` is not a valid variable name"),
         (json!({"env": ["A", "A=1"]}), "/env/1", "duplicate variable `A`"),
-        (json!({"env": ["A=\0"]}), "/env/0", "the value of `A` holds the character NUL"),
+        (json!({"env": ["A=\0"]}), "/env/0", "the value of `A` contains a NUL character"),
         (json!({"env": ["HELVE_CALL_ID=x"]}), "/env/0", "`HELVE_CALL_ID` is set by Helve"),
-        (json!({"working_folder": "missing"}), "/working_folder", "the folder `missing` cannot be opened"),
+        (json!({"working_folder": "missing"}), "/working_folder", "cannot open the folder `missing`"),
         (json!({"working_folder": ".."}), "/working_folder", "the folder `..` is outside the project"),
         (json!({"working_folder": "/tmp"}), "/working_folder", "the folder `/tmp` is outside the project"),
         (json!({"working_folder": "outside"}), "/working_folder", "the folder `outside` is outside the project"),
@@ -48,7 +48,7 @@ fn mistakes_are_found_where_they_are() {
         assert!(mistake.path == path && told.starts_with(message), "{fields}: {} {told}", mistake.path);
     }
     let gone = read(json!({"command": ["true"]})).tool(&project.path().join("gone"), "x", &project.redactor);
-    assert!(gone.err().is_some_and(|mistake| mistake.message.starts_with("the project's folder cannot be opened")));
+    assert!(gone.err().is_some_and(|mistake| mistake.message.starts_with("cannot open the project's folder")));
 }
 
 #[test]

@@ -78,7 +78,7 @@ async fn a_program_that_cannot_run_is_a_clear_failure() {
         ("helve-no-such-program", "is not installed: it was not found on the PATH"),
         ("./missing", "was not found in the project's folder"),
         ("./plain", "is not executable; run `chmod +x`"),
-        ("./lost", "the interpreter in its first line, does not exist"),
+        ("./lost", "the interpreter in its first line does not exist"),
         ("./headless", "a script needs a first line such as `#!/bin/sh`"),
         ("/tmp", "is a folder"),
     ] {

@@ -88,7 +88,7 @@ async fn no_answer_has_kinds_too() {
         (b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n".to_vec(), "invalid HTTP response"),
         (format!("HTTP/1.1 200 OK\r\n{many}\r\n").into_bytes(), "invalid HTTP response"),
         (answer_with("302 Found", "location: /\r\n", ""), "redirected more than 5 times"),
-        (answer_with("302 Found", "location: file:///etc/passwd\r\n", ""), "not with `file:`"),
+        (answer_with("302 Found", "location: file:///etc/passwd\r\n", ""), "unsupported URL scheme `file:`"),
     ] {
         let outcome = call_once(bytes, &auth()).await;
         let error = &outcome["error"];
