@@ -21,6 +21,7 @@ use helve_project::{Capability, Diagnostic, Fingerprint, ModelEntry, Severity, S
 use parking_lot::RwLock;
 
 pub(super) use self::adopt::rank_of;
+#[cfg(feature = "sqlite")]
 pub(super) use self::capability::STORE;
 pub(super) use self::load::LoadedProject;
 use self::load::{Fingerprints, FolderTools, LoadContext};
