@@ -8,6 +8,6 @@
 //! ```
 
 pub use crate::compose::{
-    Capability, Change, Diagnostic, FieldChange, NoAgent, OnResult, OpenOptions, ProjectAgent, ProjectReport, Severity, StateError,
-    StateFolder, Trust, TrustChanges, file_schemas,
+    Capability, CapabilityChange, Diagnostic, FieldChange, NoAgent, OnResult, OpenOptions, ProjectAgent, ProjectReport, Severity,
+    StateError, StateFolder, Trust, TrustChanges, file_schemas,
 };

@@ -13,8 +13,8 @@ use helve_fetch::Fetch;
 use helve_http::{OpenApiDefinition, RemoteDefinition};
 use helve_mcp::McpDefinition;
 use helve_project::{
-    AgentFile, Capability, Diagnostic, Fingerprint, Folder, Gate, HelveFile, Kind, ProjectFile, SetFile, Severity, Trust, TrustStore,
-    discover, has_variable,
+    AgentFile, Capability, Diagnostic, FileKind as Kind, Fingerprint, Gate, HelveFile, ProjectFile, ProjectFolder, SetFile, Severity,
+    Trust, TrustStore, discover, has_variable,
 };
 use secrecy::{ExposeSecret, SecretString};
 
@@ -130,7 +130,7 @@ pub(super) fn load(folder: &Path, workshop: &Workshop<'_>, decisions: Option<&Tr
 
 /// Reads the files as they are written.
 fn read(folder: &Path) -> std::io::Result<(Loaded, Vec<Written>)> {
-    let Folder { root, files, diagnostics } = discover(folder)?;
+    let ProjectFolder { root, files, diagnostics } = discover(folder)?;
     // Before the files are read: a change in between is then seen as one.
     let seen = Fingerprint::of(&root);
     let mut loaded = Loaded { root, seen, diagnostics, is_project: !files.is_empty(), ..Loaded::default() };

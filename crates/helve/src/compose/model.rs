@@ -9,7 +9,7 @@ use helve_core::authored::FieldError;
 use helve_core::{DynModel, ModelError, suggest};
 use helve_fetch::{ConnectionPool, FetchOptions, read_url};
 use helve_models::{FoundModel, HttpModel, ModelEndpoint, ModelSpec, Price, Provider, Recorder, Replay, find, key_in_environment};
-use helve_project::{Diagnostic, ModelEntry, Severity, StateFolder};
+use helve_project::{Diagnostic, ModelEntry, OnDamage, Severity, StateFile, StateFolder};
 use serde_json::{Map, Value};
 
 use super::load::Loaded;
@@ -102,8 +102,8 @@ impl Helve {
             Some(path) => Arc::new(Recorder::new(model, path)?),
             None => model,
         };
-        let strategy =
-            self.state().and_then(|state| learned(state).get(&key).cloned()).and_then(|value| serde_json::from_value(value).ok());
+        let learned = self.state().and_then(|state| learned(state).load().ok()).unwrap_or_default();
+        let strategy = learned.get(&key).and_then(|value| serde_json::from_value(value.clone()).ok());
         Ok(ChosenModel { model, because, strategy, key })
     }
 
@@ -181,21 +181,15 @@ impl Helve {
         if chosen.strategy == Some(strategy) || (chosen.strategy.is_none() && strategy == Strategy::Native) {
             return;
         }
-        let write = || -> Result<(), helve_project::StateError> {
-            let _lock = state.lock()?;
-            let mut all = learned(state);
-            all.insert(chosen.key.clone(), serde_json::json!(strategy));
-            state.write(LEARNED, &Value::Object(all).to_string())
-        };
-        if let Err(error) = write() {
-            tracing::debug!(%error, "what was learned about the model is not kept");
+        if let Err(error) = learned(state).change(|learned| learned.insert(chosen.key.clone(), serde_json::json!(strategy))) {
+            tracing::debug!(%error, "cannot save the learned strategy of a model");
         }
     }
 }
 
-fn learned(state: &StateFolder) -> Map<String, Value> {
-    let text = state.read(LEARNED).ok().flatten().unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
+/// Strategies by model. Values stay JSON, so that one of a newer version does not invalidate the others.
+fn learned(state: &StateFolder) -> StateFile<Map<String, Value>> {
+    StateFile::new(state.clone(), LEARNED, OnDamage::StartEmpty)
 }
 
 fn key_of(found: &FoundModel) -> String {

@@ -9,8 +9,8 @@ use helve_core::authored::FieldError;
 use helve_core::{ListSource, Permission, PermissionRule, Policy, Redactor, Schema, SourceState};
 use helve_fetch::{Fetch, FetchOptions};
 use helve_project::{
-    AgentFile, Capability, Change, Diagnostic, Fingerprint, Gate, HelveFile, ModelEntry, SetFile, Severity, StateError, StateFolder, Trust,
-    TrustStore,
+    AgentFile, Capability, CapabilityChange, Diagnostic, Fingerprint, Gate, HelveFile, ModelEntry, SetFile, Severity, StateError,
+    StateFolder, Trust, TrustStore,
 };
 use helve_tools::View;
 use parking_lot::RwLock;
@@ -111,7 +111,7 @@ pub struct ProjectReport {
 #[derive(Debug, Clone, Default)]
 pub struct TrustChanges {
     /// What is new or has changed.
-    pub changed: Vec<(Capability, Change)>,
+    pub changed: Vec<(Capability, CapabilityChange)>,
     /// Settings that are gone.
     pub missing: Vec<Capability>,
 }
