@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use helve::catalogue::{Toolkit, View};
-use helve::dialect::{Choice, Language, Prompt, PromptTool, Prompted};
+use helve::dialect::{Choice, Language, Prompt, PromptFormat, PromptTool};
 use helve::internal::{printable, suggest};
 use helve::project::ProjectReport;
 use serde_json::json;
@@ -19,8 +19,8 @@ pub fn run(prompt: &cli::Prompt, global: &Global, workspace: &Workspace) -> Resu
     let report = workspace.report();
     let toolkit = toolkit(prompt, &report, workspace)?;
     let form = match prompt.dialect {
-        cli::PromptDialect::Json => Prompted::Json,
-        cli::PromptDialect::Xml => Prompted::Xml,
+        cli::PromptDialect::Json => PromptFormat::Json,
+        cli::PromptDialect::Xml => PromptFormat::Xml,
     };
     let language = match prompt.language {
         cli::PromptLanguage::En => Language::English,

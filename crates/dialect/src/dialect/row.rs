@@ -65,7 +65,7 @@ impl Row {
                 found => found,
             },
             Shape::Braces(_) => literal(rest, "call:", end),
-            // Prompted models put marks around a name.
+            // Models that are prompted may decorate a name.
             Shape::Headed { .. } if self.format.weak => match rest.trim_start_matches(['`', '*', '"']) {
                 name if rest.len() - name.len() > 16 => Match::No,
                 "" if !end => Match::Partly,

@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use helve_core::authored::FieldError;
 use helve_core::{Permission, Redactor, Schema};
 use helve_fetch::{Fetch, FetchOptions};
-use helve_http::{HttpDefinition, Imported, Method, OpenApiDefinition, import};
+use helve_http::{HttpDefinition, Method, OpenApiDefinition, OpenApiImport, import};
 use serde_json::{Value, json};
 
 fn hosting() -> Value {
@@ -29,11 +29,11 @@ fn definition(fields: &Value) -> OpenApiDefinition {
     serde_json::from_value(whole).expect("a definition")
 }
 
-fn import_with(fields: &Value, document: &Value) -> Result<Imported, FieldError> {
+fn import_with(fields: &Value, document: &Value) -> Result<OpenApiImport, FieldError> {
     import(&definition(fields), document)
 }
 
-fn whole() -> Imported {
+fn whole() -> OpenApiImport {
     import_with(&json!({}), &hosting()).expect("tools")
 }
 
@@ -42,11 +42,11 @@ fn small(paths: &Value) -> Value {
     json!({"openapi": "3.1.0", "servers": [{"url": "https://x.example"}], "paths": paths})
 }
 
-fn tool<'i>(imported: &'i Imported, name: &str) -> &'i HttpDefinition {
+fn tool<'i>(imported: &'i OpenApiImport, name: &str) -> &'i HttpDefinition {
     imported.tools.iter().find(|tool| tool.name == name).unwrap_or_else(|| panic!("no tool {name}: {:?}", imported.skipped))
 }
 
-fn names(imported: &Imported) -> Vec<&str> {
+fn names(imported: &OpenApiImport) -> Vec<&str> {
     imported.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
@@ -68,7 +68,7 @@ fn snapshot(name: &str, text: &str) {
 }
 
 /// What must hold for whatever was imported from whatever document.
-fn check(imported: &Imported) {
+fn check(imported: &OpenApiImport) {
     static FETCH: LazyLock<Fetch> = LazyLock::new(|| Fetch::new(FetchOptions::default()));
     let redactor = Redactor::default();
     let mut seen = BTreeSet::new();

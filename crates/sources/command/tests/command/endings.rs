@@ -12,7 +12,7 @@ async fn children_in_the_background_do_not_hold_the_call() {
         assert_eq!(text(&project.sh(script), json!({})).await, "done", "{script}");
     }
     let failed = error(&project.sh("sleep 1000 & exit 4"), json!({})).await;
-    assert!(failed.starts_with("failed: the program ended with exit status 4"), "{failed}");
+    assert!(failed.starts_with("failed: the program exited with status 4"), "{failed}");
 }
 
 /// A child that holds the pipe open hides where the output ends.

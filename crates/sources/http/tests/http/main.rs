@@ -2,13 +2,11 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
-mod answers;
 mod credentials;
 mod definitions;
 mod failures;
 mod remote;
-#[path = "../../../../fetch/tests/fetch/server.rs"]
-mod server;
+mod responses;
 
 use std::sync::Arc;
 
@@ -16,9 +14,9 @@ use helve_core::{DynTool, Redactor};
 use helve_fetch::Fetch;
 use helve_http::HttpDefinition;
 use helve_testkit::toolkit;
+use helve_testkit::{RawServer, within};
 use helve_tools::{Executor, ExecutorOptions};
 use serde_json::{Value, json};
-use server::{Server, within};
 
 /// A secret that must be seen by the right server only.
 const CANARY: &str = "canary-0123456789";
@@ -49,6 +47,6 @@ async fn call(url: &str, more: &Value, arguments: Value) -> Value {
 
 /// Calls a tool of a server that gives one answer.
 async fn call_once(answer: Vec<u8>, more: &Value) -> Value {
-    let server = Server::answering([answer]).await;
+    let server = RawServer::responding([answer]).await;
     call(&server.url("/"), more, json!({})).await
 }

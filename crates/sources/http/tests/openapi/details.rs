@@ -122,7 +122,7 @@ fn objects_in_a_query_are_spread() {
     let form = post(&json!({"parameters": [{"name": "f", "in": "query", "schema": schema}]}));
     assert_eq!(Value::Object(form.query), json!({"a": "{{ a }}", "b": "{{ b }}"}));
     let unknown = json!({"name": "f", "in": "query", "required": true, "schema": {"type": "object"}});
-    assert_eq!(refused(&json!({"parameters": [unknown]})), "its query parameter `f` is an object, which has no common form there");
+    assert_eq!(refused(&json!({"parameters": [unknown]})), "its query parameter `f` is an object, which is not supported there");
 }
 
 #[test]
@@ -170,12 +170,12 @@ fn skipped_operations_say_why() {
     for (fields, reason) in [
         (
             json!({"parameters": [{"$ref": "other.yaml#/a"}]}),
-            "it refers to `other.yaml#/a`, which is outside the document; bundle the document first",
+            "its reference `other.yaml#/a` points outside the document; bundle the document first",
         ),
-        (json!({"parameters": [{"$ref": "#/a"}]}), "it refers to `#/a`, which is not in the document"),
+        (json!({"parameters": [{"$ref": "#/a"}]}), "its reference `#/a` cannot be resolved"),
         (json!({"parameters": [{"in": "query"}]}), "one of its parameters has no `name` or no `in`"),
-        (json!({"parameters": [{"name": "a", "in": "query", "schema": {"type": "file"}}]}), "its input schema was refused: "),
-        (json!({"parameters": [{"name": "a", "in": "query", "schema": 3}]}), "one of its schemas is not a map"),
+        (json!({"parameters": [{"name": "a", "in": "query", "schema": {"type": "file"}}]}), "its input schema is not supported: "),
+        (json!({"parameters": [{"name": "a", "in": "query", "schema": 3}]}), "one of its schemas is not an object"),
     ] {
         let found = refused(&fields);
         assert!(found.starts_with(reason), "{found}");
@@ -187,5 +187,5 @@ fn clashing_names_are_told() {
     let document = small(&json!({"/a": {"get": {"operationId": "get/it"}}, "/b": {"post": {"operationId": "getIt"}}}));
     let imported = import_with(&json!({}), &document).expect("tools");
     assert_eq!(names(&imported), ["get_it_get", "get_it_post"]);
-    assert_eq!(imported.notes[1].message, "It is called `get_it_post`, because more than one operation would be `get_it`.");
+    assert_eq!(imported.notes[1].message, "Named `get_it_post`, because several operations would be named `get_it`.");
 }
