@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use helve_fetch::{Fetch, FetchError, FetchLimits, FetchOptions, Lookup, Method, Reach, Refusal, Request, Response, read_url};
 use helve_testkit::{RawServer as Server, raw_response as answer, raw_response_with as answer_with, within};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 const CANARY: &str = "canary-0123456789";

@@ -56,14 +56,14 @@ impl Node {
     }
 
     /// The keys of a map.
-    pub fn keys(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         let entries = if let Content::Map(entries) = &self.content { entries.as_slice() } else { &[] };
         entries.iter().map(|entry| entry.key.as_str())
     }
 
     /// Returns whether any string in it satisfies a predicate.
     #[must_use]
-    pub fn any_text(&self, is: &impl Fn(&str) -> bool) -> bool {
+    pub(crate) fn any_text(&self, is: &impl Fn(&str) -> bool) -> bool {
         match &self.content {
             Content::Scalar(Value::String(text)) => is(text),
             Content::Scalar(_) => false,
@@ -73,7 +73,7 @@ impl Node {
     }
 
     /// Removes the fields of a map that do not satisfy a predicate.
-    pub fn retain_fields(&mut self, mut wanted: impl FnMut(&str) -> bool) {
+    pub(crate) fn retain_fields(&mut self, mut wanted: impl FnMut(&str) -> bool) {
         if let Content::Map(entries) = &mut self.content {
             entries.retain(|entry| wanted(&entry.key));
         }
@@ -102,7 +102,7 @@ impl Node {
     ///
     /// # Errors
     /// The first error of the closure.
-    pub fn rewrite<E>(&mut self, rewrite: &mut Rewrite<'_, E>) -> Result<(), E> {
+    pub(crate) fn rewrite<E>(&mut self, rewrite: &mut Rewrite<'_, E>) -> Result<(), E> {
         self.rewrite_at(&mut String::new(), rewrite)
     }
 

@@ -32,16 +32,9 @@ fn address(server: &Value) -> Result<String, String> {
         let value = server.get("variables")?.get(name)?.get("default")?;
         value.as_str().map(str::to_owned).or_else(|| value.is_number().then(|| value.to_string()))
     };
-    let mut text = String::new();
-    for piece in pieces(url)? {
-        match piece {
-            Piece::Fixed(fixed) => text.push_str(fixed),
-            Piece::Variable(name) => {
-                text += &default(name).ok_or_else(|| format!("the server variable `{}` has no default", shown(name)))?;
-            }
-        }
-    }
-    absolute(&text)
+    let replaced =
+        replace_variables(url, |name| default(name).ok_or_else(|| format!("the server variable `{}` has no default", shown(name))))?;
+    absolute(&replaced)
 }
 
 fn absolute(url: &str) -> Result<String, String> {
@@ -77,14 +70,17 @@ pub(super) fn with_templates(path: &str, templates: &Map<String, Value>) -> Resu
         return Err("its path contains characters that are not allowed".into());
     }
     // Without the slash, the path could change the host.
-    let mut text = if path.starts_with('/') { String::new() } else { "/".to_owned() };
-    for piece in pieces(path)? {
-        match piece {
-            Piece::Fixed(fixed) => text.push_str(fixed),
-            Piece::Variable(name) => text.push_str(templates.get(name).and_then(Value::as_str).unwrap_or_default()),
-        }
-    }
-    Ok(text)
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let path = replace_variables(path, |name| Ok(templates.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()))?;
+    Ok(format!("{slash}{path}"))
+}
+
+fn replace_variables(text: &str, value: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
+    let piece = |piece| match piece {
+        Piece::Fixed(fixed) => Ok(fixed.to_owned()),
+        Piece::Variable(name) => value(name),
+    };
+    pieces(text)?.into_iter().map(piece).collect()
 }
 
 enum Piece<'t> {

@@ -55,7 +55,12 @@ async fn a_pointer_or_a_template_picks_the_result() {
 #[tokio::test]
 async fn a_result_that_is_not_there_is_a_clear_failure() {
     for (kind, body, more, message) in [
-        (JSON, r#"{"data": 1, "next": 2}"#, json!({"result": "/items"}), "the response has no value at `/items`; its fields are data, next"),
+        (
+            JSON,
+            r#"{"data": 1, "next": 2}"#,
+            json!({"result": "/items"}),
+            "the response has no value at `/items`; its fields are data, next",
+        ),
         (JSON, "[1, 2]", json!({"result": "/items"}), "the response has no value at `/items`; it is a list of 2"),
         (
             JSON,
