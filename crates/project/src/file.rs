@@ -235,11 +235,11 @@ mod tests {
             ("- a\n", "error: tools/x.yaml:1: invalid file: expected object, got array of 1 items"),
             (
                 "name: x\nshape: {type: roud, radius: 1}\n",
-                "error: tools/x.yaml:2: invalid value for `shape`: unknown variant `roud`, expected `round` or `square`",
+                "error: tools/x.yaml:2: invalid value for `shape.type`: unknown variant `roud`, expected `round` or `square`",
             ),
             (
                 "name: x\nshape: {type: round, radius: far}\n",
-                "error: tools/x.yaml:2: invalid value for `shape`: invalid type: string \"far\"",
+                "error: tools/x.yaml:2: invalid value for `shape.radius`: invalid type: string \"far\"",
             ),
         ] {
             let error = read(text).expect_err("a mistake");

@@ -86,32 +86,32 @@ pub fn import(definition: &OpenApiDefinition, document: &Value) -> Result<OpenAp
         let message = format!("the document has {} operations; at most {MAX_TOOLS} can be imported at once", chosen.len());
         return Err(FieldError::new("/openapi", message).hint("select some with `include` or `tags`"));
     }
-    let mut imported = OpenApiImport::default();
+    let mut result = OpenApiImport::default();
     if definition.selection.include.is_empty() && definition.tags.is_empty() {
-        imported.skipped = found.unreadable;
+        result.skipped = found.unreadable;
     }
     let mut importer = Importer::new(definition, &document, Patterns::default());
     for chosen in chosen {
         let operation = &found.operations[chosen.index];
         let skip = |reason: String| SkippedOperation { operation: operation.label(), reason };
         let Some(called) = &names[chosen.index] else {
-            imported.skipped.push(skip("its name clashes with another operation".into()));
+            result.skipped.push(skip("its name clashes with another operation".into()));
             continue;
         };
         if operation.is_deprecated() && !chosen.by_name {
-            imported.skipped.push(skip(format!("it is deprecated; import it with `include: [{}]`", called.name)));
+            result.skipped.push(skip(format!("it is deprecated; import it with `include: [{}]`", called.name)));
             continue;
         }
         match importer.tool(operation, &called.name) {
             Ok((tool, messages)) => {
                 let messages = called.why.clone().into_iter().chain(messages);
-                imported.notes.extend(messages.map(|message| ImportNote { operation: operation.label(), message }));
-                imported.tools.push(tool);
+                result.notes.extend(messages.map(|message| ImportNote { operation: operation.label(), message }));
+                result.tools.push(tool);
             }
-            Err(Obstacle::Reason(reason)) => imported.skipped.push(skip(reason)),
-            Err(Obstacle::TooLarge) => imported.skipped.push(skip("its schemas are too large".into())),
+            Err(Obstacle::Reason(reason)) => result.skipped.push(skip(reason)),
+            Err(Obstacle::TooLarge) => result.skipped.push(skip("its schemas are too large".into())),
             Err(Obstacle::Definition(error)) => return Err(error),
         }
     }
-    Ok(imported)
+    Ok(result)
 }

@@ -69,7 +69,7 @@ async fn answers_that_are_none_are_named() {
         Reply::Json(message, "")
     })
     .await;
-    assert!(other.text().contains("the answer to a request is none"), "{}", other.text());
+    assert!(other.text().contains("the response to a request is none"), "{}", other.text());
     let failed = call("20s", |_| Reply::Bytes(head("500 Oh", "Content-Length: 9", "\u{1b}[31mboom"))).await;
     assert!(failed.text().contains("HTTP 500: \\u{1b}[31mboom"), "{}", failed.text());
     let headers = "X: x\r\n".repeat(200) + "Content-Length: 0";
@@ -90,7 +90,7 @@ async fn a_connection_that_breaks_is_told() {
     let none = call("20s", |_| Reply::Break(Vec::new())).await;
     assert!(none.text().starts_with("interrupted: "), "{}", none.text());
     let ended = call("20s", |_| Reply::Bytes(stream("data:\n\n"))).await;
-    assert!(ended.text().contains("the stream ended before the answer"), "{}", ended.text());
+    assert!(ended.text().contains("the stream ended before the response"), "{}", ended.text());
 }
 
 /// The server has half said its answer; the rest is asked for, and nothing of the first half spoils it.

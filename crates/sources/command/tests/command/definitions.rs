@@ -1,4 +1,4 @@
-//! What people write: every mistake by its field, and what a definition becomes.
+//! Mistakes in definitions by field, and the tools of valid ones.
 
 use helve_core::{Permission, ToolKind};
 use serde_json::{Value, json};

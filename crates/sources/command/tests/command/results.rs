@@ -1,4 +1,4 @@
-//! What comes back from a program that ends by itself.
+//! Results of programs that exit by themselves.
 
 use futures_util::future::join_all;
 use helve_core::{CallContext, Redactor, ToolCall};
@@ -24,7 +24,7 @@ async fn text_json_and_bytes() {
         let refused = error(&formatted("json", script), json!({})).await;
         assert!(refused.starts_with("invalid_output: the program's output is not valid JSON"), "{refused}");
     }
-    // Without guessing: what a program says with status 0 is its result.
+    // No guessing: the output of a program with status 0 is its result.
     let output = call(&project.sh("echo '{\"error\": \"x\"}'"), json!({})).await.expect("an output");
     assert_eq!(output.data, json!({"error": "x"}));
 }
@@ -68,7 +68,7 @@ async fn a_flood_of_stdout_is_stopped() {
     assert_eq!(error(&small(4), json!({})).await, "failed: the program was stopped: output limit of 4 bytes exceeded (max_bytes)");
 }
 
-/// Written so often that cuts fall into it, both where the beginning is forgotten and where the message is cut.
+/// Repeated so often that both truncations fall into it.
 #[tokio::test]
 async fn a_secret_is_cut_out_before_anything_else_is() {
     let project = Project::new();

@@ -56,7 +56,7 @@ impl Listing {
             format!("invalid tool list: {error}: {excerpt}")
         })?;
         let Some(entries) = response.get("tools").unwrap_or(&response).as_array() else {
-            return Err("invalid tool list: `tools` is missing".to_owned());
+            return Err("invalid tool list: `tools` is not a list".to_owned());
         };
         self.tools(entries).map_err(|error| error.to_string())
     }

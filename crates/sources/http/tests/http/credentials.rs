@@ -1,4 +1,4 @@
-//! Credentials reach the right server, and nobody else.
+//! Credentials are sent to the right server only.
 
 use helve_core::{CallContext, Redactor, ToolCall};
 use helve_fetch::Fetch;
@@ -50,7 +50,7 @@ async fn redirects_take_nothing_secret_along() {
     assert!(seen.len() == 4 && !format!("{seen:?}").contains("canary"), "{seen:?}");
 }
 
-/// Security case S46 for everything that an HTTP tool can say.
+/// Security case S46 for every error of an HTTP tool.
 #[tokio::test]
 async fn secrets_are_in_no_error() {
     let secret = format!("{CANARY}/+=&");
@@ -76,7 +76,7 @@ async fn secrets_are_in_no_error() {
             let server = RawServer::responding([bytes]).await;
             let mut definition = auth.clone();
             definition["result"] = json!("/nothing");
-            // `call` looks for the canary in every failure.
+            // `call` checks every failure for the canary.
             let outcome = call(&server.url("/"), &definition, json!({})).await;
             assert_eq!(outcome["success"], json!(false), "{outcome}");
         }
@@ -101,7 +101,7 @@ async fn tokens_are_fetched_once_and_kept() {
     let api = RawServer::responding([ok()]).await;
     let tool = tool(&api.url("/"), &client(&tokens.url("/token")), &Redactor::default());
     let (request, cx) = (ToolCall::new("ask", json!({})), CallContext::default());
-    // Ten calls at once, and one more.
+    // Ten concurrent calls, and one more.
     let results = within(futures_util::future::join_all((0..10).map(|_| tool.call(&request, &cx)))).await;
     assert!(results.iter().all(Result::is_ok), "{results:?}");
     within(tool.call(&request, &cx)).await.expect("an output");
@@ -119,7 +119,7 @@ async fn tools_of_one_client_share_a_token_and_every_redactor_knows_it() {
     let fetch = Fetch::default();
     let definition = crate::definition(&api.url("/"), &client(&tokens.url("/token")));
     let redactors = [Redactor::default(), Redactor::default()];
-    // Both live at once, or there would be nobody to share with.
+    // Both exist at the same time, otherwise there is nothing to share.
     let tools = redactors.each_ref().map(|redactor| definition.tool("file", &fetch, redactor).expect("a tool"));
     for (tool, redactor) in tools.iter().zip(&redactors) {
         within(tool.call(&ToolCall::new("ask", json!({})), &CallContext::default())).await.expect("an output");
@@ -141,11 +141,11 @@ async fn a_refused_or_expired_token_is_renewed_once() {
     within(tool.call(&request, &cx)).await.expect("an output");
     assert_eq!((api.requests().len(), tokens.requests().len()), (2, 2));
     assert_eq!(api.requests()[1].header("authorization"), Some("Bearer token-number-2"));
-    // Renewing does not help for ever, and the error does not show the token.
+    // A token is renewed only once, and the error does not show it.
     let error = within(tool.call(&request, &cx)).await.expect_err("refused");
     assert_eq!((api.requests().len(), tokens.requests().len()), (4, 3));
     assert!(error.kind() == helve_core::ErrorKind::PermissionDenied && !error.message().contains("token-number"), "{error}");
-    // A token that is good for no time is asked for again.
+    // A token without a lifetime is requested again.
     let tokens = RawServer::responding([token(1, "0")]).await;
     let api = RawServer::responding([ok()]).await;
     let tool = crate::tool(&api.url("/"), &client(&tokens.url("/token")), &redactor);

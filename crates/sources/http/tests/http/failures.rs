@@ -1,4 +1,4 @@
-//! What servers that fail, dawdle or lie come to.
+//! Servers that fail, stall or break the protocol.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +63,7 @@ async fn transient_failures_of_idempotent_tools_are_tried_again() {
         let outcome = call(&server.url("/"), &retried, json!({})).await;
         assert_eq!((&outcome["data"], &outcome["metadata"]), (&json!({"n": 1}), &json!({"status": 200, "attempts": 2})), "{outcome}");
     }
-    // What a definition names is tried again too; other failures, and tools that are not idempotent, are not.
+    // Statuses in `retry_on` are retried too; other failures, and tools that are not idempotent, are not.
     let failing = || raw_response("500 Internal Server Error", "text/plain", "");
     for (more, requests) in [
         (json!({"idempotent": true, "retries": 2, "retry_on": [500]}), 2),
@@ -84,8 +84,8 @@ async fn no_answer_has_kinds_too() {
     assert_eq!(nobody["error"]["kind"], "unreachable", "{nobody}");
     let many = "x-another: header\r\n".repeat(100_000);
     for (bytes, words) in [
-        (Vec::new(), "closed the connection before its answer was complete"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort".to_vec(), "closed the connection before its answer was complete"),
+        (Vec::new(), "closed the connection before its response was complete"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort".to_vec(), "closed the connection before its response was complete"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n".to_vec(), "does not speak proper HTTP"),
         (format!("HTTP/1.1 200 OK\r\n{many}\r\n").into_bytes(), "does not speak proper HTTP"),
         (raw_response_with("302 Found", "location: /\r\n", ""), "redirected more than 5 times"),
@@ -97,7 +97,7 @@ async fn no_answer_has_kinds_too() {
     }
     let inside = call_once(raw_response_with("302 Found", "location: http://localhost/\r\n", ""), &auth()).await;
     assert_eq!((&inside["error"]["kind"], &inside["error"]["details"]["reason"]), (&json!("permission_denied"), &json!("policy")));
-    // More than was announced is not read.
+    // Bytes beyond the announced length are not read.
     let long = call_once(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nlonger".to_vec(), &json!({})).await;
     assert_eq!(long["text"], json!("long"));
 }
@@ -123,7 +123,7 @@ async fn size_is_limited() {
     assert!(outcome["error"]["message"].as_str().is_some_and(|text| text.ends_with("is larger than 50000 bytes")), "{outcome}");
     within(stops.recv()).await;
     assert!(written.load(Ordering::Relaxed) < 32 << 20);
-    // A million brackets inside each other fit the size and end in an error, not in an overflow.
+    // A million nested brackets are within the size limit and end in an error, not in a stack overflow.
     let deep = call_once(raw_response("200 OK", "application/json", &"[".repeat(1_000_000)), &json!({})).await;
     assert_eq!(deep["error"]["kind"], "failed", "{deep}");
 }

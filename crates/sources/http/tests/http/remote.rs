@@ -1,4 +1,4 @@
-//! Servers of the older contract: a list at one address, `/execute` below it.
+//! Remote tool servers: a list at one URL, `/execute` below it.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ fn listing() -> Value {
     ]})
 }
 
-/// Lists tools, and answers calls with what stands here.
+/// Lists tools, and responds to calls with this body.
 async fn server(executed: &'static str) -> RawServer {
     RawServer::start(move |seen, mut stream| async move {
         let bytes = match seen.line.as_str() {
@@ -139,9 +139,9 @@ async fn lists_that_are_none_fail_and_say_why() {
     for (bytes, why) in [
         (raw_response("401 Unauthorized", "text/plain", CANARY), "127.0.0.1 responded with 401 Unauthorized: [REDACTED]"),
         (raw_response("200 OK", "text/html", "<p>hi</p>"), "invalid tool list"),
-        (raw_response("200 OK", "application/json", r#"{"tools": {}}"#), "the answer has no list `tools`"),
-        (raw_response("200 OK", "application/json", "7"), "the answer has no list `tools`"),
-        (raw_response("200 OK", "application/json", &"[".repeat(5 << 20)), "the answer of"),
+        (raw_response("200 OK", "application/json", r#"{"tools": {}}"#), "invalid tool list: `tools` is not a list"),
+        (raw_response("200 OK", "application/json", "7"), "invalid tool list: `tools` is not a list"),
+        (raw_response("200 OK", "application/json", &"[".repeat(5 << 20)), "the response of"),
     ] {
         let server = RawServer::responding([bytes]).await;
         let source = connect(&server.url("/"), &json!({})).expect("a source");
@@ -167,7 +167,7 @@ async fn names_are_filtered_and_prefixed() {
     let source = connect(&server.url("/tools"), &more).expect("a source");
     let list = ready(&source).await;
     assert_eq!(names(&list), ["far_add", "far_mix"]);
-    // A stranger's tool asks first.
+    // A tool of an untrusted server needs confirmation.
     assert_eq!(list.as_slice()[0].spec().rules().permission, Permission::Confirm);
     assert_eq!(server.requests()[0].header("x-other"), Some(CANARY));
     for (name, may) in
@@ -185,7 +185,7 @@ async fn dropping_the_source_ends_its_task() {
     let mut states = source.tools();
     states.mark_unchanged();
     drop(source);
-    // The state can change no more, because whoever could change it is gone.
+    // The state can no longer change, because its task is gone.
     assert!(within(states.changed()).await.is_err());
 }
 

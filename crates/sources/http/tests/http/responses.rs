@@ -1,4 +1,4 @@
-//! What comes out of answers that are a success.
+//! Results of successful responses.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ async fn json_becomes_data_and_compact_text() {
         (&json!(true), &json!({"items": [1, 2]}), &json!("{\"items\":[1,2]}"))
     );
     assert_eq!(outcome["metadata"], json!({"status": 200}));
-    // A server that does not say what it sends is understood all the same.
+    // A response without a `Content-Type` is understood too.
     let outcome = call_once(raw_response("201 Created", "text/plain", "[1]"), &json!({})).await;
     assert_eq!((&outcome["data"], &outcome["metadata"]["status"]), (&json!([1]), &json!(201)));
     let outcome = call_once(raw_response("200 OK", "application/problem+json", "\"word\""), &json!({})).await;

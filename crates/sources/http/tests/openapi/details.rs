@@ -1,11 +1,11 @@
-//! Single rules of the import, each with the smallest document that shows it.
+//! Single rules of the import, each with a minimal document.
 
 use helve_http::BodyFormat;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// The only tool of `POST /p/{id}` with the given fields.
+/// The only tool of `POST /p/{id}` with these fields.
 fn post(fields: &Value) -> HttpDefinition {
     let mut imported = import_with(&json!({}), &small(&json!({"/p/{id}": {"post": fields}}))).expect("tools");
     check(&imported);
@@ -13,7 +13,7 @@ fn post(fields: &Value) -> HttpDefinition {
     imported.tools.remove(0)
 }
 
-/// Why `GET /p` with the given fields is skipped.
+/// Why `GET /p` with these fields is skipped.
 fn refused(fields: &Value) -> String {
     let imported = import_with(&json!({}), &small(&json!({"/p": {"get": fields}}))).expect("tools");
     imported.skipped.first().map(|skipped| skipped.reason.clone()).unwrap_or_default()
@@ -158,9 +158,7 @@ fn nothing_of_the_document_becomes_a_template() {
         let imported = import_with(&json!({}), &small(&json!({path: {"get": {}}}))).expect("tools");
         assert!(imported.tools.is_empty() && imported.skipped.len() == 1, "{path}");
     }
-    assert!(
-        refused(&json!({"parameters": [{"name": "X {{ a }}", "in": "header", "required": true}]})).contains("not the name of a header")
-    );
+    assert!(refused(&json!({"parameters": [{"name": "X {{ a }}", "in": "header", "required": true}]})).contains("not a valid header name"));
     let imported = import_with(&json!({}), &small(&json!({"@evil.example": {"get": {}}}))).expect("tools");
     assert_eq!(imported.tools[0].api_url, "https://x.example/@evil.example");
 }

@@ -1,4 +1,4 @@
-//! Which operations come, under which names, and what is said about wishes that nothing fulfils.
+//! Which operations are imported, under which names, and errors of filters that match nothing.
 
 use serde_json::{Value, json};
 
@@ -94,7 +94,7 @@ fn other_documents_are_refused_with_a_hint() {
         let (path, found, hint) = mistake(&json!({}), &document);
         assert_eq!((path.as_str(), found.as_str(), hint.is_empty()), ("/openapi", message, false));
     }
-    // YAML reads the version as a number.
+    // YAML parses the version as a number.
     assert!(import_with(&json!({}), &json!({"openapi": 3.1, "paths": {}})).is_ok());
 }
 

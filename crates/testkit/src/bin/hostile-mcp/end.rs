@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode, Stdio};
 /// What a mode does at the end of its input.
 pub fn leave(mode: &str) -> ExitCode {
     match mode {
-        "lives-on" => crate::sleep_for_ever(),
+        "lives-on" => crate::sleep_forever(),
         "forks" => scatter(),
         _ => {}
     }

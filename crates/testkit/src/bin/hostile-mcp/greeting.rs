@@ -15,7 +15,7 @@ pub fn is_none(mode: &str) -> bool {
 pub fn refuse(mode: &str, writer: &mut Writer) -> io::Result<()> {
     match mode {
         "silent" => io::stdin().lock().lines().try_for_each(|line| line.map(drop)),
-        "deaf" => crate::sleep_for_ever(),
+        "deaf" => crate::sleep_forever(),
         "garbage" => loop {
             writer.line("\u{1b}[31mListening\u{202e} on port 80; got {\"id\":1,\"method\":\"server/discover\"}")?;
         },

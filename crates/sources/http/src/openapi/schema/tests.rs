@@ -106,8 +106,8 @@ fn references_that_lead_nowhere_are_refused() {
     for (reference, reason) in [
         ("other.yaml#/Pet", "outside the document"),
         ("https://x.example/pet.json", "outside the document"),
-        ("#/components/schemas/Gone", "not in the document"),
-        ("#anchor", "not in the document"),
+        ("#/components/schemas/Gone", "cannot be resolved"),
+        ("#anchor", "cannot be resolved"),
         ("#/components/schemas/Loop", "leads back to itself"),
         ("#/components/schemas/All", "leads back to itself"),
     ] {
