@@ -110,7 +110,7 @@ fn a_variable_that_is_not_set_is_an_error_once_the_folder_is_trusted() {
     let checked = project.run(&["tools", "check"]);
     assert_eq!(checked.status.code(), Some(1));
     let said = project.shown(&checked);
-    assert!(said.contains("tools/native/t.yaml:3: the environment variable `NOT_SET_ANYWHERE` is not set"), "{said}");
+    assert!(said.contains("tools/native/t.yaml:3: environment variable `NOT_SET_ANYWHERE` is not set"), "{said}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use helve_core::{
     Message, MessageBody, ModelError, ModelInfo, ModelRequest, ModelTools, OutputStrategy, Part, SaidCall, Schema, ToolChoice,
 };
-use helve_dialect::{Choice, Dialect, Language, Mode, Prompt, PromptResult, PromptTool, Prompted, Reader, ToolTable, WrittenCall};
+use helve_dialect::{Choice, Dialect, Language, Mode, Prompt, PromptFormat, PromptResult, PromptTool, Reader, ToolTable, WrittenCall};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -78,8 +78,8 @@ impl Strategy {
     fn prompt(self, language: Language) -> Option<Prompt> {
         let form = match self {
             Self::Native => return None,
-            Self::Structured | Self::Json => Prompted::Json,
-            Self::Xml => Prompted::Xml,
+            Self::Structured | Self::Json => PromptFormat::Json,
+            Self::Xml => PromptFormat::Xml,
         };
         Some(Prompt::new(form).language(language).structured(self == Self::Structured))
     }

@@ -1,4 +1,4 @@
-//! Arithmetic, exact where it can be, with units. The expression is a stranger's, so it is bounded on every side.
+//! Exact arithmetic with units. Expressions are untrusted, so every resource is limited.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -8,26 +8,26 @@ use helve_core::{CallContext, ErrorKind, Output, ToolError, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Longer expressions are programs.
+/// Maximum length of an expression in characters.
 const MAX_LENGTH: usize = 500;
-/// Brackets inside each other; the evaluator recurses.
+/// Maximum nesting of brackets; the evaluator is recursive.
 const MAX_DEPTH: usize = 32;
-/// The evaluator recurses for operators too; every chain that [`check`] lets through fits this stack.
+/// The evaluator also recurses on operators; every expression that passes [`check`] fits this stack.
 const STACK: usize = 256 << 20;
-/// Digits a model could still use.
+/// Maximum number of digits of a result.
 const MAX_RESULT: usize = 10_000;
 const MAX_TIME: Duration = Duration::from_secs(2);
-/// Digits of a decimal exponent: larger ones are worked out before the clock is looked at.
+/// Maximum number of digits of a decimal exponent: the evaluator computes larger ones without checking for interruption.
 const MAX_EXPONENT_DIGITS: usize = 4;
-/// Calculations at once, those included that were given up and have not noticed yet.
+/// Maximum number of concurrent calculations, including cancelled ones that have not stopped yet.
 const MAX_RUNNING: usize = 4;
 
-/// What an expression comes to.
+/// The value of an expression.
 #[derive(Serialize, JsonSchema)]
-struct Answer {
-    /// The value, with its unit.
+struct Calculation {
+    /// The value with its unit.
     result: String,
-    /// Whether no digit was rounded away.
+    /// Whether the value is exact, not rounded.
     exact: bool,
 }
 
@@ -40,25 +40,25 @@ fn calculate(
     cx: &CallContext,
 ) -> Result<Output, ToolError> {
     check(&expression)?;
-    let stop = Stop { cx, end: Instant::now() + MAX_TIME };
-    let answer = on_deep_stack(|| evaluate(&expression, &stop))?;
-    let text = if answer.exact { answer.result.clone() } else { format!("approximately {}", answer.result) };
-    Output::of(&answer).map(|output| output.with_text(text))
+    let deadline = Deadline { cx, end: Instant::now() + MAX_TIME };
+    let value = on_deep_stack(|| evaluate(&expression, &deadline))?;
+    let text = if value.exact { value.result.clone() } else { format!("approximately {}", value.result) };
+    Output::of(&value).map(|output| output.with_text(text))
 }
 
-/// Refuses what the evaluator could not survive. It can define functions, and a function can call itself forever.
+/// Rejects what the evaluator cannot handle: it can define functions, and a function may recurse forever.
 fn check(expression: &str) -> Result<(), ToolError> {
     if expression.chars().count() > MAX_LENGTH {
-        return Err(ToolError::invalid_parameters(format!("an expression has at most {MAX_LENGTH} characters; calculate it in steps")));
+        return Err(ToolError::invalid_parameters(format!("the expression has more than {MAX_LENGTH} characters; calculate it in steps")));
     }
     if let Some(bad) = expression.chars().find(|character| matches!(character, '\\' | ':' | '=' | ';' | '@') || character.is_control()) {
         let bad = bad.escape_default();
         return Err(ToolError::invalid_parameters(format!(
-            "`{bad}` has no place in an expression; functions and variables cannot be defined"
+            "`{bad}` is not allowed in an expression; functions and variables cannot be defined"
         )));
     }
     if let Some(bad) = unstoppable(expression) {
-        return Err(ToolError::invalid_parameters(format!("{bad} cannot be calculated here")));
+        return Err(ToolError::invalid_parameters(format!("{bad} is not supported")));
     }
     let mut depth = 0usize;
     for character in expression.chars() {
@@ -68,13 +68,15 @@ fn check(expression: &str) -> Result<(), ToolError> {
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return Err(ToolError::invalid_parameters(format!("more than {MAX_DEPTH} brackets inside each other; calculate it in steps")));
+            return Err(ToolError::invalid_parameters(format!(
+                "brackets are nested more than {MAX_DEPTH} levels deep; calculate it in steps"
+            )));
         }
     }
     Ok(())
 }
 
-/// What the evaluator works out without looking at the clock: shifts, dice and large decimal exponents.
+/// Operations that the evaluator cannot interrupt: shifts, dice and large decimal exponents.
 fn unstoppable(expression: &str) -> Option<&'static str> {
     if expression.contains("<<") || expression.contains(">>") {
         return Some("a shift");
@@ -98,12 +100,12 @@ fn unstoppable(expression: &str) -> Option<&'static str> {
     None
 }
 
-fn evaluate(expression: &str, stop: &Stop<'_>) -> Result<Answer, ToolError> {
+fn evaluate(expression: &str, deadline: &Deadline<'_>) -> Result<Calculation, ToolError> {
     let mut context = Context::new();
     context.disable_rng();
-    let result = fend_core::evaluate_with_interrupt(expression, &mut context, stop);
-    if stop.should_interrupt() {
-        return Err(ToolError::failed("the calculation takes too long; ask for smaller numbers"));
+    let result = fend_core::evaluate_with_interrupt(expression, &mut context, deadline);
+    if deadline.should_interrupt() {
+        return Err(ToolError::failed("the calculation timed out; use smaller numbers"));
     }
     let result = result.map_err(|error| ToolError::failed(format!("cannot calculate this: {error}")))?;
     let text = result.get_main_result();
@@ -113,26 +115,26 @@ fn evaluate(expression: &str, stop: &Stop<'_>) -> Result<Answer, ToolError> {
     }
     if value.len() > MAX_RESULT {
         let digits = value.len();
-        return Err(ToolError::failed(format!("the result has {digits} digits, more than the {MAX_RESULT} that are given back")));
+        return Err(ToolError::failed(format!("the result has {digits} digits; the maximum is {MAX_RESULT}")));
     }
-    Ok(Answer { result: value.to_owned(), exact })
+    Ok(Calculation { result: value.to_owned(), exact })
 }
 
-/// Runs work on a thread whose stack is only as real as it is used.
+/// Runs work on a thread with a large stack, whose memory is only committed as it is used.
 fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, ToolError> + Send) -> Result<T, ToolError> {
     static RUNNING: AtomicUsize = AtomicUsize::new(0);
-    struct Place;
-    impl Drop for Place {
+    struct Slot;
+    impl Drop for Slot {
         fn drop(&mut self) {
             RUNNING.fetch_sub(1, Ordering::Relaxed);
         }
     }
-    let place = Place;
+    let slot = Slot;
     if RUNNING.fetch_add(1, Ordering::Relaxed) >= MAX_RUNNING {
         return Err(ToolError::new(ErrorKind::RateLimited, "too many calculations are running").retry_after(MAX_TIME));
     }
     let work = move || {
-        let _place = place;
+        let _slot = slot;
         work()
     };
     std::thread::scope(|scope| {
@@ -140,17 +142,17 @@ fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, ToolError> + Send) ->
         match thread.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => Err(ToolError::failed("there is no thread to calculate on").caused_by(error)),
+            Err(error) => Err(ToolError::failed("cannot start a thread for the calculation").caused_by(error)),
         }
     })
 }
 
-struct Stop<'a> {
+struct Deadline<'a> {
     cx: &'a CallContext,
     end: Instant,
 }
 
-impl Interrupt for Stop<'_> {
+impl Interrupt for Deadline<'_> {
     fn should_interrupt(&self) -> bool {
         self.cx.is_cancelled() || Instant::now() >= self.end
     }
@@ -160,7 +162,7 @@ impl Interrupt for Stop<'_> {
 mod tests {
     use super::*;
 
-    /// The tests share the places of this process, so they wait for one.
+    /// Tests share the slots of the process, so they wait for a free one.
     fn answer(expression: &str) -> Result<String, String> {
         loop {
             match calculate(expression.to_owned(), &CallContext::default()) {
@@ -194,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Each of these would end the process, or never end, if it were not bounded.
+    /// Without limits, each of these would crash the process or never end.
     #[test]
     fn hostile_expressions_end_in_an_error() {
         let deep = "(".repeat(200) + "1" + &")".repeat(200);
@@ -215,7 +217,7 @@ mod tests {
         ] {
             assert!(answer(expression).is_err(), "{expression}");
         }
-        // The longest chains that pass the check must fit the stack of a worker thread.
+        // The longest expressions that pass the check must fit the stack.
         for unit in ["-", "+", "2^", "1+", "sqrt ", "not ", "1 m ", "!", "(1)", "1-", "2**", "sin "] {
             let chain = unit.repeat(490 / unit.len()) + "1";
             let _ = answer(&chain);

@@ -1,12 +1,12 @@
-//! Ending a run from inside: the model says that nothing more is to be done.
+//! Lets the model end its run.
 
 use helve_core::tool;
 
-/// Ends your turn without another word, for example when the user says goodbye or wants silence. Never use it to answer a
-/// question: answers are given as text.
+/// Ends your turn without further text, for example when the user says goodbye or wants silence. Never use it to answer a
+/// question: write answers as text.
 #[tool(crate = helve_core, idempotent, ends_run)]
 async fn stop_response(
-    /// Last words to the user, if any; left out, what was said so far stands.
+    /// Last words to the user, if any. If omitted, the text so far is the answer.
     text: Option<String>,
 ) -> String {
     text.unwrap_or_default()

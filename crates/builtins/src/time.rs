@@ -1,4 +1,4 @@
-//! What time and day it is, here or elsewhere.
+//! The current time and date, in any time zone.
 
 use helve_core::{ToolError, tool};
 use jiff::Zoned;
@@ -6,45 +6,45 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A moment, as a clock on the wall shows it.
+/// A time of day.
 #[derive(Serialize, JsonSchema)]
 struct Clock {
     /// Hours, minutes and seconds.
     time: String,
     /// The time zone.
     timezone: String,
-    /// What the clock is ahead of UTC.
+    /// Offset from UTC.
     utc_offset: String,
-    /// The same moment as RFC 3339.
+    /// The same time as an RFC 3339 timestamp.
     timestamp: String,
 }
 
-/// A day, as a calendar shows it.
+/// A calendar day.
 #[derive(Serialize, JsonSchema)]
 struct Day {
     /// Year, month and day.
     date: String,
     /// The day of the week.
     weekday: String,
-    /// The number of the week after ISO 8601.
+    /// ISO 8601 week number.
     week: u8,
     /// The time zone.
     timezone: String,
 }
 
-/// Tells what time it is now.
+/// Returns the current time.
 #[tool(crate = helve_core, idempotent, output)]
 async fn get_time(
-    /// An IANA time zone such as `Asia/Shanghai`; left out, the zone of this machine.
+    /// IANA time zone such as `Asia/Shanghai`; the time zone of this machine if omitted.
     timezone: Option<String>,
 ) -> Result<Clock, ToolError> {
     now(timezone).map(|now| clock(&now))
 }
 
-/// Tells what day it is today.
+/// Returns the current date.
 #[tool(crate = helve_core, idempotent, output)]
 async fn get_date(
-    /// An IANA time zone such as `Asia/Shanghai`; left out, the zone of this machine.
+    /// IANA time zone such as `Asia/Shanghai`; the time zone of this machine if omitted.
     timezone: Option<String>,
 ) -> Result<Day, ToolError> {
     now(timezone).map(|now| day(&now))
@@ -55,7 +55,7 @@ fn now(timezone: Option<String>) -> Result<Zoned, ToolError> {
     let zone = TimeZone::get(&name).map_err(|error| {
         let known = jiff::tz::db().available().map(|name| name.to_string()).collect::<Vec<_>>();
         let hint = helve_core::suggest::did_you_mean(&name, known.iter().map(String::as_str));
-        ToolError::invalid_parameters(format!("there is no time zone `{name}`{hint}")).caused_by(error)
+        ToolError::invalid_parameters(format!("unknown time zone `{name}`{hint}")).caused_by(error)
     })?;
     Ok(Zoned::now().with_time_zone(zone))
 }
@@ -99,7 +99,7 @@ mod tests {
     #[tokio::test]
     async fn a_zone_that_does_not_exist_is_a_wrong_argument() {
         let error = get_time(Some("Europe/Berln".into())).await.map(|_| ()).expect_err("no such zone");
-        assert_eq!(error.message(), "there is no time zone `Europe/Berln`; did you mean `Europe/Berlin`?");
+        assert_eq!(error.message(), "unknown time zone `Europe/Berln`; did you mean `Europe/Berlin`?");
         assert!(get_date(Some("Europe/Berlin".into())).await.is_ok());
         assert!(get_time(None).await.is_ok());
     }

@@ -5,10 +5,16 @@
 mod parameters;
 mod rules_fields;
 mod secret;
+mod selection;
+
+use serde_json::Value;
 
 pub use self::parameters::{Parameter, parameters_schema, read_parameters};
 pub use self::rules_fields::{CacheField, HumanDuration, RulesFields};
 pub use self::secret::Secret;
+pub use self::selection::SelectionFields;
+use crate::schema::Schema;
+use crate::spec::ToolSpec;
 
 /// A mistake in a file, by the field it is in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +41,27 @@ impl FieldError {
         self.hint = Some(hint.into());
         self
     }
+}
+
+/// The spec of a tool that a file defines in the fields `name`, `title`, `description`, `parameters` and `output`.
+///
+/// # Errors
+/// The invalid field.
+pub fn read_spec(
+    name: &str,
+    title: Option<&str>,
+    description: &str,
+    parameters: Option<&Value>,
+    output: Option<&Value>,
+) -> Result<ToolSpec, FieldError> {
+    let mut spec = ToolSpec::new(name, description, read_parameters(parameters, "/parameters")?)?;
+    if let Some(title) = title {
+        spec = spec.with_title(title);
+    }
+    if let Some(output) = output {
+        spec = spec.with_output(Schema::new(output.clone()).map_err(|error| FieldError::new("/output", error.to_string()))?);
+    }
+    Ok(spec)
 }
 
 impl From<crate::spec::SpecError> for FieldError {

@@ -1,4 +1,4 @@
-//! From what was read to a call: which key names the tool, which holds its arguments.
+//! Turns a parsed object into a call: which key names the tool, which one holds its arguments.
 
 use serde_json::{Map, Value};
 
@@ -10,28 +10,28 @@ use crate::repair::{Repair, Repairs};
 use crate::tools::ToolTable;
 use crate::types::Types;
 
-/// What lenient reading takes for the tool's name, its arguments and the call's id, beside the format's own keys.
+/// Keys for the tool name, the arguments and the call id that lenient parsing accepts in addition to the format's own.
 const NAMES: [&str; 5] = ["name", "tool_name", "function_name", "tool", "function"];
 const ARGUMENTS: [&str; 8] = ["arguments", "parameters", "args", "params", "input", "tool_input", "kwargs", "action_input"];
 const IDS: [&str; 3] = ["id", "tool_call_id", "call_id"];
 
-/// A call before it has its place in the message.
+/// A call without its position in the message.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub name: String,
     pub id: Option<String>,
     pub arguments: Map<String, Value>,
     pub repairs: Repairs,
-    /// The object held more than a call does, so that without a mark it may be something else.
+    /// Whether the object has more keys than a call, so that without a marker it may be something else.
     pub extra: bool,
 }
 
-/// Whether an object that begins with this key can be a call.
+/// Returns whether an object that starts with this key can be a call.
 pub(crate) fn may_begin(key: &str, tools: &ToolTable) -> bool {
     NAMES.contains(&key) || ARGUMENTS.contains(&key) || IDS.contains(&key) || matches!(key, "type" | "tool_calls") || tools.lists(key)
 }
 
-/// Makes a call of an object. `keys` are those of every format that the text may be in.
+/// Makes a call of an object. `keys` are those of all formats that the text may be in.
 pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolTable, mut repairs: Repairs) -> Result<Parts, Fault> {
     let Value::Object(mut map) = value else {
         return Err(Fault::new(FaultKind::NotAnObject, "a call must be an object with the tool's name and its arguments"));
@@ -68,7 +68,7 @@ pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolT
     finish(&name, id, arguments, mode, tools, repairs).map(|parts| Parts { extra, ..parts })
 }
 
-/// Makes a call of the members of an object. The usual one has a name and arguments under the format's own keys, and little else.
+/// Makes a call of the members of an object. The common case is a name and arguments under the format's own keys.
 pub(crate) fn from_members(members: Members, keys: &[&Keys], mode: Mode, tools: &ToolTable) -> Result<Parts, Fault> {
     let own = keys.first().filter(|keys| !keys.by_key && !keys.wrapped);
     let usual = own.is_some_and(|keys| {
@@ -93,7 +93,7 @@ pub(crate) fn from_members(members: Members, keys: &[&Keys], mode: Mode, tools: 
     finish(&name, id, arguments, mode, tools, Repairs::default())
 }
 
-/// Arguments as an object, mended where they are something else that can only mean one.
+/// The arguments as an object. Anything else is repaired if it has only one reading.
 pub(crate) fn arguments(value: Value, name: &str, mode: Mode, repairs: &mut Repairs) -> Result<Map<String, Value>, Fault> {
     match value {
         Value::Object(arguments) => Ok(arguments),
@@ -109,7 +109,7 @@ pub(crate) fn arguments(value: Value, name: &str, mode: Mode, repairs: &mut Repa
     }
 }
 
-/// Fits the arguments to the tool's schema.
+/// Coerces the arguments to the tool's schema.
 pub(crate) fn finish(
     name: &str,
     id: Option<String>,
@@ -123,7 +123,7 @@ pub(crate) fn finish(
     Ok(Parts { name, id, arguments, repairs, extra: false })
 }
 
-/// The tool's name without what the model put around it.
+/// The tool name without decoration.
 pub(crate) fn clean(written: &str, mode: Mode, tools: &ToolTable, repairs: &mut Repairs) -> Result<String, Fault> {
     let name = written.trim();
     if name.is_empty() {

@@ -1,4 +1,4 @@
-//! A dialect: the formats a text may be in, with their marks put together for one look.
+//! A dialect: the formats that a text may be in, with all their markers prepared for one search.
 
 mod row;
 
@@ -9,19 +9,19 @@ use crate::format::{Format, Markup, Shape};
 use crate::formats;
 pub(crate) use row::{Entry, MAX_NAME, Row, first_chars};
 
-/// How a model writes its calls: one format, several, or any.
+/// How a model writes its calls: in one format, several, or any.
 #[derive(Clone)]
 pub struct Dialect(Arc<Compiled>);
 
 impl Dialect {
-    /// Every format; the text decides which.
+    /// All formats; the text decides which one.
     #[must_use]
     pub fn auto() -> Self {
         static AUTO: LazyLock<Dialect> = LazyLock::new(|| Dialect(Arc::new(Compiled::new("auto", &formats::all().collect::<Vec<_>>()))));
         AUTO.clone()
     }
 
-    /// No format at all: calls come natively, and text is text.
+    /// No format: calls are native, and text is only text.
     #[must_use]
     pub fn native() -> Self {
         static NATIVE: LazyLock<Dialect> = LazyLock::new(|| Dialect(Arc::new(Compiled::new("native", &[]))));
@@ -43,7 +43,7 @@ impl Dialect {
         Some(NAMED[place].get_or_init(make).clone())
     }
 
-    /// Several formats at once. Nothing where one of the names is unknown.
+    /// Several formats at once. Returns `None` if a name is unknown.
     #[must_use]
     pub fn of(names: &[&str]) -> Option<Self> {
         let names: Vec<&str> = names.iter().map(|name| full_name(name)).collect();
@@ -58,13 +58,13 @@ impl Dialect {
         formats::all().enumerate().filter(move |(place, format)| !seen(format.name, *place)).map(|(_, format)| format.name)
     }
 
-    /// Who writes in a format.
+    /// Which models use a format.
     #[must_use]
     pub fn who(name: &str) -> Option<&'static str> {
         formats::all().find(|format| format.name == name).map(|format| format.who)
     }
 
-    /// Its name.
+    /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
@@ -74,7 +74,7 @@ impl Dialect {
         &self.0
     }
 
-    /// What may stand in a code fence at the end of a message: the formats of this dialect, and calls as plain JSON.
+    /// What a code fence at the end of a message may contain: the formats of this dialect, and calls as plain JSON.
     pub(crate) fn in_fence(&self) -> Self {
         const PLAIN: [&str; 5] = ["helve_json", "openai_json", "llama3_json", "xlam", "pythonic"];
         let own = self.0.rows.iter().filter(|row| !row.foreign).map(|row| row.format.name);
@@ -98,14 +98,14 @@ impl fmt::Debug for Dialect {
     }
 }
 
-/// A literal to look for, and what it means.
+/// A literal to search for, and its meaning.
 #[derive(Debug)]
 pub(crate) struct Marker {
     pub text: String,
-    /// The byte of it that is looked for.
+    /// The byte of it that is searched for.
     pub anchor: usize,
     pub meaning: Meaning,
-    /// Where no call follows, it is markup rather than words.
+    /// Whether it is markup rather than text if no call follows.
     pub token: bool,
 }
 
@@ -113,45 +113,45 @@ pub(crate) struct Marker {
 pub(crate) enum Meaning {
     /// Calls follow, in one of these formats.
     Calls(Vec<(Arc<Row>, Entry)>),
-    /// Thoughts follow, up to this.
+    /// Reasoning follows, up to this.
     Thinks(&'static str),
     Token,
-    /// Everything up to this is markup, and so are its first bytes.
+    /// Everything up to this is markup, including the literal itself.
     Through(&'static str, usize),
 }
 
-/// The formats of a dialect and all their marks.
+/// The formats of a dialect and all their markers.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub name: String,
     pub rows: Vec<Arc<Row>>,
     pub bare: Vec<Arc<Row>>,
     pub markers: Vec<Marker>,
-    /// For each byte, the markers that have it as their anchor.
+    /// For each byte, the markers whose anchor it is.
     pub anchored: Vec<Anchored>,
     pub anchors: Anchors,
-    /// Marks that close calls: behind a call they are markup.
+    /// Markers that close calls: after a call they are markup.
     pub closes: Vec<&'static str>,
     /// Control tokens.
     pub tokens: Vec<String>,
-    /// Marks that have bytes before their anchor.
+    /// Markers that have bytes before their anchor.
     pub leading: Vec<u16>,
-    /// What those marks begin with, and how long what stands before the anchor is at most.
+    /// The first bytes of those markers, and the maximum length before the anchor.
     pub lead_bytes: Vec<u8>,
     pub longest_lead: usize,
 }
 
-/// The markers that are looked for with one byte.
+/// The markers of one anchor byte.
 #[derive(Debug, Default)]
 pub(crate) struct Anchored {
     all: Vec<u16>,
-    /// The same by the byte behind, which rules most of them out.
+    /// Indexed by the next byte, which rules out most of them.
     by_next: Vec<(u8, Vec<u16>)>,
 }
 
 impl Anchored {
     fn split(&mut self, byte: u8, markers: &[Marker]) {
-        // Between the tokens of an object there may be white space.
+        // An object may have white space between its tokens.
         if self.all.len() < 2 || byte == b'{' {
             return;
         }
@@ -172,7 +172,7 @@ impl Anchored {
         self.all.is_empty()
     }
 
-    /// Those that can stand where this byte is behind.
+    /// The markers that allow this next byte.
     pub fn with(&self, next: Option<u8>) -> &[u16] {
         match next {
             Some(next) if !self.by_next.is_empty() => {
@@ -183,7 +183,7 @@ impl Anchored {
     }
 }
 
-/// Bytes that a look through prose stops at.
+/// Bytes at which the search through prose stops.
 #[derive(Debug)]
 pub(crate) enum Anchors {
     Two(u8, u8),
@@ -213,7 +213,7 @@ impl Anchors {
             Self::Three(one, two, three) => memchr::memchr3(*one, *two, *three, bytes),
             Self::Many(table) => {
                 let found = |byte: &u8| table[usize::from(*byte)];
-                // Eight at a time with one branch, then the one.
+                // Eight at a time with one branch, then the exact one.
                 let (eights, _) = bytes.as_chunks::<8>();
                 let clear = eights.iter().take_while(|eight| !eight.iter().fold(false, |any, byte| any | found(byte))).count() * 8;
                 bytes[clear..].iter().position(found).map(|at| at + clear)
@@ -268,7 +268,7 @@ impl Compiled {
     fn collect(&mut self) {
         for row in self.rows.clone() {
             let format = row.format;
-            // Of another format only the marks count that a format of the dialect has too.
+            // Of another format, only the markers count that a format of the dialect has too.
             let known = |made: &Self, open: &str| !row.foreign || made.markers.iter().any(|marker| marker.text == open);
             for open in format.section.open {
                 if known(self, open) {
@@ -331,7 +331,7 @@ impl Compiled {
     }
 
     fn index(&mut self) {
-        // The longest one first, so that `<|start|>` never hides a longer mark.
+        // Longest first, so that `<|start|>` never hides a longer marker.
         self.markers.sort_by_key(|marker| std::cmp::Reverse(marker.text.len()));
         let mut bytes = vec![b'`'];
         for (place, marker) in self.markers.iter().enumerate() {

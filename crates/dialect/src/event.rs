@@ -1,4 +1,4 @@
-//! What a model said: the events of a stream, and the items of a whole message.
+//! What a model wrote: the events of a stream, and the items of a complete message.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use crate::fault::FaultKind;
 use crate::repair::Repairs;
 
-/// How much is forgiven.
+/// How strictly calls are parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Common mistakes are mended, and each repair is named on the call.
+    /// Common mistakes are repaired, and each repair is listed in the call.
     #[default]
     Lenient,
     /// Only what the format's grammar allows.
@@ -24,93 +24,93 @@ impl Mode {
     }
 }
 
-/// A call that is whole.
+/// A complete call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
-    /// Which call of the message, counted from 0.
+    /// Index of the call in the message, starting at 0.
     pub index: usize,
-    /// The model's own id, or one that was made: `call_1`, `call_2`, …
+    /// The model's call id, or a generated one: `call_1`, `call_2`, …
     pub id: String,
-    /// The tool's name, without what the model put around it.
+    /// The tool name without decoration.
     pub name: String,
     /// The arguments.
     pub arguments: Map<String, Value>,
-    /// What was mended.
+    /// The repairs that were needed.
     pub repairs: Repairs,
-    /// The arguments as the model wrote them, where it made a native call with one proper JSON object.
+    /// The arguments as the model wrote them, if it is a native call with a single valid JSON object.
     pub written: Option<String>,
 }
 
-/// Something that was meant as a call, and is none.
+/// Text that was meant to be a call but is not a valid one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
-    /// What kind of mistake it is.
+    /// The kind of mistake.
     pub kind: FaultKind,
-    /// What is wrong and what to do, in words for the model.
+    /// What is wrong and what to do, for the model.
     pub error: String,
-    /// What the model wrote.
+    /// The text that the model wrote.
     pub raw: String,
-    /// Which call of the message it would have been.
+    /// Index that the call would have in the message.
     pub index: usize,
 }
 
-/// One piece of what a model says, as soon as it is certain.
+/// A part of a model's message, emitted as soon as it is certain.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind<'a> {
-    /// Words for the reader.
+    /// Text for the reader.
     Text(&'a str),
-    /// The model's thoughts.
+    /// The model's reasoning.
     Reasoning(&'a str),
-    /// A call has begun. Exactly one [`EventKind::Call`] or [`EventKind::Malformed`] with its index follows.
+    /// The start of a call. Exactly one [`EventKind::Call`] or [`EventKind::Malformed`] with its index follows.
     CallOpened {
-        /// Which call of the message.
+        /// Index of the call in the message.
         index: usize,
-        /// The tool's name.
+        /// The tool name.
         name: &'a str,
     },
-    /// More of a call that has begun, as the model writes it: to show that something happens, not to be read.
+    /// More text of a call that has started. For progress display only, not for parsing.
     ArgsDelta {
-        /// Which call of the message.
+        /// Index of the call in the message.
         index: usize,
         /// The raw text.
         text: &'a str,
     },
-    /// A call is whole.
+    /// A complete call.
     Call(Call),
-    /// Something was meant as a call, and is none.
+    /// An invalid call.
     Malformed(Malformed),
     /// Control tokens that are neither text nor part of a call.
     Markup(&'a str),
 }
 
-/// A piece with its place in the input, in bytes. What is only announced has an empty place.
+/// An event and its byte range in the input. The range of an announcement is empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event<'a> {
-    /// Where in the input.
+    /// Byte range in the input.
     pub span: Range<usize>,
-    /// What.
+    /// The event.
     pub kind: EventKind<'a>,
 }
 
-/// One part of a whole message. The spans of all items, in order, cover the input without gap or overlap.
+/// A part of a complete message. The spans of all items, in order, cover the input without gaps or overlaps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// Its place in the input, in bytes.
+    /// Byte range in the input.
     pub span: Range<usize>,
-    /// What it is.
+    /// The content.
     pub content: Content,
 }
 
-/// What an item is.
+/// The content of an item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// Words for the reader.
+    /// Text for the reader.
     Text(String),
-    /// The model's thoughts.
+    /// The model's reasoning.
     Reasoning(String),
     /// A call.
     Call(Call),
-    /// Something that was meant as a call.
+    /// An invalid call.
     Malformed(Malformed),
     /// Control tokens.
     Markup,
@@ -148,12 +148,12 @@ impl Serialize for Item {
     }
 }
 
-/// Collects events into items: pieces of one text become one.
+/// Collects events into items; adjacent texts become one item.
 #[derive(Debug, Default)]
 pub struct Items(Vec<Item>);
 
 impl Items {
-    /// Takes one event.
+    /// Adds an event.
     pub fn push(&mut self, event: Event<'_>) {
         let content = match event.kind {
             EventKind::CallOpened { .. } | EventKind::ArgsDelta { .. } => return,

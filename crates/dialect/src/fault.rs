@@ -1,35 +1,35 @@
-//! Why something that was meant as a call is none.
+//! Why a call is invalid.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// What kind of mistake a malformed call is.
+/// The kind of mistake in an invalid call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {
     /// The message ended in the middle of the call.
     Incomplete,
-    /// The text breaks the format's grammar.
+    /// The text violates the format's grammar.
     Syntax,
-    /// No tool is named.
+    /// The call names no tool.
     NoName,
     /// The arguments are not an object.
     NotAnObject,
-    /// Brackets are nested too deep.
+    /// The nesting is too deep.
     TooDeep,
-    /// A key came twice, and strict reading does not choose.
+    /// A key occurs twice, and strict parsing does not choose one.
     DuplicateKey,
     /// Program code instead of a call.
     Code,
-    /// The message holds more calls than are read.
+    /// The message has too many calls.
     TooMany,
-    /// The arguments hold more values than are read.
+    /// The arguments have too many values.
     TooLarge,
 }
 
 impl FaultKind {
-    /// Its name, as it is written in JSON.
+    /// Its name in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Serialize for FaultKind {
     }
 }
 
-/// A mistake, with words that a model can act on.
+/// A mistake, with a message that a model can act on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub kind: FaultKind,
@@ -75,10 +75,10 @@ impl Fault {
     }
 
     pub fn twice(key: &str) -> Self {
-        Self::new(FaultKind::DuplicateKey, format!("the key {key:?} comes twice; give it once"))
+        Self::new(FaultKind::DuplicateKey, format!("duplicate key {key:?}; write it once"))
     }
 
-    /// An integer that would silently become another one.
+    /// An integer that would silently lose digits.
     pub fn wide(integer: &str) -> Self {
         let shown: String = integer.chars().take(40).collect();
         Self::syntax(format!("the integer {shown} does not fit 64 bits; send it as a string, or with an exponent"))

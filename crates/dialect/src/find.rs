@@ -1,8 +1,8 @@
-//! Looks for several literals at once.
+//! Searches for several literals at once.
 
 use crate::work;
 
-/// The first of several literals in a text: where, and which. One pass, whatever is absent.
+/// The first of several literals in a text: its position and its index. One pass, even if some are absent.
 pub(crate) fn first_mark<S: AsRef<[u8]>>(bytes: &[u8], marks: &[S]) -> Option<(usize, usize)> {
     let mut firsts = [marks.first()?.as_ref()[0]; 3];
     let mut count = 1;

@@ -1,36 +1,36 @@
-//! What a format is: one row of data. Six shapes of calls, and the marks around them.
+//! The definition of a format as one row of data: one of six call shapes, and the markers around it.
 
 use crate::json::Syntax;
 
 /// One way to write calls.
 #[derive(Debug)]
 pub(crate) struct Format {
-    /// Its name, as people and programs use it.
+    /// Its name.
     pub name: &'static str,
-    /// Who writes so.
+    /// Which models use it.
     pub who: &'static str,
-    /// The marks around all calls of a message.
+    /// The markers around all calls of a message.
     pub section: Marks,
-    /// The marks around each call.
+    /// The markers around each call.
     pub call: Marks,
-    /// What stands between them.
+    /// The shape of a call.
     pub shape: Shape,
-    /// Calls may stand in a JSON or Python list.
+    /// Whether calls may be in a JSON or Python list.
     pub list: bool,
-    /// A call may stand at the start of a message without any mark.
+    /// Whether a call may start a message without any marker.
     pub bare: bool,
-    /// The marks also occur in prose: only calls to known tools count, and only at the start of a line.
+    /// Whether the markers also occur in prose: only calls of known tools count, and only at the start of a line.
     pub weak: bool,
-    /// Tokens between calls that mean nothing.
+    /// Tokens between calls without a meaning.
     pub noise: &'static [&'static str],
-    /// The family's own marks around thoughts, beside `<think>`.
+    /// Markers around reasoning, in addition to `<think>`.
     pub thinks: &'static [(&'static str, &'static str)],
-    /// Tokens that are neither text nor call.
+    /// Tokens that are neither text nor part of a call.
     pub markup: &'static [Markup],
 }
 
 impl Format {
-    /// What a call looks like, in a few words.
+    /// A short example of a call.
     pub fn grammar(&self) -> String {
         let open = self.section.open.first().or(self.call.open.first()).copied().unwrap_or_default();
         let close = self.section.close.first().or(self.call.close.first()).copied().unwrap_or_default();
@@ -46,12 +46,12 @@ impl Format {
     }
 }
 
-/// What opens and what closes.
+/// An opening and a closing marker.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marks {
     pub open: &'static [&'static str],
     pub close: &'static [&'static str],
-    /// The grammar wants the closing one.
+    /// Whether the grammar requires the closing one.
     pub must_close: bool,
 }
 
@@ -71,29 +71,29 @@ impl Marks {
     }
 }
 
-/// A control token, or a run of text between two of them.
+/// A control token, or the text between two of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Markup {
     Token(&'static str),
     Through(&'static str, &'static str),
-    /// Up to, and without, the second one.
+    /// Up to but excluding the second one.
     Upto(&'static str, &'static str),
 }
 
-/// The six shapes.
+/// The six shapes of calls.
 #[derive(Debug)]
 pub(crate) enum Shape {
     /// A JSON object that names the tool.
     Object(Keys),
-    /// The tool's name, a separator, then the arguments as JSON. Heads are templates with `{name}` and `{id}`.
+    /// The tool name, a separator, then the arguments as JSON. Heads are templates with `{name}` and `{id}`.
     Headed { heads: &'static [&'static str], text_input: bool },
-    /// The tool's name and arguments in tags, values as text.
+    /// The tool name and arguments in tags, with values as text.
     Tagged(Tags),
     /// `name(key=value)`.
     Python,
     /// `call:name{key:value}`.
     Braces(&'static str),
-    /// Channels with a header, as in harmony.
+    /// Channels with a header, as in Harmony.
     Channel,
 }
 
@@ -107,20 +107,20 @@ impl Shape {
     }
 }
 
-/// Which keys of an object mean what.
+/// The keys of a JSON call.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "a row of a table")]
 pub(crate) struct Keys {
     pub name: &'static str,
     pub arguments: &'static str,
     pub id: &'static str,
-    /// The call stands inside a `function` object.
+    /// Whether the call is nested in a `function` object.
     pub wrapped: bool,
-    /// Arguments may be JSON inside a string.
+    /// Whether arguments may be a string of JSON.
     pub string_arguments: bool,
-    /// The tool's name is the key itself.
+    /// Whether the tool name is the key itself.
     pub by_key: bool,
-    /// The object may be written as a Python literal.
+    /// Whether the object may be a Python literal.
     pub python: bool,
 }
 
@@ -130,26 +130,26 @@ impl Keys {
     }
 }
 
-/// How tags are written, and which of them mean what.
+/// How tags are written, and what they mean.
 #[derive(Debug)]
 pub(crate) struct Tags {
-    /// What stands before an opening tag's name, before a closing one's, and at the end of both.
+    /// What comes before the name of an opening tag, before that of a closing tag, and at the end of both.
     pub open: &'static str,
     pub close: &'static str,
     pub end: &'static str,
     pub call: CallTag,
     pub parameter: ParameterTag,
-    /// One line break on each side of a value is layout.
+    /// Whether one line break on each side of a value is layout.
     pub lines: bool,
-    /// `<![CDATA[…]]>` is understood.
+    /// Whether `<![CDATA[…]]>` is supported.
     pub cdata: bool,
-    /// `&lt;` and the like are understood.
+    /// Whether entities such as `&lt;` are supported.
     pub entities: bool,
-    /// The attribute of a parameter that tells its type.
+    /// The attribute with the type of a parameter.
     pub typed: Option<&'static str>,
 }
 
-/// Where the tool's name is.
+/// Where the tool name is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CallTag {
     /// `<function=name>`
@@ -162,7 +162,7 @@ pub(crate) enum CallTag {
     Child(&'static str),
 }
 
-/// Where a parameter's name is.
+/// Where the parameter name is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ParameterTag {
     /// `<parameter=key>value</parameter>`

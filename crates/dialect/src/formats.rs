@@ -1,4 +1,4 @@
-//! All formats, by the order in which `auto` prefers them where the text leaves a choice.
+//! All formats, in the order in which `auto` prefers them if the text is ambiguous.
 
 mod called;
 mod objects;
@@ -6,7 +6,7 @@ mod tagged;
 
 use crate::format::{Format, Keys, Marks, Shape};
 
-/// A format with nothing special about it.
+/// A format without special features.
 const PLAIN: Format = Format {
     name: "",
     who: "",
@@ -21,10 +21,10 @@ const PLAIN: Format = Format {
     markup: &[],
 };
 
-/// How many rows there are.
+/// Number of rows.
 pub(crate) const COUNT: usize = objects::ROWS.len() + tagged::ROWS.len() + called::ROWS.len();
 
-/// Every row. Formats that come in two spellings have two rows of one name.
+/// All rows. A format with two spellings has two rows of the same name.
 pub(crate) fn all() -> impl Iterator<Item = &'static Format> + Clone {
     objects::ROWS.iter().chain(&tagged::ROWS).chain(&called::ROWS)
 }

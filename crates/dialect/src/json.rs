@@ -1,5 +1,5 @@
-//! The lenient reader of JSON, of Python's literals and of Gemma's braces: one pass over a value whose extent is known,
-//! with its own stack. What it mends it names.
+//! Lenient parser for JSON, Python literals and Gemma's braces: one pass over a value of known extent, with its own stack. It records every
+//! repair.
 
 mod blank;
 mod extent;
@@ -19,49 +19,49 @@ use crate::fault::{Fault, FaultKind};
 use crate::repair::{Repair, Repairs};
 use crate::work::{self, seen};
 
-/// Brackets nested deeper than this are refused.
+/// Maximum nesting of brackets.
 pub(crate) const MAX_DEPTH: usize = 128;
-/// Values of one call, and of all calls of one text: more are refused, because each takes many times the memory of its text.
+/// Maximum number of values in one call, and in all calls of one text, because each takes many times the memory of its text.
 pub(crate) const MAX_VALUES: usize = 100_000;
 
 pub(crate) fn too_large() -> Fault {
     Fault::new(FaultKind::TooLarge, format!("the arguments hold more than {MAX_VALUES} values; write fewer, or several messages"))
 }
 
-/// Which language a value is written in.
+/// The language of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syntax {
     Json,
     Python,
-    /// Bare keys, and strings between two of these tokens.
+    /// Unquoted keys, and strings between two of these tokens.
     Braces(&'static str),
 }
 
-/// A value and what it took to read it.
+/// A value and the repairs it needed.
 #[derive(Debug)]
 pub(crate) struct Reading<T> {
     pub value: T,
     pub repairs: Repairs,
-    /// An argument that came without a name; only Python's calls have one.
+    /// An argument without a name; only in Python calls.
     pub positional: Option<Value>,
 }
 
-/// Reads one value that fills the text. `missing` says how many closing brackets may be absent at its end.
+/// Parses a value that fills the text. `missing` is the number of closing brackets that may be absent at its end.
 pub(crate) fn read(text: &str, syntax: Syntax, mode: Mode, missing: usize) -> Result<Reading<Value>, Fault> {
     let mut reader = Reader::new(text, syntax, mode, missing);
     let value = reader.value()?;
     reader.finish(value)
 }
 
-/// Reads one object of plain JSON from the start of the text, and says where it ends. Nothing where it is not whole, or not
-/// plain: then its extent must be found first.
+/// Parses one plain JSON object at the start of the text, and returns its end. Returns `None` if it is incomplete or not plain: then its
+/// extent must be found first.
 pub(crate) fn read_plain(text: &str) -> Option<(Value, usize)> {
     let mut reader = Reader::new(text, Syntax::Json, Mode::Strict, 0);
     let value = reader.value().ok()?;
     Some((value, reader.at))
 }
 
-/// The members of one object of plain JSON, and where it ends. A call is such an object, and needs no map.
+/// The members of one plain JSON object, and its end. A call is such an object, and needs no map.
 pub(crate) fn read_members(text: &str) -> Option<(Members, usize)> {
     let mut reader = Reader::new(text, Syntax::Json, Mode::Strict, 0);
     reader.at = 1;
@@ -74,10 +74,10 @@ pub(crate) fn read_members(text: &str) -> Option<(Members, usize)> {
     Some((reader.members, reader.at))
 }
 
-/// What an object holds, in order.
+/// The members of an object, in order.
 pub(crate) type Members = Vec<(String, Value)>;
 
-/// Reads `(key=value, …)`.
+/// Parses `(key=value, …)`.
 pub(crate) fn read_arguments(text: &str, mode: Mode) -> Result<Reading<Map<String, Value>>, Fault> {
     let mut reader = Reader::new(text, Syntax::Python, mode, 0);
     reader.at = 1;
@@ -122,7 +122,7 @@ impl Frame {
     }
 }
 
-/// Room is made for so many members before they have come, at most.
+/// Maximum number of members for which space is reserved in advance.
 const MAX_ROOM: usize = 16;
 
 struct Reader<'a> {
@@ -136,12 +136,12 @@ struct Reader<'a> {
     stack: Vec<Frame>,
     positional: Option<Value>,
     members: Members,
-    /// Where strings with escapes are put together.
+    /// Buffer for strings with escapes.
     scratch: String,
-    /// The next value has no name.
+    /// Whether the next value has no name.
     unnamed: bool,
     values: usize,
-    /// How many members the last object had. Objects come in lists of the same kind, so the next one often has as many.
+    /// Number of members of the last object. Lists contain similar objects, so the next one often has as many.
     usual: usize,
 }
 
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         Ok(Reading { value, repairs: self.repairs, positional: self.positional })
     }
 
-    /// Reads values until the outermost one is whole.
+    /// Parses values until the outermost one is complete.
     fn value(&mut self) -> Result<Value, Fault> {
         loop {
             work::count(1);
@@ -220,7 +220,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Whether a bracket that was just opened is closed at once.
+    /// Returns whether a bracket that was just opened is closed at once.
     fn opened_empty(&mut self, close: u8) -> bool {
         self.blank();
         let empty = self.peek() == Some(close);
@@ -243,7 +243,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Gives a whole value to the bracket it stands in, and closes brackets as long as they end here.
+    /// Adds a complete value to its parent, and closes brackets as long as they end here.
     fn hand_up(&mut self, mut value: Value) -> Result<Option<Value>, Fault> {
         loop {
             let Some(top) = self.stack.last_mut() else { return Ok(Some(value)) };
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
             match top {
                 Frame::Array { items, .. } => items.push(value),
                 Frame::Members { list, key } => {
-                    // Calls have few members; more are read another way.
+                    // Calls have few members; more are parsed another way.
                     if list.len() > 16 || list.iter().any(|(other, _)| other == key) {
                         return Err(Fault::twice(key));
                     }
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
                         self.next_member()?;
                         return Ok(None);
                     }
-                    // Python's own grammar has the comma before the end.
+                    // Python allows a trailing comma.
                     if self.syntax != Syntax::Python {
                         self.mend(Repair::TrailingComma, "the closing bracket without a comma before it")?;
                     }
@@ -310,7 +310,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The text ended after a whole value, with brackets open.
+    /// The text ended after a complete value, with brackets open.
     fn run_out(&mut self) -> Result<Value, Fault> {
         if self.stack.len() > self.missing || !self.mode.is_lenient() {
             return Err(Fault::cut());
@@ -331,7 +331,7 @@ impl<'a> Reader<'a> {
         Ok(self.shut())
     }
 
-    /// Reads a key and what separates it from its value.
+    /// Parses a key and its separator.
     fn key(&mut self) -> Result<(), Fault> {
         let call = matches!(self.stack.last(), Some(Frame::Object { close: b')', .. }));
         let start = self.at;
@@ -415,7 +415,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Text without marks, up to the next comma or bracket.
+    /// Unquoted text, up to the next comma or bracket.
     fn bare_text(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let end = seen(rest, rest.find([',', '}', ']', '{', '['])).unwrap_or(rest.len());
@@ -424,7 +424,7 @@ impl<'a> Reader<'a> {
         rest[..end].trim()
     }
 
-    /// A bare key, which may have spaces in it.
+    /// An unquoted key, which may contain spaces.
     fn spaced_word(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let end = seen(rest, rest.find([':', ',', '{', '}', '[', ']'])).unwrap_or(rest.len());
@@ -444,7 +444,7 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Records a repair, or refuses where nothing is mended.
+    /// Records a repair, or fails in strict mode.
     fn mend(&mut self, repair: Repair, wanted: &str) -> Result<(), Fault> {
         if self.mode.is_lenient() {
             self.repairs.add(repair);

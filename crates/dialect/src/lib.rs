@@ -1,4 +1,4 @@
-//! Finds the tool calls in what a language model writes, and teaches models to write them.
+//! Finds tool calls in the output of language models, and prompts models to write them.
 
 #![doc = include_str!("../README.md")]
 
@@ -28,7 +28,8 @@ pub use event::{Call, Content, Event, EventKind, Item, Items, Malformed, Mode};
 pub use fault::FaultKind;
 #[cfg(feature = "prompt")]
 pub use prompt::{
-    COMPACT_ABOVE, Choice, Language, MAX_DESCRIPTION, MAX_PARAMETER_DESCRIPTION, Prompt, PromptResult, PromptTool, Prompted, answer_text,
+    COMPACT_ABOVE, Choice, Language, MAX_DESCRIPTION, MAX_PARAMETER_DESCRIPTION, Prompt, PromptFormat, PromptResult, PromptTool,
+    answer_text,
 };
 pub use quoted::QuotedCalls;
 pub use reader::{CallDelta, Delta, Reader};

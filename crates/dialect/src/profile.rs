@@ -1,8 +1,8 @@
-//! Which formats a model writes, by its name. What is not listed is found out from the text.
+//! Which formats a model uses, by its name. For unknown models the text decides.
 
 use crate::dialect::Dialect;
 
-/// Parts of names, from the most to the least telling, and the formats such models write.
+/// Parts of model names, from the most to the least specific, and the formats of such models.
 const MODELS: [(&str, &[&str]); 46] = [
     ("qwen3-coder", &["qwen3_coder", "hermes"]),
     ("qwen3.5", &["qwen3_coder", "hermes"]),
@@ -53,7 +53,7 @@ const MODELS: [(&str, &[&str]); 46] = [
 ];
 
 impl Dialect {
-    /// The formats that a model of this name writes, with plain JSON and XML beside them; all formats where the name says nothing.
+    /// The formats of a model by its name, in addition to plain JSON and XML; all formats if the name is unknown.
     #[must_use]
     pub fn of_model(name: &str) -> Self {
         let name = name.to_ascii_lowercase();

@@ -1,7 +1,7 @@
-//! Teaches a model to call tools in plain text: instructions before it speaks, results and corrections afterwards.
+//! Prompts a model to call tools in plain text: instructions before the conversation, results and corrections afterwards.
 //!
-//! What is written here is what the parser reads in strict mode. Names, descriptions and schemas may be a stranger's:
-//! nothing in them can start a line of its own, and all of them are bounded.
+//! What is written here can be parsed in strict mode. Names, descriptions and schemas are untrusted: nothing in them can start a new line,
+//! and all of them have a maximum length.
 
 mod example;
 mod instructions;
@@ -28,26 +28,26 @@ pub use schema::answer_text;
 use crate::dialect::Dialect;
 use crate::event::Malformed;
 
-/// Longer lists of tools are written one line a tool, unless [`Prompt::compact`] says otherwise.
+/// Longer lists of tools are written with one line per tool, unless [`Prompt::compact`] is set.
 pub const COMPACT_ABOVE: usize = 20;
-/// A tool's description is cut after this many characters.
+/// Maximum length of a tool description in characters.
 pub const MAX_DESCRIPTION: usize = 2_000;
-/// A parameter's description is cut after this many characters.
+/// Maximum length of a parameter description in characters.
 pub const MAX_PARAMETER_DESCRIPTION: usize = 500;
 
-/// A tool as a model is told of it.
+/// A tool as described to a model.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptTool<'a> {
-    /// The name it is called by. A tool whose name cannot stand on a line as it is (empty, longer than 256 bytes, with
-    /// white space, control characters, quotes, brackets or `&`) is left out: it could not be called by that name.
+    /// The tool name. A tool is omitted if its name cannot be written as it is: if it is empty, longer than 256 bytes, or contains
+    /// white space, control characters, quotes, brackets or `&`.
     pub name: &'a str,
-    /// What it does.
+    /// The description.
     pub description: &'a str,
     /// The JSON Schema of its parameters.
     pub parameters: &'a Value,
 }
 
-/// The language that instructions are written in. Names, types and descriptions stay as they are.
+/// The language of the instructions. Names, types and descriptions are not translated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Language {
     /// English, `en`.
@@ -77,24 +77,24 @@ impl FromStr for Language {
         match code {
             "en" => Ok(Self::English),
             "zh" => Ok(Self::Chinese),
-            _ => Err(format!("there is no language {code:?}; there are en and zh")),
+            _ => Err(format!("unknown language {code:?}; expected `en` or `zh`")),
         }
     }
 }
 
-/// The form in which a model is asked to write its calls.
+/// The format in which a model is prompted to write calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Prompted {
+pub enum PromptFormat {
     /// `{"tool_calls": [{"id", "name", "parameters"}]}`, which the dialect `helve_json` reads.
     #[default]
     Json,
-    /// `<tool_call>` with every value in CDATA, which the dialect `helve_xml` reads. A parameter whose name is no name
-    /// of an element cannot be written in it and is left out.
+    /// `<tool_call>` with every value in CDATA, which the dialect `helve_xml` reads. A parameter whose name is not a valid element name is
+    /// omitted.
     Xml,
 }
 
-impl Prompted {
-    /// Its short name: `json` or `xml`. [`Dialect::named`] knows it, too.
+impl PromptFormat {
+    /// Its short name: `json` or `xml`. [`Dialect::named`] accepts it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -103,21 +103,21 @@ impl Prompted {
         }
     }
 
-    /// The dialect that reads what the model then writes.
+    /// The dialect that parses the calls.
     #[must_use]
     pub fn dialect(self) -> Dialect {
         Dialect::named(self.as_str()).unwrap_or_else(Dialect::auto)
     }
 }
 
-impl FromStr for Prompted {
+impl FromStr for PromptFormat {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
             "json" | "helve_json" | "seed_json" => Ok(Self::Json),
             "xml" | "helve_xml" | "seed_xml_cdata" => Ok(Self::Xml),
-            _ => Err(format!("calls are prompted as json or xml, not as {name:?}")),
+            _ => Err(format!("unknown prompt format {name:?}; expected `json` or `xml`")),
         }
     }
 }
@@ -125,19 +125,19 @@ impl FromStr for Prompted {
 /// Whether the model may, must or must not call tools in its next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice<'a> {
-    /// It decides.
+    /// The model decides.
     #[default]
     Auto,
-    /// It must not call; it is told of no tool at all.
+    /// It must not call tools; no tool is described.
     None,
     /// It must call at least one tool.
     Required,
-    /// It must call this tool and is told of no other.
+    /// It must call this tool; no other tool is described.
     Only(&'a str),
 }
 
 impl Choice<'_> {
-    /// The tools that the model is told of.
+    /// The tools that are described.
     fn of<'t, 'a>(self, tools: &'t [PromptTool<'a>]) -> Vec<&'t PromptTool<'a>> {
         let offered = |tool: &&PromptTool<'_>| match self {
             Self::None => false,
@@ -148,76 +148,75 @@ impl Choice<'_> {
     }
 }
 
-/// Writes what a model reads about tools.
+/// Writes the texts about tools that a model reads.
 ///
 /// ```
-/// use helve_dialect::{Choice, Prompt, PromptTool, Prompted};
+/// use helve_dialect::{Choice, Prompt, PromptTool, PromptFormat};
 ///
 /// let parameters = serde_json::json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
 /// let tools = [PromptTool { name: "get_weather", description: "Tells the weather.", parameters: &parameters }];
-/// let text = Prompt::new(Prompted::Json).instructions(&tools, Choice::Auto);
+/// let text = Prompt::new(PromptFormat::Json).instructions(&tools, Choice::Auto);
 /// assert!(text.contains(r#"{"tool_calls": [{"id": "call_1", "name": "get_weather", "parameters": {"city": "example city"}}]}"#));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Prompt {
-    form: Prompted,
+    form: PromptFormat,
     language: Language,
     compact: Option<bool>,
     structured: bool,
 }
 
 impl Prompt {
-    /// In English, with long lists compact.
+    /// English instructions; long lists are compact.
     #[must_use]
-    pub fn new(form: Prompted) -> Self {
+    pub fn new(form: PromptFormat) -> Self {
         Self { form, ..Self::default() }
     }
 
-    /// In another language.
+    /// Sets the language.
     #[must_use]
     pub const fn language(mut self, language: Language) -> Self {
         self.language = language;
         self
     }
 
-    /// Always one line a tool, or never. Left alone, it is so for more than [`COMPACT_ABOVE`] tools.
+    /// Sets whether every tool takes one line. By default only with more than [`COMPACT_ABOVE`] tools.
     #[must_use]
     pub const fn compact(mut self, compact: bool) -> Self {
         self.compact = Some(compact);
         self
     }
 
-    /// The server holds the model to [`Prompt::schema`], so that an answer without calls is `{"answer": "…"}`, too.
-    /// It means something for JSON only.
+    /// Sets whether the server constrains the model to [`Prompt::schema`], so that an answer without calls is `{"answer": "…"}`. JSON only.
     #[must_use]
     pub const fn structured(mut self, structured: bool) -> Self {
         self.structured = structured;
         self
     }
 
-    /// What a model must know before it can call tools: the tools, how a call is written, what results look like.
+    /// The instructions: the tools, how to write a call, and what results look like.
     ///
-    /// It is empty where nothing can be called: for [`Choice::None`], for no tools, and for [`Choice::Only`] with a name that
-    /// is not among the tools. Who must know the difference looks the name up first.
+    /// Empty if nothing can be called: for [`Choice::None`], without tools, and for [`Choice::Only`] with an unknown name. To tell these cases
+    /// apart, look up the name first.
     #[must_use]
     pub fn instructions(self, tools: &[PromptTool<'_>], choice: Choice<'_>) -> String {
         instructions::write(self, &choice.of(tools), choice)
     }
 
-    /// What a tool gave, as the instructions announce it.
+    /// The result of a tool, as the instructions announce it.
     #[must_use]
     pub fn result(self, result: &PromptResult<'_>) -> String {
         result::write(self, result)
     }
 
-    /// Why a call could not be read, a bounded piece of it that cannot be read as a call, and the right form.
+    /// Why a call could not be parsed, a harmless excerpt of it, and the right form.
     #[must_use]
     pub fn malformed(self, malformed: &Malformed) -> String {
         malformed::write(self, malformed)
     }
 
     /// The JSON Schema of a whole message, for servers that can hold a model to one: calls in the form of
-    /// [`Prompted::Json`], or `{"answer": "…"}`, which [`answer_text`] reads.
+    /// [`PromptFormat::Json`], or `{"answer": "…"}`, which [`answer_text`] reads.
     ///
     /// [`Choice::Required`] and [`Choice::Only`] leave only calls; [`Choice::None`] only the answer, and so does every choice
     /// that leaves no tool. References inside a tool's schema still lead to the same place; those that lead nowhere in it

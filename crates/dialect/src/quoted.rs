@@ -1,7 +1,7 @@
-//! Calls that stand in text from outside, such as the results of tools: a model that quotes one does not make it.
+//! Finds calls in text from outside, such as tool results: a model that quotes one does not make it.
 //!
-//! A text is searched from every place where a call could begin, whatever stands around it, also behind the escapes of JSON,
-//! HTML and Markdown. Only digests of the calls are kept. Both work and memory are bounded; beyond the bound every call counts as quoted.
+//! The search starts at every position where a call could start, whatever surrounds it, also behind escapes of JSON, HTML and Markdown.
+//! Only digests of the calls are kept. Work and memory are limited; beyond the limit every call counts as quoted.
 
 mod canonical;
 mod decoded;
@@ -17,19 +17,19 @@ use crate::repair::Repair;
 use crate::scan::Scanner;
 use crate::tools::ToolTable;
 
-/// So many different calls are remembered.
+/// Maximum number of different calls remembered.
 const MAX_CALLS: usize = 1 << 16;
-/// A search may read so many times the text, and so much more.
+/// A search may read this multiple of the text, plus a constant.
 const MAX_READINGS: usize = 64;
 const MIN_WORK: usize = 1 << 16;
-/// How much is read of a place that may be a call, before it is known that more is needed.
+/// How much is read of a candidate before it is known that more is needed.
 const FIRST_LOOK: usize = 128;
-/// A mark behind which every object is a call.
+/// A marker after which every object is a call.
 const OBJECT_MARK: &str = "<tool_call>";
-/// How much of one text is put before the next, because a call may be split between them.
+/// How much of one text is prepended to the next, because a call may be split between them.
 const OVERLAP: usize = 16 << 10;
 
-/// The calls in texts from outside.
+/// The calls in text from outside.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -52,7 +52,7 @@ pub struct QuotedCalls {
 }
 
 impl QuotedCalls {
-    /// Looks for calls of these tools, in all formats, and as this dialect reads them.
+    /// Looks for calls of these tools, in all formats, and as this dialect parses them.
     #[must_use]
     pub fn new(dialect: Dialect, tools: Arc<ToolTable>) -> Self {
         let mut dialects = vec![Dialect::auto()];
@@ -62,7 +62,7 @@ impl QuotedCalls {
         Self { dialects, tools, digests: HashSet::new(), tail: String::new(), overflowed: false }
     }
 
-    /// Remembers the calls in one more text. A call may begin in one text and end in the next.
+    /// Adds the calls in a text. A call may start in one text and end in the next.
     pub fn add(&mut self, text: &str) {
         if self.overflowed {
             return;
@@ -77,13 +77,13 @@ impl QuotedCalls {
         self.tail.drain(..surplus);
     }
 
-    /// Whether this call stands in one of the texts, however it is spelled there.
+    /// Returns whether this call occurs in one of the texts, in any spelling.
     #[must_use]
     pub fn holds(&self, call: &Call) -> bool {
         self.overflowed || self.digests.contains(&canonical::digest(call))
     }
 
-    /// Whether the texts hold more calls than can be told apart, so that every call counts as quoted.
+    /// Returns whether the texts contain more calls than can be remembered, so that every call counts as quoted.
     #[must_use]
     pub fn is_overflowed(&self) -> bool {
         self.overflowed
@@ -95,13 +95,13 @@ impl QuotedCalls {
         }
         for dialect in self.dialects.clone() {
             let mut work = text.len().saturating_mul(MAX_READINGS).max(MIN_WORK);
-            // Sections of several calls are found in one go; single places are tried because of what may stand before them.
+            // Sections with several calls are found at once; single positions are tried because of what may precede them.
             self.read(&dialect, ["", text], usize::MAX, &mut work);
             for (place, calls) in places::of_calls(text, &dialect, &self.tools) {
                 let rest = &text[place..];
                 self.read(&dialect, ["", rest], calls, &mut work);
                 if rest.starts_with('{') {
-                    // Some formats take an object for a call only behind a mark, and a model may add one.
+                    // Some formats accept an object as a call only after a marker, which a model may add.
                     self.read(&dialect, [OBJECT_MARK, rest], calls, &mut work);
                 }
                 if work == 0 || self.digests.len() >= MAX_CALLS {
@@ -112,16 +112,16 @@ impl QuotedCalls {
         }
     }
 
-    /// Reads a text behind a mark like an answer, in looks that become longer, up to words or so many calls. For any
-    /// number of calls it reads all of it.
+    /// Parses the text after a marker like a message, in growing windows, up to text or this many calls. For an unlimited number of calls it
+    /// parses everything.
     fn read(&mut self, dialect: &Dialect, [mark, text]: [&str; 2], calls: usize, work: &mut usize) {
         let mut scanner = Scanner::new(dialect.clone(), Mode::Lenient, Arc::clone(&self.tools));
-        // Words count like the last call.
+        // Text counts like the last call.
         let left = Cell::new(calls);
         let (tools, digests) = (&self.tools, &mut self.digests);
         let mut sink = |event: Event<'_>| match event.kind {
             EventKind::Call(call) => {
-                // Behind a mark that was added, an object that only has a name may be anything.
+                // After an added marker, an object with only a name may be anything.
                 if tools.knows(&call.name) && (mark.is_empty() || !call.repairs.contains(Repair::MissingArguments)) {
                     digests.insert(canonical::digest(&call));
                 }

@@ -1,4 +1,4 @@
-//! The reader: whatever a model sends, native pieces of calls or text with calls in it, comes out as the same events.
+//! The reader: native call deltas, and text with calls in it, become the same events.
 
 mod rescue;
 
@@ -16,34 +16,34 @@ use crate::repair::Repairs;
 use crate::scan::{Scanner, made_id};
 use crate::tools::ToolTable;
 
-/// One piece of a model's answer.
+/// One delta of a model's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delta<'a> {
-    /// Words, which may hold calls.
+    /// Text, which may contain calls.
     Text(&'a str),
-    /// Thoughts that the provider told apart.
+    /// Reasoning, if the provider separates it.
     Reasoning(&'a str),
-    /// A piece of a native call.
+    /// A delta of a native call.
     Call(CallDelta<'a>),
 }
 
-/// A piece of a native call. Providers leave out what they like.
+/// A delta of a native call. Providers may omit any field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallDelta<'a> {
-    /// Which call of the answer.
+    /// Index of the call in the response.
     pub index: Option<u32>,
-    /// The provider's id.
+    /// The provider's call id.
     pub id: Option<&'a str>,
-    /// The tool's name, or a piece of it.
+    /// The tool name, or a part of it.
     pub name: Option<&'a str>,
-    /// A piece of the arguments, as JSON text.
+    /// A part of the arguments as JSON text.
     pub arguments: &'a str,
 }
 
-/// Native calls are never more than this in one answer.
+/// Maximum number of native calls in a response.
 const MAX_CALLS: usize = 1024;
 
-/// A native call whose pieces are coming in.
+/// A native call whose deltas are being received.
 #[derive(Debug, Default)]
 struct Slot {
     index: usize,
@@ -55,14 +55,13 @@ struct Slot {
     given: bool,
 }
 
-/// Reads one answer of a model. Places in its events count the bytes of text; thoughts that the provider told apart and native calls
-/// have none of their own.
+/// Reads one response of a model. The ranges of its events count bytes of text; separate reasoning and native calls have none.
 #[derive(Debug)]
 pub struct Reader {
     mode: Mode,
     tools: Arc<ToolTable>,
     scanner: Option<Scanner>,
-    /// Calls in text, held back as long as a native call would make them mere text.
+    /// Calls in text, held back while a native call could still make them plain text.
     rescue: Option<Rescue>,
     slots: Vec<Slot>,
     calls: usize,
@@ -72,42 +71,41 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads native calls; text is text.
+    /// Reads native calls; text is only text.
     #[must_use]
     pub fn native(mode: Mode, tools: Arc<ToolTable>) -> Self {
         Self { mode, tools, scanner: None, rescue: None, slots: Vec::new(), calls: 0, place: 0, full: false }
     }
 
-    /// Reads native calls, and looks for calls in text too.
+    /// Reads native calls, and parses calls in text.
     #[must_use]
     pub fn scanning(dialect: Dialect, mode: Mode, tools: Arc<ToolTable>) -> Self {
         let scanner = Scanner::new(dialect, mode, Arc::clone(&tools));
         Self { scanner: Some(scanner), ..Self::native(mode, tools) }
     }
 
-    /// Reads native calls; looks for calls in text only where no native one comes. A model that calls natively writes about calls
-    /// where it writes some.
+    /// Reads native calls, and parses calls in text only if there is no native one. A model that calls natively quotes calls in its text.
     #[must_use]
     pub fn rescuing(dialect: Dialect, mode: Mode, tools: Arc<ToolTable>) -> Self {
         Self { rescue: Some(Rescue::default()), ..Self::scanning(dialect, mode, tools) }
     }
 
-    /// The place from which on text is held back because it may hold a call: the end of the text where none is. Nothing where it does
-    /// not look for calls in text.
+    /// The position from which text is held back because it may contain a call; the end of the text if none is held. Returns `None` if calls
+    /// in text are not parsed.
     #[must_use]
     pub fn held_from(&self) -> Option<usize> {
         let scanner = self.scanner.as_ref()?;
         Some(self.rescue.as_ref().map_or(scanner.given, Rescue::given))
     }
 
-    /// The text begins inside thoughts, because the prompt opened them.
+    /// Starts inside reasoning, because the prompt opened it.
     #[must_use]
     pub fn thinking(mut self) -> Self {
         self.scanner = self.scanner.map(Scanner::thinking);
         self
     }
 
-    /// Takes one piece.
+    /// Processes a delta.
     pub fn push(&mut self, delta: Delta<'_>, sink: &mut dyn FnMut(Event<'_>)) {
         match delta {
             Delta::Text(text) => {
@@ -133,7 +131,7 @@ impl Reader {
         }
     }
 
-    /// The answer is over. `cut` says that the model ran into a limit, so that its last call may lack a part.
+    /// Ends the response. `cut` means that the model hit a length limit, so that its last call may be incomplete.
     pub fn finish(mut self, cut: bool, sink: &mut dyn FnMut(Event<'_>)) {
         if let Some(mut scanner) = self.scanner.take() {
             scanner.calls = scanner.calls.max(self.calls);
@@ -149,7 +147,7 @@ impl Reader {
         }
     }
 
-    /// Gives back what was held, as the text that it is, and looks for no more calls in text.
+    /// Releases what was held back as plain text, and stops parsing calls in text.
     fn leave_text(&mut self, sink: &mut dyn FnMut(Event<'_>)) {
         if let Some(rescue) = self.rescue.take() {
             self.scanner = None;
@@ -168,7 +166,7 @@ impl Reader {
             id.clone_into(&mut slot.id);
         }
         if let Some(name) = delta.name {
-            // Some providers send a name in pieces, others all of it, or all so far, with every piece.
+            // Some providers send a name in parts, others the whole name, or the name so far, with every delta.
             if slot.arguments.is_empty() && slot.name != name {
                 if name.starts_with(&slot.name) && self.tools.lists(name) {
                     slot.name.clear();
@@ -186,7 +184,7 @@ impl Reader {
         }
     }
 
-    /// The call that a piece belongs to, made where it is the first.
+    /// The call that a delta belongs to, created for its first one.
     fn find(&mut self, delta: &CallDelta<'_>, sink: &mut dyn FnMut(Event<'_>)) -> Option<usize> {
         let id = delta.id.filter(|id| !id.is_empty());
         let name = delta.name.filter(|name| !name.is_empty());
@@ -197,14 +195,14 @@ impl Reader {
         };
         if let Some(place) = known {
             let slot = &self.slots[place];
-            // One index for all calls, or none at all: a new id, or a name after arguments or another whole name, begins another.
+            // With one index for all calls, or none: a new id, or a name after arguments or after a complete name, starts another call.
             let other_id = id.is_some_and(|id| !slot.id.is_empty() && slot.id != id);
             let unmarked = id.is_none() && delta.index.is_none();
             let lists = |name: &str| name.len() <= MAX_NAME && self.tools.lists(name);
             let ended = !slot.arguments.is_empty() || (lists(&slot.name) && name.is_some_and(lists));
             let named_again = unmarked && name.is_some() && !slot.name.is_empty() && ended;
             if !other_id && !named_again {
-                // What comes after a call was given away changes nothing.
+                // What comes after a call was emitted is ignored.
                 return (!slot.given).then_some(place);
             }
         }
@@ -212,7 +210,7 @@ impl Reader {
             self.overflow(sink);
             return None;
         }
-        // Whoever begins another call has ended the last one, if it is whole.
+        // The start of another call ends the previous one, if it is complete.
         if let Some(last) = self.slots.len().checked_sub(1) {
             let written = self.slots[last].arguments.trim();
             if let Some((value, _)) = json::read_plain(written).filter(|(_, end)| *end == written.len()) {
@@ -224,17 +222,17 @@ impl Reader {
         Some(self.slots.len() - 1)
     }
 
-    /// Says once that there are too many calls.
+    /// Reports once that there are too many calls.
     fn overflow(&mut self, sink: &mut dyn FnMut(Event<'_>)) {
         if !std::mem::replace(&mut self.full, true) {
-            let error = format!("an answer may have at most {MAX_CALLS} calls; the others were not run");
+            let error = format!("a response may have at most {MAX_CALLS} calls; the others were not run");
             let malformed = Malformed { index: self.calls, kind: FaultKind::Syntax, error, raw: String::new() };
             self.calls += 1;
             sink(Event { span: self.place..self.place, kind: EventKind::Malformed(malformed) });
         }
     }
 
-    /// Gives a call away, whole or malformed. Its arguments may have been read already.
+    /// Emits a call, valid or malformed. Its arguments may have been parsed already.
     fn give(&mut self, place: usize, bare: bool, known: Option<Value>, sink: &mut dyn FnMut(Event<'_>)) {
         let here = self.place;
         let slot = &mut self.slots[place];
@@ -264,14 +262,14 @@ impl Reader {
     }
 }
 
-/// The call, and whether its arguments are one JSON object as they were written.
+/// The call, and whether its arguments are a single JSON object as written.
 fn read(slot: &Slot, known: Option<Value>, mode: Mode, tools: &ToolTable) -> Result<(Parts, bool), Fault> {
     if slot.name.trim().is_empty() {
         return Err(call::no_name());
     }
     let id = Some(slot.id.clone()).filter(|id| !id.is_empty());
     let written = slot.arguments.trim();
-    // No arguments at all are how some providers write that there are none.
+    // Some providers send no arguments at all if there are none.
     if written.is_empty() {
         return call::finish(&slot.name, id, serde_json::Map::new(), mode, tools, Repairs::default()).map(|parts| (parts, false));
     }

@@ -1,4 +1,4 @@
-//! The names of what lenient reading mends. A call says which of them it needed.
+//! The repairs of lenient parsing. A call lists those it needed.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde::{Serialize, Serializer};
 
 macro_rules! repairs {
     ($($(#[$doc:meta])* $name:ident = $word:literal),* $(,)?) => {
-        /// One thing that was mended on the way from a model's text to a call.
+        /// One repair on the way from a model's text to a call.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Repair { $($(#[$doc])* $name),* }
 
         impl Repair {
-            /// Every repair there is.
+            /// All repairs.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// Its name, as it is written in JSON.
+            /// Its name in JSON.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word),* }
@@ -29,19 +29,19 @@ repairs! {
     TrailingComma = "trailing_comma",
     /// Strings in single quotes.
     SingleQuotes = "single_quotes",
-    /// A key, or a plain word, without quotes.
+    /// An unquoted key or word.
     Unquoted = "unquoted",
     /// `//` or `/* */`.
     Comment = "comment",
     /// `True`, `False`, `None` in JSON, or `true`, `false`, `null` in Python.
     ForeignLiteral = "foreign_literal",
-    /// A number that the grammar does not have, such as `+1`, `.5` or `007`.
+    /// A number outside the grammar, such as `+1`, `.5` or `007`.
     OddNumber = "odd_number",
-    /// An integer that does not fit 64 bits, kept as text so that no digit is lost. Who runs calls should refuse this one.
+    /// An integer that does not fit 64 bits, kept as text so that no digit is lost. Callers should reject such calls.
     WideInteger = "wide_integer",
     /// A line break or another control character inside a string.
     RawControl = "raw_control",
-    /// A backslash before a character that needs none.
+    /// An unnecessary backslash.
     BadEscape = "bad_escape",
     /// Half of a surrogate pair, replaced.
     LoneSurrogate = "lone_surrogate",
@@ -51,17 +51,17 @@ repairs! {
     ExtraBracket = "extra_bracket",
     /// A comma was missing.
     MissingComma = "missing_comma",
-    /// A key came twice; the last one counts. Others may read it as the first one: who runs calls should refuse this one.
+    /// A duplicate key; the last value counts. Other parsers may use the first one, so callers should reject such calls.
     DuplicateKey = "duplicate_key",
-    /// The call used another family's names for its parts.
+    /// Keys of another model family.
     OtherKey = "other_key",
-    /// The call sat inside a `function` object.
+    /// The call was nested in a `function` object.
     FunctionWrapper = "function_wrapper",
-    /// Arguments came as JSON inside a string.
+    /// The arguments were a string of JSON.
     StringArguments = "string_arguments",
-    /// No arguments were given at all.
+    /// There were no arguments.
     MissingArguments = "missing_arguments",
-    /// An argument without its name went to the only required parameter.
+    /// An argument without a name was assigned to the only required parameter.
     PositionalArgument = "positional_argument",
     /// The marker before the call was missing.
     MissingOpen = "missing_open",
@@ -75,21 +75,21 @@ repairs! {
     MissingCdataEnd = "missing_cdata_end",
     /// An attribute without quotes.
     UnquotedAttribute = "unquoted_attribute",
-    /// An `&` that starts no entity.
+    /// An `&` that does not start an entity.
     BareAmpersand = "bare_ampersand",
     /// The call was in a code fence.
     Fenced = "fenced",
-    /// The call was written in the format of another family.
+    /// The call was in the format of another model family.
     OtherFormat = "other_format",
-    /// The tool's name was cleaned of what the model put around it.
+    /// The tool name had decoration around it.
     OddName = "odd_name",
-    /// The schema wanted another type, and the text could only mean one value of it.
+    /// The schema requires another type, and the text has only one reading of that type.
     Coerced = "coerced",
-    /// `null` as text, where the schema allows null.
+    /// `null` as text, if the schema allows null.
     NullText = "null_text",
-    /// A single value, where the schema wants an array.
+    /// A single value, if the schema requires an array.
     WrappedInArray = "wrapped_in_array",
-    /// A choice written in another case.
+    /// An enum value in another case.
     FoldedEnum = "folded_enum",
 }
 
@@ -105,7 +105,7 @@ impl Serialize for Repair {
     }
 }
 
-/// The repairs of one call, each once, in the order of their names.
+/// The repairs of a call, sorted by name, without duplicates.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Repairs(u64);
 
@@ -129,19 +129,19 @@ impl Repairs {
         self.0 |= other.0;
     }
 
-    /// Whether nothing was mended.
+    /// Returns whether there are no repairs.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether this one was needed.
+    /// Returns whether this repair was needed.
     #[must_use]
     pub const fn contains(self, repair: Repair) -> bool {
         self.0 & (1 << repair as u32) != 0
     }
 
-    /// All of them.
+    /// All repairs of the call.
     pub fn iter(self) -> impl Iterator<Item = Repair> {
         Repair::ALL.iter().copied().filter(move |repair| self.contains(*repair))
     }

@@ -1,4 +1,4 @@
-//! The tools a model may call: their names, which tell calls from data, and their schemas, which decide types.
+//! The tools a model may call: their names distinguish calls from data, and their schemas determine types.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::work;
 
-/// The tools of one conversation. Names that are not in it are read all the same where a format leaves no doubt.
+/// The tools of a conversation. Calls of unknown tools are still parsed if the format is unambiguous.
 #[derive(Debug, Clone, Default)]
 pub struct ToolTable {
     schemas: HashMap<String, Value>,
@@ -19,16 +19,16 @@ impl ToolTable {
         Self { schemas: tools.into_iter().map(|(name, schema)| (name.into(), schema)).collect(), open: false }
     }
 
-    /// No list is at hand: every name may be a tool, and nothing is known of types.
+    /// An unknown list of tools: every name may be a tool, and no types are known.
     #[must_use]
     pub fn unknown() -> Self {
         Self { schemas: HashMap::new(), open: true }
     }
 
-    /// Tools as they are written for models: `[{"name", "parameters"}]`, or each inside `{"type": "function", "function": …}`.
+    /// Tools as written for models: `[{"name", "parameters"}]`, or each inside `{"type": "function", "function": …}`.
     ///
     /// # Errors
-    /// Says which entry has no name.
+    /// Names the first entry without a name.
     pub fn from_json(tools: &Value) -> Result<Self, String> {
         let list = match tools {
             Value::Array(list) => list,
@@ -50,7 +50,7 @@ impl ToolTable {
         Ok(Self { schemas, open: false })
     }
 
-    /// Whether a call to this name can be meant.
+    /// Returns whether this name can be a tool.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         self.open || self.schemas.contains_key(name)
@@ -61,12 +61,12 @@ impl ToolTable {
         self.schemas.contains_key(name)
     }
 
-    /// Whether a text has the name of a tool somewhere.
+    /// Returns whether a text contains the name of a tool.
     pub(crate) fn are_named_in(&self, text: &str) -> bool {
         self.open || self.schemas.keys().any(|name| memchr::memmem::find(text.as_bytes(), name.as_bytes()).is_some())
     }
 
-    /// Whether a name could still become one of a tool.
+    /// Returns whether a tool name starts with this text.
     pub(crate) fn has_prefix(&self, start: &str) -> bool {
         self.open || self.schemas.keys().any(|name| name.starts_with(start))
     }
@@ -75,13 +75,13 @@ impl ToolTable {
         self.schemas.get(name).filter(|schema| schema.is_object())
     }
 
-    /// The parameters that must be given.
+    /// The required parameters.
     pub(crate) fn required(&self, name: &str) -> impl Iterator<Item = &str> {
         let list = self.schema(name).and_then(|schema| schema.get("required")).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// The only required parameter that takes a string, where there is exactly one required parameter.
+    /// The only required parameter, if there is exactly one and it takes a string.
     pub(crate) fn only_required(&self, name: &str) -> Option<&str> {
         let schema = self.schema(name)?;
         match schema.get("required")?.as_array()?.as_slice() {
@@ -90,7 +90,7 @@ impl ToolTable {
         }
     }
 
-    /// A tool's name with one of its parameters' names right behind it.
+    /// A tool name directly followed by one of its parameter names.
     pub(crate) fn split<'a>(&self, written: &'a str) -> Option<(&'a str, &'a str)> {
         let fits = |(name, schema): (&String, &Value)| {
             let key = written.strip_prefix(name.as_str())?.trim_start();
@@ -100,7 +100,7 @@ impl ToolTable {
         self.schemas.iter().filter_map(fits).max_by_key(|(name, _)| name.len())
     }
 
-    /// The name that a model meant when it wrote this one with the marks of its format around it.
+    /// The tool name that a model meant when it wrote this one with decoration.
     pub(crate) fn clean<'a>(&self, written: &'a str) -> &'a str {
         if self.lists(written) || self.schemas.is_empty() {
             return written;

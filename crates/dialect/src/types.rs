@@ -1,4 +1,4 @@
-//! Types: the schema decides what a piece of text is. Without one, a short table does.
+//! Types: the schema determines the value of a text. Without a schema, a small table does.
 
 use serde_json::{Map, Value};
 
@@ -7,10 +7,10 @@ use crate::json::{self, Syntax, json_number};
 use crate::repair::{Repair, Repairs};
 use crate::work;
 
-/// References are followed this far, and values are fitted this deep.
+/// Maximum depth of references and of coercion.
 const MAX_STEPS: usize = 64;
 
-/// What a schema allows, as far as it matters for reading text.
+/// What a schema allows, as far as it matters for parsing text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a set of types")]
 struct Allowed {
@@ -42,7 +42,7 @@ impl Allowed {
     }
 }
 
-/// Makes values fit the schema of one tool's parameters.
+/// Coerces values to the schema of a tool's parameters.
 pub(crate) struct Types<'a> {
     root: Option<&'a Value>,
     mode: Mode,
@@ -58,7 +58,7 @@ impl<'a> Types<'a> {
         self.root.and_then(|root| property(self.follow(root), name))
     }
 
-    /// Whether the tool declares this parameter; true where nothing is known.
+    /// Returns whether the tool declares this parameter; true if nothing is known.
     pub fn may_have(&self, name: &str) -> bool {
         match self.root.and_then(|root| self.follow(root).get("properties")) {
             Some(Value::Object(properties)) => properties.contains_key(name),
@@ -66,12 +66,12 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// Whether a value of this schema is kept as it was written, white space and all.
+    /// Returns whether a value of this schema keeps its white space.
     pub fn keeps_text(&self, schema: Option<&Value>) -> bool {
         schema.is_some_and(|schema| self.allowed(schema).string)
     }
 
-    /// Whether the schema wants a list.
+    /// Returns whether the schema requires a list.
     pub fn wants_array(&self, schema: Option<&Value>) -> bool {
         schema.is_some_and(|schema| {
             let allowed = self.allowed(schema);
@@ -87,7 +87,7 @@ impl<'a> Types<'a> {
         schema.and_then(|schema| property(self.follow(schema), name))
     }
 
-    /// The value of text that carries no type of its own.
+    /// The value of an untyped text.
     pub fn of_text(&self, text: &str, schema: Option<&'a Value>, repairs: &mut Repairs) -> Value {
         work::count(text.len());
         let Some(schema) = schema else { return untyped(text) };
@@ -118,17 +118,17 @@ impl<'a> Types<'a> {
                 return value;
             }
             let items = self.follow(schema).get("items");
-            // A list of lists is not guessed.
+            // A list of lists is ambiguous.
             if allowed.array && self.mode.is_lenient() && !trimmed.starts_with('[') && !self.wants_array(items) {
                 repairs.add(Repair::WrappedInArray);
                 return Value::Array(vec![self.of_text(trimmed, items, repairs)]);
             }
         }
-        // It does not fit: it stays as it is, and the validator says so.
+        // It does not fit: it stays as it is, and validation reports it.
         Value::String(text.to_owned())
     }
 
-    /// The value of text whose type the model marked. Where the schema wants another one, the schema is right.
+    /// The value of a text whose type the model marked. If the schema requires another type, the schema wins.
     pub fn of_marked(&self, text: &str, string: bool, schema: Option<&'a Value>, repairs: &mut Repairs) -> Value {
         let allowed = schema.map(|schema| self.allowed(schema)).filter(|allowed| !allowed.nothing() && self.mode.is_lenient());
         match (string, allowed) {
@@ -178,7 +178,7 @@ impl<'a> Types<'a> {
         folded
     }
 
-    /// One of the schema's choices: exactly, or in another case where only one fits.
+    /// An enum value of the schema: exact, or in another case if only one matches.
     fn choice(&self, text: &str, schema: &Value, repairs: &mut Repairs) -> Option<Value> {
         let choices = self.follow(schema).get("enum")?.as_array()?;
         if let Some(exact) = choices.iter().find(|choice| choice.as_str() == Some(text)) {
@@ -200,7 +200,7 @@ impl<'a> Types<'a> {
         Some(only.clone())
     }
 
-    /// Makes arguments that have types of their own fit, where the mode allows it.
+    /// Coerces typed arguments, if the mode allows it.
     pub fn fit(&self, arguments: &mut Map<String, Value>, repairs: &mut Repairs) {
         if !self.mode.is_lenient() || self.root.is_none() {
             return;
@@ -303,7 +303,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// Follows references inside the schema.
+    /// Resolves references inside the schema.
     fn follow<'s>(&self, mut schema: &'s Value) -> &'s Value
     where
         'a: 's,
@@ -323,7 +323,7 @@ fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     member(schema, "properties").and_then(|properties| member(properties, name))
 }
 
-/// A member of an object. Schemas have few, and comparing those costs less than to compute a hash.
+/// A member of an object. Schemas have few members, and comparing them is cheaper than hashing.
 fn member<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     let map = value.as_object()?;
     if map.len() > 8 {
@@ -347,14 +347,14 @@ fn fits(value: &Value, allowed: Allowed) -> bool {
     }
 }
 
-/// A whole number that was written with a fraction of zero, or with leading zeros or a plus.
+/// An integer written with a fraction of zero, leading zeros or a plus sign.
 fn whole(text: &str) -> Option<Value> {
     let digits = text.split_once('.').map_or(text, |(whole, fraction)| if fraction.bytes().all(|b| b == b'0') { whole } else { text });
     let digits = digits.strip_prefix('+').unwrap_or(digits);
     digits.parse::<i64>().ok().map(Value::from)
 }
 
-/// `true` and `false`, JSON's numbers; everything else is the exact text.
+/// `true`, `false` and JSON numbers; everything else is the exact text.
 pub(crate) fn untyped(text: &str) -> Value {
     match text {
         "true" => Value::Bool(true),
@@ -363,7 +363,7 @@ pub(crate) fn untyped(text: &str) -> Value {
     }
 }
 
-/// The name that a schema has for the type of a value.
+/// The JSON Schema name of a value's type.
 pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

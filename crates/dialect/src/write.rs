@@ -1,4 +1,4 @@
-//! Writes calls the way a model writes them: for examples, for histories, and to test that everything written can be read.
+//! Writes calls as a model would: for examples, histories, and round-trip tests.
 
 use std::fmt::Write;
 
@@ -10,19 +10,19 @@ use crate::formats;
 use crate::types::type_of;
 use crate::xml::{CDATA, CDATA_END};
 
-/// A call to be written.
+/// A call to write.
 #[derive(Debug, Clone, Copy)]
 pub struct WrittenCall<'a> {
-    /// Its id. Formats without ids leave it out.
+    /// Its id. Formats without ids omit it.
     pub id: &'a str,
-    /// The tool's name.
+    /// The tool name.
     pub name: &'a str,
     /// The arguments.
     pub arguments: &'a Map<String, Value>,
 }
 
 impl Dialect {
-    /// Writes calls in the format of this name. Nothing where there is no such format.
+    /// Writes calls in the format of this name. Returns `None` if there is no such format.
     #[must_use]
     pub fn write(format: &str, calls: &[WrittenCall<'_>]) -> Option<String> {
         let format = formats::all().find(|row| row.name == format)?;
@@ -223,7 +223,7 @@ fn python(value: &Value) -> String {
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
         Value::Number(number) => number.to_string(),
-        // JSON's escapes are Python's too, but for the slash, which is never escaped here.
+        // The escapes of JSON are valid in Python, except for the slash, which is never escaped here.
         Value::String(_) => value.to_string(),
         Value::Array(items) => format!("[{}]", items.iter().map(python).collect::<Vec<_>>().join(", ")),
         Value::Object(members) => {

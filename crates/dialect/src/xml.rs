@@ -1,4 +1,4 @@
-//! The little of XML that calls use: attributes, entities, CDATA, elements inside a value.
+//! The subset of XML that calls use: attributes, entities, CDATA, nested elements.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::work::{self, seen};
 pub(crate) const CDATA: &str = "<![CDATA[";
 pub(crate) const CDATA_END: &str = "]]>";
 
-/// The value of an attribute in the inside of a tag.
+/// The value of an attribute in a tag.
 pub(crate) fn attribute(inside: &str, name: &str, repairs: &mut Repairs) -> Option<String> {
     work::count(inside.len());
     let mut rest = inside;
@@ -45,7 +45,7 @@ pub(crate) fn attribute(inside: &str, name: &str, repairs: &mut Repairs) -> Opti
     }
 }
 
-/// Replaces entities by what they stand for.
+/// Decodes entities.
 pub(crate) fn unescape(text: &str, repairs: &mut Repairs) -> String {
     work::count(text.len());
     let Some(first) = text.find('&') else { return text.to_owned() };
@@ -88,7 +88,7 @@ fn resolve(entity: &str) -> Option<char> {
     })
 }
 
-/// The text of a value: CDATA as it stands without the white space around it, entities replaced.
+/// The text of a value: CDATA verbatim without the white space around it, entities decoded.
 pub(crate) fn plain(raw: &str, tags: &Tags, repairs: &mut Repairs) -> String {
     if !(tags.cdata && seen(raw, raw.find(CDATA)).is_some()) {
         return if tags.entities { unescape(raw, repairs) } else { raw.to_owned() };
@@ -118,7 +118,7 @@ fn outside(text: &str, tags: &Tags, out: &mut String, repairs: &mut Repairs) {
     }
 }
 
-/// A value that may hold elements.
+/// A value that may contain elements.
 pub(crate) fn value<'a>(
     raw: &str,
     tags: &Tags,
@@ -139,7 +139,7 @@ pub(crate) fn value<'a>(
 #[derive(Debug)]
 struct Node {
     text: String,
-    /// The text is white space.
+    /// Whether the text is white space.
     blank: bool,
     children: Vec<(String, Node)>,
 }
@@ -157,7 +157,7 @@ impl Node {
     }
 }
 
-/// Reads elements that fill the text, in one pass. Nothing where they do not.
+/// Parses elements that fill the text, in one pass. Returns `None` if they do not.
 fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node>, Fault> {
     let mut stack: Vec<(String, Node)> = vec![(String::new(), Node::default())];
     let (mut rest, mut count) = (raw, 0);
@@ -226,7 +226,7 @@ pub(crate) fn starts_name(text: &str) -> bool {
 
 fn convert<'a>(node: Node, types: &Types<'a>, schema: Option<&'a Value>, repairs: &mut Repairs) -> Value {
     if node.children.is_empty() {
-        // The white space around CDATA is gone already; that of plain text is the value's.
+        // White space around CDATA was removed; that of plain text belongs to the value.
         return types.of_text(&node.text, schema, repairs);
     }
     let all_items = node.children.iter().all(|(name, _)| name == "item");
@@ -253,7 +253,7 @@ fn same_names(node: &Node) -> bool {
     node.children.windows(2).all(|pair| pair[0].0 == pair[1].0)
 }
 
-/// Puts what has the same name together, in the order of first use.
+/// Groups elements of the same name, in the order of first use.
 pub(crate) fn group<T>(members: Vec<(String, T)>) -> Vec<(String, Vec<T>)> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut groups: Vec<(String, Vec<T>)> = Vec::new();

@@ -46,7 +46,9 @@ pub use helve_models as models;
 #[cfg(feature = "mcp")]
 pub use helve_process::end_all as end_programs;
 #[cfg(feature = "project")]
-pub use helve_project::{Capability, Change, Diagnostic, FieldChange, OnResult, Severity, StateError, StateFolder, Trust, read_yaml};
+pub use helve_project::{
+    Capability, CapabilityChange, Diagnostic, FieldChange, OnResult, Severity, StateError, StateFolder, Trust, read_yaml,
+};
 #[cfg(feature = "postgres")]
 pub use helve_store::PostgresStore;
 #[cfg(feature = "sqlite")]

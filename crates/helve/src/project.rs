@@ -12,6 +12,6 @@
 //! ```
 
 pub use crate::compose::{
-    Capability, Change, ChooseAgentError, Diagnostic, FieldChange, OnResult, OpenOptions, ProjectAgent, ProjectReport, Severity,
+    Capability, CapabilityChange, ChooseAgentError, Diagnostic, FieldChange, OnResult, OpenOptions, ProjectAgent, ProjectReport, Severity,
     StateError, StateFolder, Trust, TrustChanges, file_schemas,
 };

@@ -1,4 +1,4 @@
-//! What people write in `helve.yaml`, `tool_sets/*.yaml` and `agents/*.yaml`.
+//! The contents of `helve.yaml`, `tool_sets/*.yaml` and `agents/*.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -8,40 +8,40 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-/// `helve.yaml`: everything is optional.
+/// `helve.yaml`. Every field is optional.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HelveFile {
-    /// The model that agents use unless they say otherwise.
+    /// Default model of all agents.
     pub model: Option<String>,
-    /// Models by a name of your own.
+    /// Models under names of your own.
     pub models: BTreeMap<String, ModelEntry>,
-    /// The agent that answers unless another is asked for.
+    /// Default agent.
     pub agent: Option<String>,
-    /// Sources in order; where names meet, the earlier keeps them. Known are `builtin`, `command`, `native` and `mcp`.
+    /// Sources in order of precedence: `builtin`, `command`, `native`, `mcp`. If two tools have the same name, the earlier source wins.
     pub sources: Option<Vec<String>>,
-    /// Who may call what; among rules that match the strictest wins.
+    /// Permission rules. If several rules match a call, the strictest wins.
     pub permissions: Vec<PermissionRule>,
-    /// How people are asked about calls.
+    /// How approvals are requested.
     pub approvals: ApprovalSettings,
-    /// Where records are kept: `sqlite:FILE` or `postgres://…`.
+    /// The store: `sqlite:FILE` or `postgres://…`.
     pub store: Option<String>,
-    /// Whether known secrets that people or models say are stored as they are, instead of as placeholders.
+    /// Whether to store known secrets in messages as they are instead of replacing them by placeholders.
     pub store_secrets: bool,
-    /// The address the server listens on.
+    /// Listen address of the server.
     pub listen: Option<String>,
-    /// The address that devices and links are told.
+    /// Public URL of the server, used in links and sent to devices.
     pub public_url: Option<String>,
-    /// Host names the server answers to, besides loopback names and addresses.
+    /// Host names the server accepts, in addition to loopback names and IP addresses.
     pub allowed_hosts: Vec<String>,
-    /// Which agent answers which device.
+    /// Which agent serves which device.
     pub devices: Vec<DeviceRule>,
-    /// How much at once.
+    /// Limits for all calls together.
     pub limits: CallLimits,
 }
 
 impl HelveFile {
-    /// The keys and tokens that stand in it.
+    /// The keys, tokens and passwords in the file.
     pub fn secrets(&self) -> impl Iterator<Item = SecretString> {
         let keys = self.models.values().filter_map(|model| model.api_key.clone());
         let password = self.store.as_deref().and_then(helve_core::secret::password_in_url).map(Into::into);
@@ -49,61 +49,61 @@ impl HelveFile {
     }
 }
 
-/// How people are asked about calls.
+/// How approvals are requested.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApprovalSettings {
-    /// How long a question waits for an answer, such as `7d`; left out, for ever.
+    /// How long an approval stays open, such as `7d`; forever if omitted.
     pub expire: Option<HumanDuration>,
-    /// An address that is told of each new question, with a POST of its JSON.
+    /// URL that receives each new approval as JSON, by POST.
     pub webhook: Option<String>,
 }
 
-/// A model by a name of your own.
+/// A model under a name of your own.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelEntry {
-    /// How it is spoken to, such as `openai_compatible`.
+    /// The provider, such as `openai_compatible`.
     pub provider: String,
-    /// Its address.
+    /// Base URL of the API.
     pub base_url: Option<String>,
-    /// The key; better from the environment: `${NAME}`.
+    /// The API key; better taken from the environment: `${NAME}`.
     #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
-    /// The name by which the provider knows it.
+    /// The provider's name for the model.
     pub model: Option<String>,
-    /// How many tokens it can read.
+    /// Size of the context window in tokens.
     pub context_tokens: Option<u32>,
-    /// Whether it calls functions natively, where that is known.
+    /// Whether the model supports native function calling, if known.
     pub function_calling: Option<bool>,
-    /// What it costs, in US dollars for a million tokens.
+    /// Price in US dollars per million tokens.
     pub price: Option<PriceEntry>,
-    /// How long is waited for what.
+    /// Timeouts of its responses.
     #[serde(default)]
     pub timeouts: Timeouts,
 }
 
-/// What a model costs, in US dollars for a million tokens.
+/// Price of a model in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PriceEntry {
-    /// Tokens read.
+    /// Input tokens.
     pub input: f64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: f64,
 }
 
-/// How long is waited for a model.
+/// Timeouts of a model's responses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
-    /// Until an answer begins, such as `5m`.
+    /// Timeout for the first byte of a response, such as `5m`.
     pub first_byte: Option<HumanDuration>,
-    /// Between two pieces of an answer.
+    /// Timeout between two chunks of a response.
     pub idle: Option<HumanDuration>,
 }
 
-/// Which agent answers a device.
+/// Which agent serves a device.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceRule {
@@ -112,18 +112,18 @@ pub struct DeviceRule {
     pub device: Pattern,
     /// The agent.
     pub agent: Option<String>,
-    /// What the device must show.
+    /// The token that the device must present.
     #[schemars(with = "Option<String>")]
     pub token: Option<SecretString>,
 }
 
-/// How much at once.
+/// Limits for all calls together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallLimits {
-    /// How many calls run at once.
+    /// Maximum number of concurrent calls.
     pub concurrency: Option<std::num::NonZeroU32>,
-    /// How much of a result a model is told.
+    /// Maximum number of bytes of a result that the model receives.
     pub result_bytes: Option<u64>,
 }
 
@@ -131,31 +131,31 @@ pub struct CallLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetFile {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it is good for.
+    /// What the tools are for.
     #[serde(default)]
     pub description: String,
-    /// Its tools, by name or pattern.
+    /// Tools by name or pattern.
     #[serde(default)]
     pub tools: Vec<Pattern>,
-    /// Other sets that it contains.
+    /// Other tool sets to include.
     #[serde(default)]
     pub tool_sets: Vec<String>,
 }
 
-/// `agents/*.yaml`: who answers, with which tools.
+/// `agents/*.yaml`: an agent, its model and its tools.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentFile {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it is good for; other agents read it.
+    /// What the agent is for; other agents read this.
     #[serde(default)]
     pub description: String,
-    /// Its model, if not the project's.
+    /// The model; the project's model if omitted.
     pub model: Option<String>,
-    /// What it is told before anyone speaks.
+    /// The system prompt.
     #[serde(default)]
     pub instructions: String,
     /// Tool sets by name.
@@ -164,48 +164,48 @@ pub struct AgentFile {
     /// Tools by name or pattern.
     #[serde(default)]
     pub tools: Vec<Pattern>,
-    /// How it calls tools.
+    /// How the model calls tools.
     #[serde(default)]
     pub output_strategy: OutputStrategy,
-    /// What happens when a background call of its ends and nobody talks with it.
+    /// What to do when a background call ends while no run is active.
     #[serde(default)]
     pub on_result: OnResult,
-    /// Agents that it may call.
+    /// Agents that this agent may call.
     #[serde(default)]
     pub subagents: Vec<String>,
-    /// When it stops.
+    /// Limits of a run.
     #[serde(default)]
     pub limits: AgentLimits,
-    /// Tools by name or pattern that it is stricter with; it can never loosen.
+    /// Stricter permissions, by tool name or pattern; an agent can tighten permissions but never loosen them.
     #[serde(default)]
     pub permissions: BTreeMap<String, Permission>,
 }
 
-/// What happens when a background call ends and nobody talks with its agent.
+/// What to do when a background call ends while no run is active.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnResult {
-    /// It is told when someone talks with it next.
+    /// Deliver the result with the next message to the agent.
     #[default]
     NextTurn,
-    /// A worker lets it answer at once.
+    /// Let a worker start a run at once.
     Run,
 }
 
-/// When an agent stops.
+/// Limits of a run.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentLimits {
-    /// How often the model is asked.
+    /// Maximum number of model requests.
     pub max_iterations: Option<u32>,
-    /// How many calls it may make.
+    /// Maximum number of tool calls.
     pub max_calls: Option<u32>,
-    /// How often the same call may give the same result.
+    /// How often the same call may return the same result.
     pub same_calls: Option<u32>,
-    /// How many tokens it may use.
+    /// Maximum number of tokens.
     pub max_tokens: Option<u64>,
-    /// What it may cost, in US dollars.
+    /// Maximum cost in US dollars.
     pub max_cost: Option<f64>,
-    /// How long it may take.
+    /// Maximum duration.
     pub timeout: Option<HumanDuration>,
 }

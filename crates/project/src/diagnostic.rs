@@ -1,4 +1,4 @@
-//! What is wrong with a project, for people: file, line, the line itself, and what would be right.
+//! Errors and warnings about a project, with file, line, source line and hint.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use crate::yaml::Position;
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It works, but perhaps not as meant.
+    /// The project works, but perhaps not as intended.
     Warning,
-    /// It does not work.
+    /// Part of the project does not work.
     Error,
 }
 
@@ -26,42 +26,42 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One thing that is wrong with a project.
+/// An error or warning about a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// The file, from the project's folder.
+    /// The file, relative to the project folder.
     pub file: Option<Arc<str>>,
-    /// The line, from one.
+    /// Line number, starting at 1.
     pub line: Option<usize>,
-    /// The character in the line, from one.
+    /// Column number in characters, starting at 1.
     pub column: Option<usize>,
-    /// The field, as a JSON pointer.
+    /// The field as a JSON pointer.
     pub field: Option<String>,
     /// What is wrong.
     pub message: String,
-    /// What would be right.
+    /// How to fix it.
     pub hint: Option<String>,
-    /// The line as it stands in the file.
+    /// The source line.
     #[serde(skip)]
     pub snippet: Option<String>,
 }
 
 impl Diagnostic {
-    /// Something that is wrong with no file in particular.
+    /// A diagnostic that belongs to no file.
     #[must_use]
     pub fn general(severity: Severity, message: impl Into<String>) -> Self {
         Self { severity, file: None, line: None, column: None, field: None, message: message.into(), hint: None, snippet: None }
     }
 
-    /// Something that is wrong in a file as a whole.
+    /// A diagnostic about a file as a whole.
     #[must_use]
     pub fn in_file(severity: Severity, file: &Arc<str>, message: impl Into<String>) -> Self {
         Self { file: Some(file.clone()), ..Self::general(severity, message) }
     }
 
-    /// The same, with what would be right.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -1,4 +1,4 @@
-//! Which files a project has. They are found by where they lie; nothing is registered.
+//! Finds the files of a project by their location; nothing is registered.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// More files in one folder are not a project.
+/// Maximum number of files read from one folder.
 const MAX_FILES: usize = 10_000;
 
-/// What a file is about.
+/// What a file defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FileKind {
     /// `helve.yaml`.
     Config,
     /// A command tool.
     Command,
-    /// An HTTP tool, or many from an OpenAPI document.
+    /// An HTTP tool, or an OpenAPI import.
     Native,
-    /// An MCP server, or a server of the older contract.
+    /// An MCP server, or a remote tool server with an `/execute` endpoint.
     Mcp,
     /// A tool set.
     Set,
@@ -26,46 +26,45 @@ pub enum Kind {
     Agent,
 }
 
-/// Where files of each kind lie.
-pub(crate) const FOLDERS: [(Kind, &str); 6] = [
-    (Kind::Command, "tools/builtin"),
-    (Kind::Native, "tools/native"),
-    (Kind::Mcp, "tools/mcp"),
-    (Kind::Set, "tool_sets"),
-    (Kind::Set, "configs/tool_sets"),
-    (Kind::Agent, "agents"),
+/// The folders of each kind of file.
+pub(crate) const FOLDERS: [(FileKind, &str); 6] = [
+    (FileKind::Command, "tools/builtin"),
+    (FileKind::Native, "tools/native"),
+    (FileKind::Mcp, "tools/mcp"),
+    (FileKind::Set, "tool_sets"),
+    (FileKind::Set, "configs/tool_sets"),
+    (FileKind::Agent, "agents"),
 ];
 
-/// The names that the file with settings may have; the first that is there is read.
+/// Names of the settings file; the first one that exists is read.
 pub(crate) const CONFIGS: [&str; 2] = ["helve.yaml", "helve.yml"];
 
-/// A project's folder and the files in it.
+/// A project folder and its files.
 #[derive(Debug, Clone)]
-pub struct Folder {
-    /// The folder, as the system knows it.
+pub struct ProjectFolder {
+    /// The canonical path of the folder.
     pub root: PathBuf,
-    /// The files, in the order in which they count.
-    pub files: Vec<(Kind, Arc<str>)>,
-    /// Folders that could not be read.
+    /// The files in order of precedence.
+    pub files: Vec<(FileKind, Arc<str>)>,
+    /// Diagnostics about folders that could not be read.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Finds the files of a project.
 ///
 /// # Errors
-/// Where the folder is not there.
-pub fn discover(root: &Path) -> std::io::Result<Folder> {
+/// If the folder does not exist.
+pub fn discover(root: &Path) -> std::io::Result<ProjectFolder> {
     let root = root.canonicalize()?;
     if !root.is_dir() {
-        return Err(std::io::Error::new(std::io::ErrorKind::NotADirectory, "not a folder"));
+        return Err(std::io::Error::new(std::io::ErrorKind::NotADirectory, "not a directory"));
     }
-    let mut found = Folder { root, files: Vec::new(), diagnostics: Vec::new() };
+    let mut found = ProjectFolder { root, files: Vec::new(), diagnostics: Vec::new() };
     let settings: Vec<_> = CONFIGS.into_iter().filter(|name| found.root.join(name).symlink_metadata().is_ok()).collect();
-    found.files.extend(settings.first().map(|name| (Kind::Config, (*name).into())));
+    found.files.extend(settings.first().map(|name| (FileKind::Config, (*name).into())));
     if let [used, unused] = settings[..] {
-        let diagnostic =
-            Diagnostic::in_file(Severity::Error, &unused.into(), format!("there is {used} already, and only one of them is read"));
-        found.diagnostics.push(diagnostic.hint(format!("move what is in {unused} to {used}")));
+        let diagnostic = Diagnostic::in_file(Severity::Error, &unused.into(), format!("ignored because {used} exists"));
+        found.diagnostics.push(diagnostic.hint(format!("move its contents to {used} and delete it")));
     }
     for (kind, folder) in FOLDERS {
         found.search(kind, folder);
@@ -73,13 +72,13 @@ pub fn discover(root: &Path) -> std::io::Result<Folder> {
     Ok(found)
 }
 
-impl Folder {
-    fn search(&mut self, kind: Kind, folder: &str) {
+impl ProjectFolder {
+    fn search(&mut self, kind: FileKind, folder: &str) {
         let entries = match fs::read_dir(self.root.join(folder)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
             Err(error) => {
-                let message = format!("the folder cannot be read: {error}");
+                let message = format!("cannot read folder: {error}");
                 return self.diagnostics.push(Diagnostic::in_file(Severity::Error, &folder.into(), message));
             }
         };
@@ -89,7 +88,7 @@ impl Folder {
             .collect();
         names.sort_unstable();
         if names.len() > MAX_FILES {
-            let message = format!("only the first {MAX_FILES} of {} files are read", names.len());
+            let message = format!("too many files: only the first {MAX_FILES} of {} are read", names.len());
             self.diagnostics.push(Diagnostic::in_file(Severity::Error, &folder.into(), message));
             names.truncate(MAX_FILES);
         }
@@ -97,7 +96,7 @@ impl Folder {
     }
 
     /// The files of one kind.
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Arc<str>> {
+    pub fn of(&self, kind: FileKind) -> impl Iterator<Item = &Arc<str>> {
         self.files.iter().filter(move |(own, _)| *own == kind).map(|(_, file)| file)
     }
 }
@@ -134,11 +133,11 @@ mod tests {
             names,
             ["helve.yaml", "tools/native/a.yml", "tools/native/b.yaml", "tool_sets/s.yaml", "configs/tool_sets/t.yaml", "agents/x.yaml"]
         );
-        assert_eq!(found.of(Kind::Set).count(), 2);
+        assert_eq!(found.of(FileKind::Set).count(), 2);
         assert!(found.diagnostics.is_empty());
         fs::write(folder.path().join("helve.yml"), "").expect("a file");
         let both = discover(folder.path()).expect("a project");
-        assert_eq!((both.of(Kind::Config).count(), both.diagnostics.len()), (1, 1), "never one silently instead of the other");
+        assert_eq!((both.of(FileKind::Config).count(), both.diagnostics.len()), (1, 1), "never one silently instead of the other");
         assert!(discover(&folder.path().join("nowhere")).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `${NAME}` in files: replaced by the environment, with a clear error where it is not set.
+//! Expands `${NAME}` in files from the environment, and reports variables that are not set.
 
 use helve_core::authored::FieldError;
 use helve_core::secret::{is_secret_field, is_secret_variable};
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::yaml::Node;
 
-/// Replaces `${NAME}` and `${NAME:-default}` in every text at a pointer that `expands` (`$${` stands for `${` itself), and gives back the
-/// values that look like secrets. In all other texts a variable stays as it is written.
+/// Expands `${NAME}` and `${NAME:-default}` in every string whose JSON pointer satisfies `expands`; `$${` is an escaped `${`. All other
+/// strings keep their references as text.
 ///
 /// # Errors
-/// Where a variable is not set, or a reference does not end.
+/// If a variable is not set, or a reference is not closed.
 pub(crate) fn expand(
     node: &mut Node,
     expands: &dyn Fn(&str) -> bool,
     look_up: &dyn Fn(&str) -> Option<String>,
-) -> Result<Used, FieldError> {
-    let mut all = Used::default();
+) -> Result<Expansion, FieldError> {
+    let mut all = Expansion::default();
     node.rewrite::<FieldError>(&mut |path, text| {
         if !text.contains("${") {
             return Ok(None);
@@ -38,7 +38,7 @@ pub(crate) fn expand(
     Ok(all)
 }
 
-/// The variables that are named anywhere in a value, sorted.
+/// The sorted names of all variables that a value refers to.
 #[must_use]
 pub fn variables_in(value: &Value) -> Vec<String> {
     let mut names = Vec::new();
@@ -51,7 +51,7 @@ pub fn variables_in(value: &Value) -> Vec<String> {
 fn collect(value: &Value, names: &mut Vec<String>) {
     match value {
         Value::String(text) => {
-            // A reference that does not end is reported when its file passes the gate.
+            // An unclosed reference is reported when its file passes the gate.
             let used = expand_text(text, &|_| Some("set".to_owned())).map(|(_, used)| used).unwrap_or_default();
             names.extend(used.into_iter().map(|(name, _)| name));
         }
@@ -61,25 +61,25 @@ fn collect(value: &Value, names: &mut Vec<String>) {
     }
 }
 
-/// Whether a text names a variable.
+/// Returns whether a string refers to a variable.
 #[must_use]
 pub fn has_variable(text: &str) -> bool {
     text.replace("$${", "").contains("${")
 }
 
-/// What the environment put into a file.
+/// The variables that were expanded in a file.
 #[derive(Debug, Default)]
-pub(crate) struct Used {
-    /// The variables that stand in it.
+pub(crate) struct Expansion {
+    /// Names of the variables.
     pub(crate) variables: Vec<String>,
-    /// The values among them that must not show, with their variables.
+    /// Names and values of the variables that look like secrets.
     pub(crate) secrets: Vec<(String, SecretString)>,
 }
 
-/// The text with its variables, and what each was replaced by.
-type Expanded = (String, Vec<(String, String)>);
+/// The expanded text, and the name and value of each variable in it.
+type ExpandedText = (String, Vec<(String, String)>);
 
-fn expand_text(text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<Expanded, FieldError> {
+fn expand_text(text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<ExpandedText, FieldError> {
     let mut expanded = String::with_capacity(text.len());
     let mut used = Vec::new();
     let mut rest = text;
@@ -92,16 +92,16 @@ fn expand_text(text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<E
         }
         expanded.push_str(before);
         let Some((reference, tail)) = after.split_once('}') else {
-            return Err(FieldError::new("", "`${` is not closed").hint("write ${NAME} or ${NAME:-default}"));
+            return Err(FieldError::new("", "`${` is not closed").hint("write `${NAME}` or `${NAME:-default}`"));
         };
         let (name, default) = reference.split_once(":-").map_or((reference, None), |(name, default)| (name, Some(default)));
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            return Err(FieldError::new("", format!("`{name}` is not the name of an environment variable")));
+            return Err(FieldError::new("", format!("`{name}` is not a valid environment variable name")));
         }
         let value = look_up(name).filter(|value| !value.is_empty()).or_else(|| default.map(str::to_owned));
         let Some(value) = value else {
-            let error = FieldError::new("", format!("the environment variable `{name}` is not set"));
-            return Err(error.hint(format!("set it before you start helve, or give a default: ${{{name}:-…}}")));
+            let error = FieldError::new("", format!("environment variable `{name}` is not set"));
+            return Err(error.hint(format!("set it before you start helve, or write a default: `${{{name}:-default}}`")));
         };
         expanded.push_str(&value);
         used.push((name.to_owned(), value));
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn what_is_not_set_is_named_with_its_field() {
         let error = expanded("a:\n  - ${MISSING}\n").expect_err("not set");
-        assert_eq!((error.path.as_str(), error.message.as_str()), ("/a/0", "the environment variable `MISSING` is not set"));
+        assert_eq!((error.path.as_str(), error.message.as_str()), ("/a/0", "environment variable `MISSING` is not set"));
         assert_eq!(expanded("a: ${PLACE").expect_err("open").message, "`${` is not closed");
         assert!(expanded("a: ${a b}").is_err());
     }

@@ -1,4 +1,4 @@
-//! One file of a project: its text, what it says, and where.
+//! One YAML file of a project: its text, its values and their positions.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -16,34 +16,34 @@ use serde_json::Value;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::yaml::{self, Node};
 
-/// One file of a project that is YAML, as it is written. What of it may be used, [`ProjectFile::pass`] decides.
+/// One YAML file of a project, as written. [`ProjectFile::pass`] decides which of its values may be used.
 #[derive(Debug, Clone)]
 pub struct ProjectFile {
     path: Arc<str>,
     text: Arc<str>,
     pub(crate) node: Node,
-    /// Whether `${` stands anywhere in it.
+    /// Whether any string contains `${`.
     pub(crate) has_references: bool,
     pub(crate) secrets: Vec<(String, SecretString)>,
 }
 
 impl ProjectFile {
-    /// Reads a file, given from the project's folder.
+    /// Reads a file; `path` is relative to the project folder.
     ///
     /// # Errors
-    /// The diagnostic of a file that cannot be read or is not YAML.
+    /// If the file cannot be read or is not valid YAML.
     pub fn open(root: &Path, path: &Arc<str>) -> Result<Self, Box<Diagnostic>> {
         let text = read_inside(root, &root.join(&**path), yaml::MAX_BYTES as u64)
-            .map_err(|error| Box::new(Diagnostic::in_file(Severity::Error, path, format!("the file cannot be read: {error}"))))?;
+            .map_err(|error| Box::new(Diagnostic::in_file(Severity::Error, path, format!("cannot read file: {error}"))))?;
         let text =
-            String::from_utf8(text).map_err(|_| Box::new(Diagnostic::in_file(Severity::Error, path, "the file is not UTF-8 text")))?;
+            String::from_utf8(text).map_err(|_| Box::new(Diagnostic::in_file(Severity::Error, path, "the file is not valid UTF-8")))?;
         Self::parse(path, &text)
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// As [`ProjectFile::open`].
+    /// If the text is not valid YAML.
     pub fn parse(path: &Arc<str>, text: &str) -> Result<Self, Box<Diagnostic>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let node = yaml::read(text).map_err(|error| {
@@ -54,47 +54,47 @@ impl ProjectFile {
         Ok(Self { path: path.clone(), text: text.into(), node, has_references, secrets: Vec::new() })
     }
 
-    /// The file, from the project's folder.
+    /// The path relative to the project folder.
     #[must_use]
     pub fn path(&self) -> &Arc<str> {
         &self.path
     }
 
-    /// The text as it stands in the file.
+    /// The text of the file.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Makes what the environment put into it, and what must not show, known to a redactor.
+    /// Adds the secrets that were expanded in the file to a redactor.
     pub fn teach(&self, redactor: &Redactor) {
         for (variable, secret) in &self.secrets {
             redactor.add_from(&format!("env:{variable}"), [secret.clone()]);
         }
     }
 
-    /// Whether it has a field.
+    /// Returns whether the file has a top-level field.
     #[must_use]
     pub fn has(&self, field: &str) -> bool {
         self.node.has(field)
     }
 
-    /// What it says, without a shape.
+    /// The content as JSON.
     #[must_use]
     pub fn value(&self) -> Value {
         self.node.value()
     }
 
-    /// What it says, as a type. The type's JSON Schema finds mistakes, so that each has its place.
+    /// Deserialises the content. The JSON Schema of the type finds most mistakes, because it can tell where each one is.
     ///
     /// # Errors
-    /// The first mistake.
+    /// A diagnostic of the first mistake.
     pub fn read<T: DeserializeOwned + JsonSchema + 'static>(&self) -> Result<T, Box<Diagnostic>> {
         let value = self.node.value();
         let problems = schema_of::<T>().check(&value);
         let is_vague = |problem: &Problem| problem.expected.contains("allowed forms");
-        // A field with several forms is explained best by the reader itself, which knows the form that was meant.
-        // A name that is almost right explains a name that is missing.
+        // For a field that allows several forms, serde's message is better: it knows which form was meant.
+        // A misspelled field often causes a missing one, so it is reported first.
         let clear = problems.iter().filter(|problem| !is_vague(problem));
         if let Some(problem) = clear.clone().find(|problem| problem.hint.is_some()).or_else(|| clear.clone().next()) {
             return Err(Box::new(self.diagnose(Severity::Error, &in_words(problem))));
@@ -103,11 +103,15 @@ impl ProjectFile {
             let nearest = problems.first().map(|problem| problem.path.clone());
             let path = format!("/{}", error.path().to_string().replace(['.', '['], "/").replace(']', ""));
             let path = if path == "/" || path == "//" { nearest.unwrap_or_default() } else { path };
-            Box::new(self.diagnose(Severity::Error, &FieldError::new(path, error.into_inner().to_string())))
+            let message = match field_name(&path) {
+                field if field.is_empty() => error.into_inner().to_string(),
+                field => format!("invalid value for `{field}`: {}", error.into_inner()),
+            };
+            Box::new(self.diagnose(Severity::Error, &FieldError::new(path, message)))
         })
     }
 
-    /// The diagnostic of a mistake in a field.
+    /// Makes a diagnostic of a mistake in a field.
     #[must_use]
     pub fn diagnose(&self, severity: Severity, error: &FieldError) -> Diagnostic {
         let diagnostic = Diagnostic::in_file(severity, &self.path, &error.message).at(self.node.locate(&error.path), &self.text);
@@ -116,45 +120,51 @@ impl ProjectFile {
     }
 }
 
-/// Reads an ordinary file that really lies inside a folder, up to a size. Links must not lead out of it, and what is no
-/// file at all must not be waited for.
+/// Reads a regular file inside a folder, up to a maximum size. A symbolic link must not lead out of the folder, and a pipe or device
+/// must not block the reader.
 ///
 /// # Errors
-/// Where it is not such a file, or larger.
+/// If it is not such a file, or too large.
 pub fn read_inside(root: &Path, path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     use std::io::{Error, Read};
     let path = path.canonicalize()?;
     if !path.starts_with(root) {
-        return Err(Error::other("it lies outside the project"));
+        return Err(Error::other("the file is outside the project folder"));
     }
     if !std::fs::metadata(&path)?.is_file() {
-        return Err(Error::other("it is not an ordinary file"));
+        return Err(Error::other("not a regular file"));
     }
     let mut bytes = Vec::new();
     std::fs::File::open(&path)?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        return Err(Error::other(format!("it is larger than {most} bytes")));
+        return Err(Error::other(format!("the file is larger than {most} bytes")));
     }
     Ok(bytes)
 }
 
-/// The schema of a type, made and compiled once.
+/// The schema of a type, compiled once.
 fn schema_of<T: JsonSchema + 'static>() -> Schema {
     static SCHEMAS: LazyLock<Mutex<HashMap<TypeId, Schema>>> = LazyLock::new(Mutex::default);
     SCHEMAS.lock().entry(TypeId::of::<T>()).or_insert_with(Schema::of::<T>).clone()
 }
 
-/// A problem in the words that fit a file.
+/// The message for a schema violation in a file.
 fn in_words(problem: &Problem) -> FieldError {
-    let field = problem.path.trim_start_matches('/').replace('/', ".");
+    let field = field_name(&problem.path);
+    let is_unknown = problem.got == "an unknown argument";
     let message = match problem.got.as_str() {
-        "nothing" => format!("`{field}` is missing"),
-        "an unknown argument" => format!("there is no field `{field}`"),
-        got if field.is_empty() => format!("the file holds {got}, and should hold {}", problem.expected),
-        got => format!("`{field}` should be {}, and is {got}", problem.expected),
+        "nothing" => format!("missing field `{field}`"),
+        _ if is_unknown => format!("unknown field `{field}`"),
+        got if field.is_empty() => format!("invalid file: expected {}, got {got}", problem.expected),
+        got => format!("invalid value for `{field}`: expected {}, got {got}", problem.expected),
     };
-    let hint = problem.hint.clone().or_else(|| (problem.got == "an unknown argument").then(|| format!("it has {}", problem.expected)));
-    FieldError { path: problem.path.clone(), message, hint }
+    let known = || problem.expected.strip_prefix("only ").filter(|_| is_unknown).map(|names| format!("known fields: {names}"));
+    FieldError { path: problem.path.clone(), message, hint: problem.hint.clone().or_else(known) }
+}
+
+/// The field at a JSON pointer, as in `models.house.price`.
+fn field_name(pointer: &str) -> String {
+    pointer.trim_start_matches('/').replace('/', ".")
 }
 
 #[cfg(test)]
@@ -204,21 +214,33 @@ mod tests {
     #[test]
     fn each_mistake_has_its_line_and_a_hint() {
         for (text, expected) in [
-            ("size: 3\n", "error: tools/x.yaml:1: `name` is missing\n  1 | size: 3"),
-            ("name: x\nsise: 3\n", "error: tools/x.yaml:2: there is no field `sise`\n  2 | sise: 3\n  hint: did you mean `size`?"),
-            ("name: x\nsize: big\n", "error: tools/x.yaml:2: `size` should be integer, and is string \"big\"\n  2 | size: big"),
-            ("name: x\nsize: 300\n", "error: tools/x.yaml:2: `size` should be 255 or less, and is integer 300\n  2 | size: 300"),
+            ("size: 3\n", "error: tools/x.yaml:1: missing field `name`\n  1 | size: 3"),
+            ("name: x\nsise: 3\n", "error: tools/x.yaml:2: unknown field `sise`\n  2 | sise: 3\n  hint: did you mean `size`?"),
+            (
+                "name: x\nsize: big\n",
+                "error: tools/x.yaml:2: invalid value for `size`: expected integer, got string \"big\"\n  2 | size: big",
+            ),
+            (
+                "name: x\nsize: 300\n",
+                "error: tools/x.yaml:2: invalid value for `size`: expected 255 or less, got integer 300\n  2 | size: 300",
+            ),
             (
                 "name: x\ntimeout: soon\n",
-                "error: tools/x.yaml:2: `timeout` should be text such as `30s`, `5m`, `1h`, and is string \"soon\"",
+                "error: tools/x.yaml:2: invalid value for `timeout`: expected text such as `30s`, `5m`, `1h`, got string \"soon\"",
             ),
             (
                 "name: x\ninner: {dept: 1}\n",
-                "error: tools/x.yaml:2: there is no field `inner.dept`\n  2 | inner: {dept: 1}\n  hint: did you mean `depth`?",
+                "error: tools/x.yaml:2: unknown field `inner.dept`\n  2 | inner: {dept: 1}\n  hint: did you mean `depth`?",
             ),
-            ("- a\n", "error: tools/x.yaml:1: the file holds array of 1 items, and should hold object"),
-            ("name: x\nshape: {type: roud, radius: 1}\n", "error: tools/x.yaml:2: unknown variant `roud`, expected `round` or `square`"),
-            ("name: x\nshape: {type: round, radius: far}\n", "error: tools/x.yaml:2: invalid type: string \"far\""),
+            ("- a\n", "error: tools/x.yaml:1: invalid file: expected object, got array of 1 items"),
+            (
+                "name: x\nshape: {type: roud, radius: 1}\n",
+                "error: tools/x.yaml:2: invalid value for `shape.type`: unknown variant `roud`, expected `round` or `square`",
+            ),
+            (
+                "name: x\nshape: {type: round, radius: far}\n",
+                "error: tools/x.yaml:2: invalid value for `shape.radius`: invalid type: string \"far\"",
+            ),
         ] {
             let error = read(text).expect_err("a mistake");
             assert!(error.starts_with(expected), "{text:?}:\n{error}");

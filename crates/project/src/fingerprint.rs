@@ -1,4 +1,4 @@
-//! Whether anything in a project changed, told from names, sizes and times alone.
+//! Detects changes in a project by file name, size and modification time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::time::SystemTime;
 
 use crate::discover::{CONFIGS, FOLDERS};
 
-/// The names, sizes and times of a project's files at one moment. Equal ones mean that nothing changed.
+/// Names, sizes and modification times of a project's files. If two fingerprints are equal, nothing changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fingerprint {
     files: Vec<(String, u64, Option<SystemTime>)>,
 }
 
 impl Fingerprint {
-    /// Takes the fingerprint of some files.
+    /// Takes the fingerprint of a list of files.
     #[must_use]
     pub fn of_files(files: &[PathBuf]) -> Self {
         let mut fingerprint = Self::default();
@@ -23,7 +23,7 @@ impl Fingerprint {
         fingerprint
     }
 
-    /// Takes the fingerprint of a project: its files, and what lies beside them.
+    /// Takes the fingerprint of a project: its files, and the files beside them.
     #[must_use]
     pub fn of(root: &Path) -> Self {
         let root = &root.canonicalize().unwrap_or_else(|_| root.to_owned());

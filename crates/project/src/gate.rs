@@ -1,57 +1,59 @@
-//! The gate that every value of a folder passes. Until a person trusts the folder, names, descriptions and rules that tighten get
-//! through; tools get through as they are written, to be offered and not to be run; nothing else does, and `${NAME}` stays text.
+//! The trust gate of a project's files. While a file is not trusted, only names, descriptions and rules that tighten permissions take
+//! effect; tools are listed as written but do not run, every other field is ignored, and `${NAME}` is not expanded.
 //!
-//! The table below lists what is known to be harmless. A field that it does not know is sealed, and counts.
+//! The table below lists the fields known to be harmless. Any other field is sealed and needs trust.
 
 use serde_json::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::discover::Kind;
+use crate::discover::FileKind;
 use crate::environment;
 use crate::file::ProjectFile;
 
-/// Whether a person agreed to what a file says. Settings, agents and sets pass together; a tool or a server passes by itself.
+/// Whether a person trusts the contents of a file. Settings, agents and tool sets are trusted together; each tool or server on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// Not, or not with what it says now.
+    /// Not trusted, or changed since.
     Closed,
-    /// Yes, with exactly this.
+    /// Trusted with exactly these contents.
     Open,
 }
 
-/// What becomes of a field at the gate.
+/// What happens to a field while its file is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Passage {
-    /// Names, and text for models and people: passes, and may change without a new question.
+enum FieldAccess {
+    /// Used. Names, and text for models and people, which may change without renewing trust.
     Free,
-    /// Can only take away: passes, and counts.
+    /// Used, because it can only restrict; a change needs new trust.
     Tightening,
-    /// Describes a tool: passes as it is written, and counts.
+    /// Used as written to describe a tool; a change needs new trust.
     Offered,
-    /// Waits for trust, and counts.
+    /// Ignored until the file is trusted.
     Sealed,
 }
 
-fn passage(kind: Kind, field: &str) -> Passage {
+fn access(kind: FileKind, field: &str) -> FieldAccess {
     match (kind, field) {
-        (Kind::Config, "agent")
-        | (Kind::Command | Kind::Native | Kind::Mcp, "title" | "description")
-        | (Kind::Set, "name" | "description" | "tools" | "tool_sets")
-        | (Kind::Agent, "name" | "description" | "instructions" | "tools" | "tool_sets" | "subagents" | "output_strategy") => Passage::Free,
-        (Kind::Config | Kind::Agent, "permissions" | "limits") => Passage::Tightening,
-        (Kind::Command | Kind::Native | Kind::Mcp, _) => Passage::Offered,
-        _ => Passage::Sealed,
+        (FileKind::Config, "agent")
+        | (FileKind::Command | FileKind::Native | FileKind::Mcp, "title" | "description")
+        | (FileKind::Set, "name" | "description" | "tools" | "tool_sets")
+        | (FileKind::Agent, "name" | "description" | "instructions" | "tools" | "tool_sets" | "subagents" | "output_strategy") => {
+            FieldAccess::Free
+        }
+        (FileKind::Config | FileKind::Agent, "permissions" | "limits") => FieldAccess::Tightening,
+        (FileKind::Command | FileKind::Native | FileKind::Mcp, _) => FieldAccess::Offered,
+        _ => FieldAccess::Sealed,
     }
 }
 
-/// Whether models read what stands at this pointer. A variable there would put its value into a prompt, so none is expanded.
-fn is_read_by_models(kind: Kind, pointer: &str) -> bool {
+/// Returns whether models read the value at this pointer. Variables in it are not expanded, because their values would end up in prompts.
+fn is_read_by_models(kind: FileKind, pointer: &str) -> bool {
     let field = pointer.split('/').nth(1).unwrap_or_default();
-    match passage(kind, field) {
-        Passage::Free | Passage::Tightening => true,
-        Passage::Sealed => false,
-        Passage::Offered => match field {
-            // `tools` says what is different about single tools of a server: their names, descriptions and defaults.
+    match access(kind, field) {
+        FieldAccess::Free | FieldAccess::Tightening => true,
+        FieldAccess::Sealed => false,
+        FieldAccess::Offered => match field {
+            // `tools` overrides names, descriptions and default arguments of a server's tools.
             "name" | "prefix" | "parameters" | "output" | "result" | "tools" => true,
             _ => false,
         },
@@ -59,11 +61,11 @@ fn is_read_by_models(kind: Kind, pointer: &str) -> bool {
 }
 
 impl ProjectFile {
-    /// What of the file gets through the gate, with its variables where that is open.
+    /// The part of the file that the gate lets through. Variables are expanded if the gate is open.
     ///
     /// # Errors
-    /// Behind an open gate, the diagnostic of a variable that is not set, or of a reference that does not end.
-    pub fn pass(&self, kind: Kind, gate: Gate) -> Result<Self, Box<Diagnostic>> {
+    /// If a variable is not set, or a reference is not closed.
+    pub fn pass(&self, kind: FileKind, gate: Gate) -> Result<Self, Box<Diagnostic>> {
         let mut passed = self.clone();
         let wrong = |error| Box::new(self.diagnose(Severity::Error, &error));
         match gate {
@@ -74,40 +76,40 @@ impl ProjectFile {
             }
             Gate::Closed => {
                 environment::expand(&mut passed.node, &|_| false, &|_| None).map_err(wrong)?;
-                passed.node.retain_fields(|field| passage(kind, field) != Passage::Sealed);
+                passed.node.retain_fields(|field| access(kind, field) != FieldAccess::Sealed);
             }
         }
         Ok(passed)
     }
 
-    /// The variables that it reads once the gate is open.
+    /// The variables that the file reads once it is trusted.
     #[must_use]
-    pub fn variables(&self, kind: Kind) -> Vec<String> {
+    pub fn variables(&self, kind: FileKind) -> Vec<String> {
         if !self.has_references {
             return Vec::new();
         }
         let expands = |pointer: &str| !is_read_by_models(kind, pointer);
-        // A reference that does not end is reported when the file passes the gate.
+        // An unclosed reference is reported when the file passes the gate.
         environment::expand(&mut self.node.clone(), &expands, &|_| Some("set".to_owned())).map(|used| used.variables).unwrap_or_default()
     }
 
-    /// Everything in it that a person must agree to.
+    /// The fields that a person must agree to.
     #[must_use]
-    pub fn counted(&self, kind: Kind) -> Map<String, Value> {
+    pub fn counted(&self, kind: FileKind) -> Map<String, Value> {
         let Value::Object(mut fields) = self.node.value() else { return Map::new() };
-        fields.retain(|field, _| passage(kind, field) != Passage::Free);
+        fields.retain(|field, _| access(kind, field) != FieldAccess::Free);
         fields
     }
 
-    /// The fields that do not get through a closed gate.
+    /// The fields that are ignored until the file is trusted.
     #[must_use]
-    pub fn sealed(&self, kind: Kind) -> Vec<String> {
-        self.node.keys().filter(|field| passage(kind, field) == Passage::Sealed).map(ToOwned::to_owned).collect()
+    pub fn sealed(&self, kind: FileKind) -> Vec<String> {
+        self.node.keys().filter(|field| access(kind, field) == FieldAccess::Sealed).map(ToOwned::to_owned).collect()
     }
 
-    /// Texts for models with a variable in them, which stays as it is written.
+    /// JSON pointers of texts for models that contain a variable reference, which is not expanded.
     #[must_use]
-    pub fn unexpanded(&self, kind: Kind) -> Vec<String> {
+    pub fn unexpanded(&self, kind: FileKind) -> Vec<String> {
         if !self.has_references {
             return Vec::new();
         }
@@ -141,20 +143,20 @@ mod tests {
 
     #[test]
     fn what_the_table_does_not_know_is_sealed() {
-        let closed = file(CONFIG).pass(Kind::Config, Gate::Closed).expect("passed");
+        let closed = file(CONFIG).pass(FileKind::Config, Gate::Closed).expect("passed");
         assert_eq!(fields(&closed.value()), ["agent", "permissions", "limits"]);
         let agent = "name: a\ninstructions: x\nmodel: m\non_result: run\npermissions: {}\nlimits: {}\nsomething_new: x\n";
-        let closed = file(agent).pass(Kind::Agent, Gate::Closed).expect("passed");
+        let closed = file(agent).pass(FileKind::Agent, Gate::Closed).expect("passed");
         assert_eq!(fields(&closed.value()), ["name", "instructions", "permissions", "limits"]);
-        assert_eq!(file(agent).sealed(Kind::Agent), ["model", "on_result", "something_new"]);
-        assert_eq!(file("name: s\nsomething_new: x\n").sealed(Kind::Set), ["something_new"]);
+        assert_eq!(file(agent).sealed(FileKind::Agent), ["model", "on_result", "something_new"]);
+        assert_eq!(file("name: s\nsomething_new: x\n").sealed(FileKind::Set), ["something_new"]);
     }
 
-    /// "Nothing to trust" is a proof: where nothing counts, both gates let the same through.
+    /// "Nothing to trust" is a proof: if no field needs trust, an open and a closed gate let the same through.
     #[test]
     fn where_nothing_counts_both_gates_are_the_same() {
         let texts = ["", "${HOME}", "$${HOME}", "${NOT_SET_ANYWHERE}", "words"];
-        for kind in [Kind::Config, Kind::Command, Kind::Native, Kind::Mcp, Kind::Set, Kind::Agent] {
+        for kind in [FileKind::Config, FileKind::Command, FileKind::Native, FileKind::Mcp, FileKind::Set, FileKind::Agent] {
             for field in
                 ["name", "title", "description", "instructions", "agent", "tools", "tool_sets", "subagents", "model", "limits", "command"]
             {
@@ -173,13 +175,13 @@ mod tests {
     fn variables_are_expanded_behind_an_open_gate_and_never_for_models() {
         let text = "name: t\ndescription: ${HOME}\ncommand: [x, '${HOME}']\nparameters: [{name: a, description: '${HOME}'}]\n";
         let home = std::env::var("HOME").expect("a home");
-        let value = |gate| file(text).pass(Kind::Command, gate).expect("passed").value();
+        let value = |gate| file(text).pass(FileKind::Command, gate).expect("passed").value();
         let offered = |command: &str| json!({"name": "t", "description": "${HOME}", "command": ["x", command], "parameters": [{"name": "a", "description": "${HOME}"}]});
         assert_eq!((value(Gate::Closed), value(Gate::Open)), (offered("${HOME}"), offered(&home)));
-        assert_eq!(file(text).variables(Kind::Command), ["HOME"]);
-        assert_eq!(file(text).unexpanded(Kind::Command), ["/description", "/parameters/0/description"]);
+        assert_eq!(file(text).variables(FileKind::Command), ["HOME"]);
+        assert_eq!(file(text).unexpanded(FileKind::Command), ["/description", "/parameters/0/description"]);
         let server = "name: m\ntools: {a: {description: '${HOME}', arguments: {key: '${HOME}'}}}\n";
-        let passed = file(server).pass(Kind::Mcp, Gate::Open).expect("passed").value();
+        let passed = file(server).pass(FileKind::Mcp, Gate::Open).expect("passed").value();
         assert_eq!(passed["tools"]["a"], json!({"description": "${HOME}", "arguments": {"key": "${HOME}"}}));
     }
 }

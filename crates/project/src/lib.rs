@@ -1,6 +1,6 @@
-//! The project folder: which files there are, what they say, where they are wrong, and whether it may be trusted.
+//! The project folder: which files it has, what they contain, what is wrong with them, and whether the user trusts it.
 //!
-//! This crate reads files and knows their shape; what a tool file means is known to the source that it describes.
+//! This crate reads files and checks their shape. The crate of each source knows what its tool files mean.
 
 mod config;
 mod diagnostic;
@@ -10,16 +10,18 @@ mod file;
 mod fingerprint;
 mod gate;
 mod state;
+mod state_file;
 mod trust;
 mod yaml;
 
 pub use config::{AgentFile, AgentLimits, CallLimits, DeviceRule, HelveFile, ModelEntry, OnResult, SetFile};
 pub use diagnostic::{Diagnostic, Severity};
-pub use discover::{Folder, Kind, discover};
+pub use discover::{FileKind, ProjectFolder, discover};
 pub use environment::{has_variable, variables_in};
 pub use file::{ProjectFile, read_inside};
 pub use fingerprint::Fingerprint;
 pub use gate::Gate;
 pub use state::{StateError, StateFolder};
-pub use trust::{Capability, Change, FieldChange, Trust, TrustStore};
+pub use state_file::{OnDamage, StateFile};
+pub use trust::{Capability, CapabilityChange, FieldChange, Trust, TrustStore};
 pub use yaml::{Node, Position, YamlError, read as read_yaml};

@@ -1,5 +1,5 @@
-//! The user's own folder for what a project must not decide: trust, pins, grants. Only its owner can read it, and what somebody else
-//! could have written in it is not believed.
+//! The user's state folder, for what a project must not decide itself: trust, pins, grants. Only its owner may read it, and a file that
+//! another user could have written is refused.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,37 +10,49 @@ use helve_core::Digest;
 use helve_files::FileError;
 use serde_json::json;
 
-/// So large a file of the state may be.
-const LARGEST: u64 = 16 << 20;
-/// Holds one folder for each project.
+/// Maximum size of a state file.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+/// Contains one folder per project.
 const PROJECTS: &str = "projects";
-/// Says, in a project's folder of the state, which project it belongs to.
+/// In a project's state folder, records the path of the project.
 const FOLDER: &str = "folder.json";
-/// So much of a digest names a project's folder.
-const KEY: usize = 32;
+/// Number of digest characters in the name of a project's state folder.
+const KEY_LENGTH: usize = 32;
 
 /// Why the state folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// Nothing says where it is.
-    #[error("there is no place for Helve's state: set HELVE_STATE_DIR or HOME")]
+    /// Neither `HELVE_STATE_DIR` nor a home folder is set.
+    #[error("no state folder: set HELVE_STATE_DIR or HOME")]
     Nowhere,
-    /// The system refuses.
-    #[error("Helve's state in {path} cannot be used: {error}")]
+    /// An I/O error.
+    #[error("cannot use Helve's state in {path}: {error}")]
     Io {
         /// The file or folder.
         path: String,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// Somebody else may have prepared or changed a file or folder of it.
-    #[error("Helve's state cannot be trusted: {path} {reason}")]
+    /// Another user could have created or changed a file or folder.
+    #[error("Helve's state is not safe to use: {path} {reason}")]
     Refused {
         /// The file or folder.
         path: String,
         /// What is wrong with it, and what to do.
         reason: String,
+    },
+    /// A file does not contain what it should.
+    #[error("Helve's state file {path} is damaged (line {line}, column {column}); {advice}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// The line of the first mistake.
+        line: usize,
+        /// The column of the first mistake.
+        column: usize,
+        /// What to do.
+        advice: &'static str,
     },
 }
 
@@ -54,17 +66,17 @@ impl From<FileError> for StateError {
     }
 }
 
-/// The user's own folder.
+/// The user's state folder.
 #[derive(Debug, Clone)]
 pub struct StateFolder(PathBuf);
 
 impl StateFolder {
-    /// The folder of the user who runs this: `HELVE_STATE_DIR`, else `helve` in the XDG state folder.
+    /// The state folder of the current user: `HELVE_STATE_DIR`, else `helve` in the XDG state folder.
     ///
     /// # Errors
-    /// Where the environment says nothing about a home.
+    /// If the environment names neither it nor a home folder.
     pub fn of_user() -> Result<Self, StateError> {
-        // A relative path would lie in whatever folder one stands in, which may be a stranger's.
+        // A relative path would depend on the working folder, which may belong to someone else.
         let set = |name: &str| helve_core::environment::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = set("HELVE_STATE_DIR")
             .or_else(|| set("XDG_STATE_HOME").map(|state| state.join("helve")))
@@ -78,25 +90,25 @@ impl StateFolder {
         Self(folder.into())
     }
 
-    /// Where a file of this name lies.
+    /// The path of a file in the folder.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// The folder in which a project's own state lies, outside of the project. It is created where it is missing.
+    /// The folder of a project's own state, outside the project. Created if missing.
     ///
-    /// It is found by the project's path, so that nothing is lost where the numbers of files change, as on network file systems. A project
-    /// that was moved begins anew; one that takes the place of another finds what that one left, and what waits there runs only as far
-    /// as it is trusted or approved.
+    /// Its name derives from the project's path, so nothing is lost if inode numbers change, as on network file systems. A project that is
+    /// moved starts afresh. A project that takes another one's path finds what that one left behind, and pending work there still runs only
+    /// if trusted or approved.
     ///
     /// # Errors
-    /// Where the project's folder is not there, or the state folder cannot be used.
+    /// If the project folder does not exist, or the state folder cannot be used.
     pub fn folder_of(&self, project: &Path) -> Result<PathBuf, StateError> {
-        let project = project.canonicalize().map_err(|error| refused(project, error))?;
+        let project = project.canonicalize().map_err(|error| io_error(project, error))?;
         let mut key = Digest::of([project.as_os_str().as_encoded_bytes()]).to_string();
-        key.truncate(KEY);
-        self.made()?;
+        key.truncate(KEY_LENGTH);
+        self.ensure()?;
         let projects = self.0.join(PROJECTS);
         let folder = projects.join(key);
         for folder in [&projects, &folder] {
@@ -109,72 +121,72 @@ impl StateFolder {
         Ok(folder)
     }
 
-    /// Keeps others from changing the state until what is given back is dropped.
+    /// Locks the state folder against other writers until the returned file is dropped.
     ///
     /// # Errors
-    /// Where the system refuses, or others may write to the folder.
+    /// On an I/O error, or if other users may write to the folder.
     pub fn lock(&self) -> Result<File, StateError> {
-        self.made()?;
+        self.ensure()?;
         let path = self.0.join("lock");
         let file = helve_files::open(&path)?;
-        file.lock().map_err(|error| refused(&path, error))?;
+        file.lock().map_err(|error| io_error(&path, error))?;
         Ok(file)
     }
 
-    /// Reads a file; nothing where it is not there.
+    /// Reads a file. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// Where it is there and cannot be read, or others may write to it or to the folder.
+    /// If the file exists and cannot be read, or other users may write to it or to the folder.
     pub fn read(&self, name: &str) -> Result<Option<String>, StateError> {
-        if !self.is_there()? {
+        if !self.exists()? {
             return Ok(None);
         }
-        Ok(helve_files::read(&self.0.join(name), LARGEST)?)
+        Ok(helve_files::read(&self.0.join(name), MAX_FILE_BYTES)?)
     }
 
-    /// Writes a file whole or not at all, readable only by its owner.
+    /// Replaces a file atomically; only its owner can read it.
     ///
     /// # Errors
-    /// Where the system refuses, or others may write to the folder.
+    /// On an I/O error, or if other users may write to the folder.
     pub fn write(&self, name: &str, text: &str) -> Result<(), StateError> {
-        self.made()?;
+        self.ensure()?;
         replace(&self.0, name, text)
     }
 
-    /// Makes the folder, or checks the one that is there.
-    fn made(&self) -> Result<(), StateError> {
-        if !self.is_there()? {
+    /// Creates the folder, or checks the existing one.
+    fn ensure(&self) -> Result<(), StateError> {
+        if !self.exists()? {
             helve_files::create_folder(&self.0)?;
-            self.is_there()?;
+            self.exists()?;
         }
         Ok(())
     }
 
-    /// Whether there is a folder, which belongs to the user and to which nobody else may write. The user may have put it elsewhere by a
-    /// symbolic link: what counts is where it is.
-    fn is_there(&self) -> Result<bool, StateError> {
+    /// Returns whether the folder exists. It must belong to the user, and no other user may write to it. The user may have replaced it by a
+    /// symbolic link; the target is checked.
+    fn exists(&self) -> Result<bool, StateError> {
         match self.0.canonicalize() {
             Ok(folder) => Ok(helve_files::own_folder(&folder)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(refused(&self.0, error)),
+            Err(error) => Err(io_error(&self.0, error)),
         }
     }
 }
 
-/// Puts a file in the place of another, or none.
+/// Replaces a file atomically.
 fn replace(folder: &Path, name: &str, text: &str) -> Result<(), StateError> {
-    /// Tells files apart that one process writes at once.
+    /// Distinguishes temporary files of concurrent writes in one process.
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let path = folder.join(name);
     let temporary = folder.join(format!(".{name}.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-    // An earlier process with the same number may have left it behind.
+    // A previous process with the same id may have left it behind.
     let _ = fs::remove_file(&temporary);
     let mut file = helve_files::create(&temporary)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, &path));
-    written.map_err(|error| refused(&path, error))
+    written.map_err(|error| io_error(&path, error))
 }
 
-fn refused(path: &Path, error: io::Error) -> StateError {
+fn io_error(path: &Path, error: io::Error) -> StateError {
     StateError::Io { path: path.display().to_string(), error }
 }
 
@@ -209,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_to_which_others_may_write_is_refused() {
+    fn a_folder_to_which_others_may_write_is_io_error() {
         let (_home, state) = state();
         for wide in [0o777, 0o770, 0o702] {
             set_mode(&state.0, wide);
@@ -223,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_else_could_have_written_is_refused() {
+    fn a_file_that_somebody_else_could_have_written_is_io_error() {
         let (home, state) = state();
         let file = state.path("a.json");
         set_mode(&file, 0o660);
@@ -236,7 +248,7 @@ mod tests {
         assert!(reason(state.read("a.json")).contains("symbolic link"));
         state.write("a.json", "[]").expect("the link is replaced, not followed");
         assert_eq!(fs::read_to_string(home.path().join("other")).expect("read"), "{}");
-        File::options().write(true).open(&file).and_then(|file| file.set_len(LARGEST + 1)).expect("a large file");
+        File::options().write(true).open(&file).and_then(|file| file.set_len(MAX_FILE_BYTES + 1)).expect("a large file");
         assert!(reason(state.read("a.json")).contains("larger"));
         fs::remove_file(&file).expect("removed");
         fs::create_dir(&file).expect("a folder");

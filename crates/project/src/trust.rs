@@ -1,4 +1,4 @@
-//! Whether a folder may run what it brings. A person decides, for exactly what they were shown.
+//! Trust in project folders. A person decides, and the decision covers exactly what they were shown.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,30 +8,31 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::state::{StateError, StateFolder};
+use crate::state_file::{OnDamage, StateFile};
 
 const FILE: &str = "trust.json";
 
-/// Something that a folder can do once a person trusts it.
+/// Something that a folder may do once a person trusts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capability {
-    /// The tool, the server or the setting.
+    /// Name of the tool, server or setting.
     pub name: String,
-    /// What happens: the program as a person would type it, the address and what is sent there.
+    /// What it does: the command line, or the URL and what is sent there.
     pub what: String,
-    /// The file that says so.
+    /// The file that defines it.
     pub file: String,
-    /// Everything that decides what happens: what the file says, and the files that it names.
+    /// Digest of everything that decides what it does: the definition, and the files it names.
     pub digest: Digest,
-    /// What the file says, field by field, without the secrets in it. For people: the digest decides.
+    /// The fields of the definition without secrets, for display; only the digest is compared.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
-    /// The files beside it that count, such as scripts, with what they hold; nothing where one cannot be read.
+    /// The files it depends on, such as scripts, with their digests; `None` if a file cannot be read.
     #[serde(default)]
     pub files: BTreeMap<String, Option<Digest>>,
-    /// What the digest does not cover, in words.
+    /// What the digest does not cover, as text for people.
     #[serde(default)]
     pub uncovered: Vec<String>,
-    /// Whether it is a setting of the whole folder. Without it the folder could do more, so taking it away is a change, too.
+    /// Whether it is a setting of the whole folder. Without a setting the folder might do more, so removing one is a change.
     #[serde(default)]
     pub is_setting: bool,
 }
@@ -42,71 +43,71 @@ impl Capability {
     }
 }
 
-/// What is different from what a person agreed to.
+/// How a capability differs from the one a person agreed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    /// It was not there.
+pub enum CapabilityChange {
+    /// It is new.
     New,
-    /// It says or names something else.
+    /// Its definition or a file it names has changed.
     Changed {
-        /// The files that are different, its own among them.
+        /// The changed files; the defining file is included if it changed.
         files: Vec<String>,
-        /// The fields that are different, with what they said and what they say.
+        /// The changed fields.
         fields: Vec<FieldChange>,
     },
 }
 
-/// A field that says something else than when a person agreed to it.
+/// A field that has changed since a person agreed to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldChange {
     /// The field.
     pub field: String,
-    /// What it said; `None` if it is new.
+    /// The value agreed to; `None` if the field is new.
     pub before: Option<String>,
-    /// What it says; `None` if it is gone.
+    /// The current value; `None` if the field was removed.
     pub now: Option<String>,
 }
 
-/// Whether a folder is trusted.
+/// The trust in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// It brings nothing that would run.
+    /// It contains nothing that needs trust.
     NotNeeded,
-    /// A person trusts it as it is.
+    /// A person trusts its current contents.
     Trusted,
-    /// A person trusts it, and some of its tools and servers are new or have changed: those wait, the others work.
+    /// A person trusts it, but some tools or servers are new or have changed. Those are disabled; the others work.
     Partly,
-    /// A person trusted it, and its settings have changed, or all that it can do: nothing of it works.
+    /// A person trusted it, but its settings or all of its capabilities have changed since. Everything is disabled.
     Changed,
-    /// Nobody has been asked.
+    /// No decision was made.
     Unknown,
 }
 
 impl Trust {
-    /// Whether the folder's settings hold, and the tools and servers that a person agreed to work.
+    /// Returns whether the folder's settings apply, and the tools and servers that a person agreed to are enabled.
     #[must_use]
     pub fn allows(self) -> bool {
         matches!(self, Self::NotNeeded | Self::Trusted | Self::Partly)
     }
 }
 
-/// What people have decided, in their state folder.
+/// The trust decisions in the user's state folder.
 #[derive(Debug)]
 pub struct TrustStore {
-    state: StateFolder,
-    folders: BTreeMap<String, Decided>,
+    file: StateFile<BTreeMap<String, TrustDecision>>,
+    folders: BTreeMap<String, TrustDecision>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Decided {
+struct TrustDecision {
     at: Timestamp,
-    /// Earlier versions did not keep them, and saw less; what they trusted is asked about again.
+    /// Empty in files of earlier versions, which checked less; those folders need new trust.
     #[serde(default)]
     capabilities: Vec<Capability>,
 }
 
-impl Decided {
-    /// Settings hold together or not at all: one that is new or gone may loosen what the others say.
+impl TrustDecision {
+    /// Settings are trusted together or not at all: one that was added or removed may loosen the others.
     fn trust(&self, now: &[Capability]) -> Trust {
         let known = |list: &[Capability], one: &Capability| list.iter().any(|other| other.is_same(one));
         let settings_hold = now.iter().filter(|one| one.is_setting).all(|one| known(&self.capabilities, one))
@@ -125,35 +126,35 @@ impl TrustStore {
     /// Reads the decisions.
     ///
     /// # Errors
-    /// Where the state folder cannot be read, or what is in it cannot be understood: nothing is trusted then.
+    /// If the state folder cannot be read or its file is damaged. Nothing is trusted then.
     pub fn open(state: StateFolder) -> Result<Self, StateError> {
-        let mut store = Self { state, folders: BTreeMap::new() };
-        store.read()?;
-        Ok(store)
+        let file = StateFile::new(state, FILE, OnDamage::Refuse("remove it and trust your folders again"));
+        let folders = file.load()?;
+        Ok(Self { file, folders })
     }
 
-    /// Where decisions are kept.
+    /// The path of the file with the decisions.
     #[must_use]
     pub fn file(state: &StateFolder) -> PathBuf {
         state.path(FILE)
     }
 
-    /// Whether a folder is trusted with what it can do now.
+    /// Returns whether a folder is trusted with its current capabilities.
     #[must_use]
     pub fn of(&self, folder: &Path, capabilities: &[Capability]) -> Trust {
         match self.folders.get(&key(folder)) {
-            Some(decided) => decided.trust(capabilities),
+            Some(decision) => decision.trust(capabilities),
             None if capabilities.is_empty() => Trust::NotNeeded,
             None => Trust::Unknown,
         }
     }
 
-    /// What is different about a capability from what a person agreed to; nothing where it is the same.
+    /// How a capability differs from the one a person agreed to. Returns `None` if it is the same.
     #[must_use]
-    pub fn change(&self, folder: &Path, capability: &Capability) -> Option<Change> {
-        let before = self.folders.get(&key(folder)).map(|decided| decided.capabilities.as_slice()).unwrap_or_default();
+    pub fn change(&self, folder: &Path, capability: &Capability) -> Option<CapabilityChange> {
+        let before = self.folders.get(&key(folder)).map(|decision| decision.capabilities.as_slice()).unwrap_or_default();
         let Some(before) = before.iter().find(|one| one.name == capability.name && one.file == capability.file) else {
-            return Some(Change::New);
+            return Some(CapabilityChange::New);
         };
         if before.is_same(capability) {
             return None;
@@ -172,67 +173,53 @@ impl TrustStore {
         if files.is_empty() || before.what != capability.what || !fields.is_empty() {
             files.insert(0, capability.file.clone());
         }
-        Some(Change::Changed { files, fields })
+        Some(CapabilityChange::Changed { files, fields })
     }
 
-    /// The settings that a person agreed to and that are gone.
+    /// The settings that a person agreed to and that no longer exist.
     #[must_use]
     pub fn missing(&self, folder: &Path, capabilities: &[Capability]) -> Vec<Capability> {
-        let before = self.folders.get(&key(folder)).map(|decided| decided.capabilities.as_slice()).unwrap_or_default();
+        let before = self.folders.get(&key(folder)).map(|decision| decision.capabilities.as_slice()).unwrap_or_default();
         let is_there = |one: &Capability| capabilities.iter().any(|other| other.name == one.name && other.file == one.file);
         before.iter().filter(|one| one.is_setting && !is_there(one)).cloned().collect()
     }
 
-    /// Trusts a folder with exactly this.
+    /// Trusts a folder with exactly these capabilities.
     ///
     /// # Errors
-    /// Where the decision cannot be written.
+    /// If the decision cannot be written.
     pub fn trust(&mut self, folder: &Path, capabilities: &[Capability]) -> Result<(), StateError> {
         self.decide(folder, |_| capabilities.to_vec())
     }
 
-    /// Trusts a folder with this, too. What a person agreed to before stays agreed to.
+    /// Trusts a folder with these capabilities in addition to those already trusted.
     ///
     /// # Errors
-    /// Where the decision cannot be written.
+    /// If the decision cannot be written.
     pub fn trust_more(&mut self, folder: &Path, capabilities: &[Capability]) -> Result<(), StateError> {
         let is_replaced = |one: &Capability| capabilities.iter().any(|other| other.name == one.name && other.file == one.file);
         self.decide(folder, |before| before.into_iter().filter(|one| !is_replaced(one)).chain(capabilities.iter().cloned()).collect())
     }
 
-    fn decide(&mut self, folder: &Path, agreed: impl FnOnce(Vec<Capability>) -> Vec<Capability>) -> Result<(), StateError> {
-        let _lock = self.state.lock()?;
-        self.read()?;
-        let before = self.folders.remove(&key(folder)).map(|decided| decided.capabilities).unwrap_or_default();
-        self.folders.insert(key(folder), Decided { at: Timestamp::now(), capabilities: agreed(before) });
-        self.save()
-    }
-
-    /// Trusts a folder no longer; says whether it was trusted.
+    /// Revokes the trust in a folder. Returns whether it was trusted.
     ///
     /// # Errors
-    /// Where the decision cannot be written.
+    /// If the decision cannot be written.
     pub fn revoke(&mut self, folder: &Path) -> Result<bool, StateError> {
-        let _lock = self.state.lock()?;
-        self.read()?;
-        let known = self.folders.remove(&key(folder)).is_some();
-        if known {
-            self.save()?;
-        }
-        Ok(known)
+        self.update(|folders| folders.remove(&key(folder)).is_some())
     }
 
-    fn read(&mut self) -> Result<(), StateError> {
-        let Some(text) = self.state.read(FILE)? else { return Ok(()) };
-        self.folders = serde_json::from_str(&text).map_err(|error| StateError::Io {
-            path: self.state.path(FILE).display().to_string(),
-            error: std::io::Error::other(format!("it is damaged ({error}); remove it, and trust your folders again")),
-        })?;
-        Ok(())
+    fn decide(&mut self, folder: &Path, agreed: impl FnOnce(Vec<Capability>) -> Vec<Capability>) -> Result<(), StateError> {
+        self.update(|folders| {
+            let before = folders.remove(&key(folder)).map(|decision| decision.capabilities).unwrap_or_default();
+            folders.insert(key(folder), TrustDecision { at: Timestamp::now(), capabilities: agreed(before) });
+        })
     }
 
-    fn save(&self) -> Result<(), StateError> {
-        self.state.write(FILE, &serde_json::to_string_pretty(&self.folders).unwrap_or_default())
+    fn update<R>(&mut self, change: impl FnOnce(&mut BTreeMap<String, TrustDecision>) -> R) -> Result<R, StateError> {
+        let (result, folders) = self.file.change(|folders| (change(folders), folders.clone()))?;
+        self.folders = folders;
+        Ok(result)
     }
 }
 
@@ -240,7 +227,7 @@ fn key(folder: &Path) -> String {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     match folder.to_str() {
         Some(name) => name.to_owned(),
-        // Two such names may look the same.
+        // Two different names may have the same lossy form.
         None => format!("{} {}", Digest::of([folder.as_os_str().as_encoded_bytes()]), folder.display()),
     }
 }
@@ -274,10 +261,10 @@ mod tests {
         assert_eq!(open().of(folder.path(), &[capability("a", b"1"), capability("rules", b"1")]), Trust::Changed, "a new setting");
         assert_eq!(open().of(folder.path(), &shown[..1]), Trust::Trusted, "less is no more than was agreed to");
         assert_eq!(open().change(folder.path(), &shown[0]), None);
-        assert_eq!(open().change(folder.path(), &capability("c", b"1")), Some(Change::New));
+        assert_eq!(open().change(folder.path(), &capability("c", b"1")), Some(CapabilityChange::New));
         let fields = vec![FieldChange { field: "text".into(), before: Some("1".into()), now: Some("3".into()) }];
         let files = vec!["tools/builtin/x.yaml".into(), "x.py".into()];
-        assert_eq!(open().change(folder.path(), &capability("a", b"3")), Some(Change::Changed { files, fields }));
+        assert_eq!(open().change(folder.path(), &capability("a", b"3")), Some(CapabilityChange::Changed { files, fields }));
         open().trust_more(folder.path(), &[capability("c", b"1")]).expect("written");
         assert_eq!(open().of(folder.path(), &[capability("a", b"1"), capability("c", b"1")]), Trust::Trusted, "both are agreed to");
         assert!(open().revoke(folder.path()).expect("written"));

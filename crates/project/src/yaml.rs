@@ -1,7 +1,7 @@
-//! YAML as a tree in which every value knows its place, read within limits.
+//! Reads YAML into a tree in which every value has a position, within limits.
 //!
-//! A file of a project may come from anywhere: aliases count as what they stand for, so a bomb is refused before it
-//! goes off, and a key that appears twice is an error instead of a guess.
+//! Project files are untrusted: an alias counts as much as the value it refers to, which stops alias bombs early, and a duplicate key is an
+//! error.
 
 mod node;
 mod scalar;
@@ -17,15 +17,15 @@ pub(crate) const MAX_BYTES: usize = 1 << 20;
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 50_000;
 
-/// Why a text is not YAML that is accepted.
+/// Why a text was not accepted as YAML.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct YamlError {
-    /// Where.
+    /// The position of the mistake.
     pub position: Position,
     /// What is wrong.
     pub message: String,
-    /// What would be right.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl YamlError {
 /// Reads one YAML document. An empty text is an empty map.
 ///
 /// # Errors
-/// Where the text is not YAML, holds several documents, repeats a key or passes a limit.
+/// If the text is not valid YAML, contains several documents, repeats a key or exceeds a limit.
 pub fn read(text: &str) -> Result<Node, YamlError> {
     let start = Position { line: 1, column: 1 };
     if text.len() > MAX_BYTES {
@@ -56,7 +56,8 @@ pub fn read(text: &str) -> Result<Node, YamlError> {
         if matches!(event, Event::DocumentStart(_)) {
             documents += 1;
             if documents > 1 {
-                return Err(YamlError::new(position(&span), "the file holds several documents").hint("write one document into each file"));
+                return Err(YamlError::new(position(&span), "the file contains more than one YAML document")
+                    .hint("remove the `---` line, or split the file"));
             }
         }
         builder.take(event, &span)?;
@@ -71,26 +72,27 @@ fn position(span: &Span) -> Position {
 fn syntax(text: &str, error: &saphyr_parser::ScanError) -> YamlError {
     let at = Position { line: error.marker().line(), column: error.marker().col() + 1 };
     let has_tab = |line: &&str| line.chars().take_while(|character| character.is_whitespace()).any(|character| character == '\t');
-    // A tab in the indentation is reported in many ways, often a line later; name the cause.
+    // The parser reports a tab in the indentation in many ways, often a line late, so look for the cause.
     let near = text.lines().enumerate().skip(at.line.saturating_sub(3)).take(4).find(|(_, line)| has_tab(line));
     match near {
-        Some((index, _)) => YamlError::new(Position { line: index + 1, column: 1 }, "YAML is indented with spaces, and here is a tab")
-            .hint("replace the tab by spaces"),
-        None => YamlError::new(at, format!("not valid YAML: {}", error.info())),
+        Some((index, _)) => {
+            YamlError::new(Position { line: index + 1, column: 1 }, "YAML does not allow tabs for indentation").hint("indent with spaces")
+        }
+        None => YamlError::new(at, format!("invalid YAML: {}", error.info())),
     }
 }
 
 #[derive(Default)]
 struct Builder {
     root: Option<Node>,
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
     bytes: usize,
 }
 
-/// A list or map that is not finished.
-struct Open {
+/// A list or map whose end was not read yet.
+struct OpenNode {
     position: Position,
     anchor: usize,
     kind: OpenKind,
@@ -109,7 +111,7 @@ impl Builder {
                 let plain = style == ScalarStyle::Plain;
                 let as_text = tag.as_ref().is_some_and(|tag| tag.suffix == "str");
                 if let Some(tag) = tag.filter(|tag| !tag.is_yaml_core_schema()) {
-                    return Err(YamlError::new(at, format!("the tag `{}{}` has no meaning here", tag.handle, tag.suffix)));
+                    return Err(YamlError::new(at, format!("unsupported YAML tag `{}{}`", tag.handle, tag.suffix)));
                 }
                 if self.wants_key() {
                     return self.take_key(text.into_owned(), at);
@@ -117,25 +119,25 @@ impl Builder {
                 let value = if plain && !as_text { scalar::resolve(&text) } else { text.into_owned().into() };
                 self.finish(Node { position: at, content: Content::Scalar(value) }, anchor)
             }
-            Event::SequenceStart(anchor, _) => self.open(Open { position: at, anchor, kind: OpenKind::List(Vec::new()) }),
+            Event::SequenceStart(anchor, _) => self.open(OpenNode { position: at, anchor, kind: OpenKind::List(Vec::new()) }),
             Event::MappingStart(anchor, _) => {
-                self.open(Open { position: at, anchor, kind: OpenKind::Map { entries: Vec::new(), key: None, lines: HashMap::new() } })
+                self.open(OpenNode { position: at, anchor, kind: OpenKind::Map { entries: Vec::new(), key: None, lines: HashMap::new() } })
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(Open { position, anchor, kind: OpenKind::List(items) }) => {
+                Some(OpenNode { position, anchor, kind: OpenKind::List(items) }) => {
                     self.finish(Node { position, content: Content::List(items) }, anchor)
                 }
-                Some(Open { position, anchor, kind: OpenKind::Map { entries, .. } }) => {
+                Some(OpenNode { position, anchor, kind: OpenKind::Map { entries, .. } }) => {
                     self.finish(Node { position, content: Content::Map(entries) }, anchor)
                 }
                 None => Ok(()),
             },
             Event::Alias(anchor) => {
                 if self.wants_key() {
-                    return Err(YamlError::new(at, "an alias cannot be a key"));
+                    return Err(YamlError::new(at, "an alias cannot be used as a key"));
                 }
                 let node = self.anchors.get(&anchor).cloned();
-                let node = node.ok_or_else(|| YamlError::new(at, "the alias refers to itself or to nothing"))?;
+                let node = node.ok_or_else(|| YamlError::new(at, "the alias refers to itself or to an unknown anchor"))?;
                 let (nodes, bytes) = node.size();
                 self.count(nodes, bytes, at)?;
                 self.finish(node, 0)
@@ -145,28 +147,30 @@ impl Builder {
     }
 
     fn wants_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open { kind: OpenKind::Map { key: None, .. }, .. }))
+        matches!(self.open.last(), Some(OpenNode { kind: OpenKind::Map { key: None, .. }, .. }))
     }
 
     fn take_key(&mut self, text: String, at: Position) -> Result<(), YamlError> {
         if text == "<<" {
-            return Err(YamlError::new(at, "merge keys (`<<`) are not supported").hint("write the fields out"));
+            return Err(YamlError::new(at, "merge keys (`<<`) are not supported").hint("repeat the fields instead"));
         }
-        if let Some(Open { kind: OpenKind::Map { key, lines, .. }, .. }) = self.open.last_mut() {
+        if let Some(OpenNode { kind: OpenKind::Map { key, lines, .. }, .. }) = self.open.last_mut() {
             if let Some(line) = lines.insert(text.clone(), at.line) {
-                return Err(YamlError::new(at, format!("the key `{text}` is here twice; it stands in line {line} already")));
+                return Err(YamlError::new(at, format!("duplicate key `{text}`, first used on line {line}")));
             }
             *key = Some((text, at));
         }
         Ok(())
     }
 
-    fn open(&mut self, open: Open) -> Result<(), YamlError> {
+    fn open(&mut self, open: OpenNode) -> Result<(), YamlError> {
         if self.wants_key() {
-            return Err(YamlError::new(open.position, "a key is a text").hint("put a text with braces in quotes: \"{{ name }}\""));
+            return Err(
+                YamlError::new(open.position, "a key must be a string").hint("quote a value that starts with a brace: \"{{ name }}\"")
+            );
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err(YamlError::new(open.position, format!("the file is nested deeper than {MAX_DEPTH} levels")));
+            return Err(YamlError::new(open.position, format!("the file is nested more than {MAX_DEPTH} levels deep")));
         }
         self.open.push(open);
         Ok(())
@@ -195,7 +199,9 @@ impl Builder {
         if self.nodes > MAX_NODES || self.bytes > MAX_BYTES {
             return Err(YamlError::new(
                 at,
-                format!("the file stands for more than {MAX_NODES} values or {MAX_BYTES} bytes, aliases counted as what they stand for"),
+                format!(
+                    "the file expands to more than {MAX_NODES} values or {MAX_BYTES} bytes; each alias counts as the value it refers to"
+                ),
             ));
         }
         Ok(())

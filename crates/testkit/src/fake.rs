@@ -1,4 +1,4 @@
-//! Tools made of closures, and the shortest way to call one.
+//! Tools made of closures, and a short way to call one.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ impl DynTool for Fake {
     }
 }
 
-/// A spec that takes anything.
+/// A spec that accepts any arguments.
 ///
 /// # Panics
-/// Where the name cannot be a tool name.
+/// If the name is not a valid tool name.
 #[must_use]
 #[expect(clippy::expect_used, reason = "a test that is written wrongly should stop")]
 pub fn spec(name: &str) -> ToolSpec {
@@ -37,7 +37,7 @@ pub fn spec(name: &str) -> ToolSpec {
 /// A spec with an input schema.
 ///
 /// # Panics
-/// Where the schema is not one for arguments.
+/// If the schema is not valid for arguments.
 #[must_use]
 #[expect(clippy::expect_used, reason = "a test that is written wrongly should stop")]
 pub fn spec_of(name: &str, input: Value) -> ToolSpec {
@@ -52,20 +52,20 @@ where
     Arc::new(Fake { spec: spec.share(), work: Box::new(work) })
 }
 
-/// A tool that gives its arguments back.
+/// A tool that returns its arguments.
 #[must_use]
 pub fn echo(name: &str, rules: Rules) -> Arc<dyn DynTool> {
     fake(spec(name).with_rules(rules), |call, _| Box::pin(async move { Ok(Output::data(call.arguments.clone())) }))
 }
 
-/// A toolkit of some tools, for no agent.
+/// A toolkit of these tools.
 pub fn toolkit(tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Toolkit {
     let catalogue = Catalogue::new();
     catalogue.add_source(Arc::new(ListSource::new("test", tools)));
     Toolkit::everything(&catalogue.snapshot(&View::default()))
 }
 
-/// Calls one tool and gives the outcome as JSON.
+/// Calls a tool and returns the outcome as JSON.
 pub async fn call(executor: &Executor, toolkit: &Toolkit, tool: &str, arguments: Value) -> Value {
     json!(executor.execute(toolkit, ToolCall::new(tool, arguments), &CallContext::default()).await)
 }

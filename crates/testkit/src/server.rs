@@ -1,9 +1,9 @@
-//! A server that plays the part of a model's provider, by a script. It is reached from this machine only.
+//! A scripted server that acts as a model provider, on loopback only.
 
-mod answer;
 mod delivery;
 mod failure;
-mod parcel;
+mod output;
+mod packet;
 mod reply;
 mod request;
 mod script;
@@ -21,19 +21,19 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-pub use answer::{Call, CallPieces};
 pub use failure::Failure;
+pub use output::{Call, CallPieces};
 pub use reply::Reply;
 pub use request::{Request, Turn};
 pub use script::Script;
 use stage::Stage;
 pub use wire::Wire;
 
-/// A model's provider that says what a test wants it to say. It ends when it is dropped.
+/// A model provider that responds as scripted. It stops when it is dropped.
 ///
-/// It speaks four wires, known by the end of the path; what stands before is not looked at. It lists its models at `GET …/models`.
+/// It supports four wire formats, recognised by the end of the path; the rest of the path is ignored. `GET …/models` lists its models.
 ///
-/// | wire | base | asked at |
+/// | wire | base URL | endpoint |
 /// |---|---|---|
 /// | [`Wire::OpenAiChat`] | [`url`](Self::url) | `POST {url}/chat/completions` |
 /// | [`Wire::OpenAiResponses`] | [`url`](Self::url) | `POST {url}/responses` |
@@ -58,7 +58,7 @@ pub struct ModelServer {
     owner: Owner,
 }
 
-/// Where the server runs, and how it is ended.
+/// Where the server runs, and how it is stopped.
 enum Owner {
     Task(AbortHandle),
     /// The thread ends when the sender is dropped.
@@ -66,10 +66,10 @@ enum Owner {
 }
 
 impl ModelServer {
-    /// Starts a server on the runtime of the caller, with whose clock it also waits.
+    /// Starts a server on the caller's runtime, whose clock it uses.
     ///
     /// # Panics
-    /// Where no port of the loopback can be had.
+    /// If no loopback port is free.
     #[expect(clippy::expect_used, reason = "a test without its server should stop")]
     pub async fn start(script: impl Into<Script>) -> Self {
         let stage = Arc::new(Stage::new(script.into()));
@@ -79,10 +79,10 @@ impl ModelServer {
         Self::at(address, stage, Owner::Task(task.abort_handle()))
     }
 
-    /// Starts a server on a thread of its own, for tests that are not async.
+    /// Starts a server on its own thread, for tests that are not async.
     ///
     /// # Panics
-    /// Where no port of the loopback or no thread can be had.
+    /// If no loopback port is free, or the thread cannot be started.
     #[expect(clippy::expect_used, reason = "a test without its server should stop")]
     pub fn start_blocking(script: impl Into<Script>) -> Self {
         let stage = Arc::new(Stage::new(script.into()));
@@ -109,25 +109,25 @@ impl ModelServer {
         Self { url: format!("http://{address}/v1"), stage, owner }
     }
 
-    /// The base of `OpenAI`'s wires: `http://127.0.0.1:PORT/v1`.
+    /// The base URL of the `OpenAI` wires: `http://127.0.0.1:PORT/v1`.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The same without a path: `http://127.0.0.1:PORT`.
+    /// The URL without a path: `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn origin(&self) -> &str {
         self.url.trim_end_matches("/v1")
     }
 
-    /// What was asked so far, in the order of arrival; lists of models and paths that nobody serves included.
+    /// All requests so far, in order of arrival, including model lists and unknown paths.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.stage.requests()
     }
 
-    /// How many replies of the script's list were not given yet.
+    /// Number of scripted replies not sent yet.
     #[must_use]
     pub fn replies_left(&self) -> usize {
         self.stage.replies_left()
@@ -141,7 +141,7 @@ impl Drop for ModelServer {
             Owner::Thread(thread) => {
                 if let Some((stop, thread)) = thread.take() {
                     drop(stop);
-                    // A thread that panicked has said so already.
+                    // A panic of the thread was reported already.
                     let _ = thread.join();
                 }
             }

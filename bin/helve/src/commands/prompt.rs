@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use helve::catalogue::View;
-use helve::dialect::{Choice, Language, Prompt, PromptTool, Prompted};
+use helve::dialect::{Choice, Language, Prompt, PromptFormat, PromptTool};
 use helve::internal::printable;
 use serde_json::json;
 
@@ -22,8 +22,8 @@ pub fn run(prompt: &cli::Prompt, global: &Global, workspace: &Workspace) -> Resu
         None => helve.toolkit(),
     };
     let form = match prompt.dialect {
-        cli::PromptDialect::Json => Prompted::Json,
-        cli::PromptDialect::Xml => Prompted::Xml,
+        cli::PromptDialect::Json => PromptFormat::Json,
+        cli::PromptDialect::Xml => PromptFormat::Xml,
     };
     let language = match prompt.language {
         cli::PromptLanguage::En => Language::English,

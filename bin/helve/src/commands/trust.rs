@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use helve::internal::printable;
-use helve::project::{Capability, Change, FieldChange, ProjectReport, Trust, TrustChanges};
+use helve::project::{Capability, CapabilityChange, FieldChange, ProjectReport, Trust, TrustChanges};
 use serde_json::{Value, json};
 
 use crate::cli::{self, Global};
@@ -77,7 +77,7 @@ fn show(report: &ProjectReport, workspace: &Workspace) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show_one(capability: &Capability, change: Option<&Change>) {
+fn show_one(capability: &Capability, change: Option<&CapabilityChange>) {
     let line = format!("  {}  {}", name(capability), printable::escape_line(&capability.what));
     if capability.is_setting && change.is_none() && capability.uncovered.is_empty() {
         return terminal::note_exactly(&format!("{line}  {}", styled(FAINT, &format!("({})", printable::escape_line(&capability.file)))));
@@ -87,11 +87,11 @@ fn show_one(capability: &Capability, change: Option<&Change>) {
     files.extend(capability.files.keys().map(String::as_str).filter(|file| *file != capability.file));
     let about = match change {
         None => files.join(", "),
-        Some(Change::New) => format!("new: {}", files.join(", ")),
-        Some(Change::Changed { files, .. }) => format!("changed: {}", files.join(", ")),
+        Some(CapabilityChange::New) => format!("new: {}", files.join(", ")),
+        Some(CapabilityChange::Changed { files, .. }) => format!("changed: {}", files.join(", ")),
     };
     terminal::note(&styled(FAINT, &format!("      {}", printable::escape_line(&about))));
-    if let Some(Change::Changed { fields, .. }) = change {
+    if let Some(CapabilityChange::Changed { fields, .. }) = change {
         fields.iter().for_each(show_field);
     }
     for gap in &capability.uncovered {

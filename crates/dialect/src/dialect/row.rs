@@ -1,21 +1,21 @@
-//! A format in a dialect: its marks put together, and whether what follows a mark fits it.
+//! A format in a dialect: its markers, and whether the text after a marker fits it.
 
 use crate::format::{CallTag, Format, Keys, Shape};
 use crate::scan::{Match, TagMarks, any, blank_end, literal};
 
-/// Names, and the white space before them, are looked through this far.
+/// How far to look for a name and the white space before it.
 pub(crate) const MAX_NAME: usize = 256;
 
 /// Where a frame is entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Behind the mark of a section.
+    /// After the marker of a section.
     Section,
-    /// Behind the mark of a call.
+    /// After the marker of a call.
     Call,
-    /// At the mark of a call, which is part of it.
+    /// At the marker of a call, which is part of it.
     Element,
-    /// At a call without any mark.
+    /// At a call without a marker.
     Bare,
 }
 
@@ -25,13 +25,13 @@ pub(crate) struct Row {
     pub format: &'static Format,
     pub tags: Option<TagMarks>,
     pub keys: Vec<&'static Keys>,
-    /// What ends a value from outside.
+    /// Markers that end a value from outside.
     pub stops: Vec<String>,
-    /// What opens a section or a call.
+    /// Markers that open a section or a call.
     pub opens: Vec<String>,
     /// Both, the stops first.
     pub marks: Vec<String>,
-    /// It came in because it shares a mark with a format of the dialect, and counts only where that one does not fit.
+    /// Whether it was added only because it shares a marker with a format of the dialect. It counts only if that one does not fit.
     pub foreign: bool,
 }
 
@@ -55,7 +55,7 @@ impl Row {
         Self { format, tags, keys, stops, opens, marks, foreign }
     }
 
-    /// Whether a call of this shape can start here.
+    /// Returns whether a call of this shape can start here.
     pub fn can_start(&self, rest: &str, end: bool) -> Match {
         let first = rest.as_bytes().first().copied().unwrap_or(0);
         match &self.format.shape {
@@ -65,7 +65,7 @@ impl Row {
                 found => found,
             },
             Shape::Braces(_) => literal(rest, "call:", end),
-            // Prompted models put marks around a name.
+            // Models that are prompted may decorate a name.
             Shape::Headed { .. } if self.format.weak => match rest.trim_start_matches(['`', '*', '"']) {
                 name if rest.len() - name.len() > 16 => Match::No,
                 "" if !end => Match::Partly,
@@ -93,7 +93,7 @@ impl Row {
         }
     }
 
-    /// Whether what follows the mark fits this format, as far as its first bytes tell.
+    /// Returns whether the text after the marker fits this format, as far as its first bytes tell.
     pub fn fits(&self, entry: Entry, body: &str, end: bool) -> Match {
         let rest = &body[blank_end(body, 0)..];
         if body.len() - rest.len() > MAX_NAME {
@@ -139,7 +139,7 @@ impl Row {
 
     /// A name, then the first key or the end: not a word of prose.
     fn fits_text(&self, body: &str, rest: &str, end: bool) -> Match {
-        // Prose has a space behind a mark that it only mentions.
+        // In prose, a marker that is only mentioned is followed by a space.
         if !starts_word(rest) || body.starts_with(' ') {
             return Match::No;
         }
@@ -173,7 +173,7 @@ impl Row {
     }
 }
 
-/// The first characters of a text, at most so many.
+/// The first characters of a text.
 pub(crate) fn first_chars(text: &str, count: usize) -> &str {
     &text[..text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)]
 }
@@ -182,7 +182,7 @@ fn starts_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphanumeric() || c == '_')
 }
 
-/// Formats behind the same mark understand each other's keys; so do those without a mark.
+/// Formats with the same marker accept each other's keys; so do those without a marker.
 pub(super) fn share_keys(rows: &mut [Row]) {
     let opens = |row: &Row| row.format.section.open.to_vec();
     let all: Vec<(Vec<&str>, bool, Vec<&'static Keys>)> =

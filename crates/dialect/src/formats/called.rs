@@ -1,4 +1,4 @@
-//! Formats that write the name first: before JSON, as Python, in braces, in channels.
+//! Formats that write the tool name first: before JSON, as Python, in braces, in channels.
 
 use super::PLAIN;
 use crate::format::{Format, Marks, Markup, Shape};

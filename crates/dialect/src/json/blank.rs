@@ -4,7 +4,7 @@ use super::{Reader, Syntax};
 use crate::repair::Repair;
 use crate::work::{self, seen};
 
-/// Bytes that are no white space and start no comment.
+/// Bytes that are neither white space nor the start of a comment.
 static PLAIN: [bool; 256] = {
     let mut table = [true; 256];
     let blank = b" \t\r\n/#";
@@ -17,7 +17,7 @@ static PLAIN: [bool; 256] = {
 };
 
 impl Reader<'_> {
-    /// Passes over white space, and over comments where they are mended. Whoever looks next finds those that are not.
+    /// Skips white space, and comments if they are repaired. The caller reports the others.
     #[inline]
     pub(super) fn blank(&mut self) {
         let plain = |at: usize| self.bytes.get(at).is_some_and(|byte| PLAIN[usize::from(*byte)]);

@@ -1,4 +1,4 @@
-//! Finds where a bracketed value ends, while it still comes in. Looks at each byte once and understands strings, not values.
+//! Finds the end of a bracketed value while it is still arriving. Looks at each byte once, and parses strings but not values.
 
 use super::string::{plain_end, quote_or_slash};
 use super::{MAX_DEPTH, Syntax};
@@ -17,14 +17,14 @@ static SPECIAL: [bool; 256] = {
     table
 };
 
-/// How far a look got.
+/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The text ran out; more is needed.
+    /// More text is needed.
     More,
     /// The value ends before this byte.
     Whole(usize),
-    /// Brackets are open, and here stands a marker or a bracket that cannot belong to the value.
+    /// Brackets are open, and this marker or bracket cannot belong to the value.
     Stopped(usize),
 }
 
@@ -38,7 +38,7 @@ enum Place {
     BlockComment,
 }
 
-/// The state of one look. Positions are those of the text it is given, which only grows.
+/// The state of a search. Positions refer to the text passed to it, which only grows.
 #[derive(Debug, Clone)]
 pub(crate) struct Extent {
     syntax: Syntax,
@@ -66,8 +66,8 @@ impl Extent {
         self.depth
     }
 
-    /// Goes on in `text`, to the end of the value or of the text. `stops` are markers that end it from outside. An end that was
-    /// found is found again.
+    /// Continues in `text`, to the end of the value or of the text. `stops` are markers that end it from outside. An end that was found is
+    /// found again.
     pub fn advance(&mut self, text: &str, stops: &[String], end: bool) -> Reach {
         let bytes = text.as_bytes();
         loop {
@@ -120,7 +120,7 @@ impl Extent {
                             self.place = Place::Triple(byte);
                             return None;
                         }
-                        // Two quotes may be an empty string or the start of three.
+                        // Two quotes may be an empty string or the start of a triple quote.
                         if next.len() < 3 && next.iter().all(|b| *b == byte) && !end {
                             return Some(Reach::More);
                         }
@@ -175,8 +175,8 @@ impl Extent {
         (!end && stops.iter().any(|stop| stop.as_bytes().starts_with(rest))).then_some(Reach::More)
     }
 
-    /// How deep it is behind a closing bracket. Where another kind is on top, those above the matching one are closed too: the
-    /// reader will refuse it.
+    /// The depth after a closing bracket. If another kind is on top, the brackets above the matching one are closed too; the parser will
+    /// reject it.
     fn shut(&self, close: u8) -> Option<usize> {
         let open = match close {
             b'}' => b'{',
@@ -212,7 +212,7 @@ impl Extent {
         }
     }
 
-    /// Passes text up to and over a token. Escapes count only in Python's strings.
+    /// Skips text up to and including a token. Escapes count only in Python strings.
     fn until(&mut self, bytes: &[u8], token: &[u8], end: bool) -> Option<Reach> {
         if self.syntax == Syntax::Python {
             let quote = token[0];
@@ -241,9 +241,9 @@ impl Extent {
         None
     }
 
-    /// Passes a comment. A marker ends it from outside, so that an open comment cannot swallow the rest.
+    /// Skips a comment. A marker ends it from outside, so that an unclosed comment cannot swallow the rest.
     fn comment(&mut self, bytes: &[u8], token: &[u8], stops: &[String]) -> Option<Reach> {
-        // One pass for both, so that a comment without an end does not look through the whole text.
+        // One search for both, so that an unclosed comment does not scan the whole text.
         let marks: Vec<&[u8]> = stops.iter().map(String::as_bytes).chain([token]).collect();
         match first_mark(&bytes[self.at..], &marks) {
             Some((found, place)) if place < stops.len() => {

@@ -1,4 +1,4 @@
-//! Numbers: the grammar of JSON, and what models write beside it.
+//! Numbers: the grammar of JSON, and what models write in addition.
 
 use serde_json::{Number, Value};
 
@@ -12,7 +12,7 @@ impl Reader<'_> {
         let start = self.at;
         let negative = self.peek() == Some(b'-');
         self.at += usize::from(negative);
-        // Most numbers are short and whole.
+        // Most numbers are short integers.
         let mut whole: u64 = 0;
         let first = self.at;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
@@ -62,19 +62,18 @@ impl Reader<'_> {
     }
 }
 
-/// Whether it is an integer beyond 64 bits, in JSON's grammar or in that of Python. Read as a number it would silently become another
-/// one.
+/// Returns whether it is an integer beyond 64 bits, in JSON or Python. Parsed as a number it would silently change.
 fn is_wide(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let digits: String = unsigned.chars().filter(|character| *character != '_').collect();
-    // With a zero in front it is a code, and stays text.
+    // With a leading zero it is a code, and stays text.
     if digits.len() < 19 || digits.starts_with('0') || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return false;
     }
     if text.starts_with('-') { format!("-{digits}").parse::<i64>().is_err() } else { digits.parse::<u64>().is_err() }
 }
 
-/// A number in JSON's grammar, exactly. Nothing where it is an integer beyond 64 bits.
+/// A number in JSON's grammar, exactly. Returns `None` for an integer beyond 64 bits.
 pub(crate) fn json_number(text: &str) -> Option<Number> {
     let unsigned = text.strip_prefix('-').unwrap_or(text).as_bytes();
     let digits = |bytes: &[u8]| bytes.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -107,7 +106,7 @@ pub(crate) fn json_number(text: &str) -> Option<Number> {
     Number::from_f64(text.parse().ok()?)
 }
 
-/// What Python has beyond JSON: `1_000`, `0x10`, `.5`, `1.`, `+1`.
+/// Numbers that Python has but JSON does not: `1_000`, `0x10`, `.5`, `1.`, `+1`.
 fn python_number(text: &str) -> Option<Number> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -129,7 +128,7 @@ fn python_number(text: &str) -> Option<Number> {
     decimal(&plain, negative)
 }
 
-/// What is no number in JSON and can only mean one value. Leading zeros make a code, not a number: it stays text.
+/// Text that is no JSON number but has only one reading. With leading zeros it is a code, and stays text.
 fn odd_number(text: &str) -> Option<Value> {
     if text.len() > 1 && text.bytes().all(|b| b.is_ascii_digit()) {
         return Some(Value::String(text.to_owned()));

@@ -1,4 +1,4 @@
-//! Strings: JSON's, Python's, and text between two tokens.
+//! Strings: of JSON, of Python, and between two tokens.
 
 use super::{Reader, Syntax};
 use crate::fault::Fault;
@@ -8,7 +8,7 @@ use crate::work::{self, seen};
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The first byte from `at` that is the quote, a backslash or a control character. Looks at eight bytes at a time.
+/// The first quote, backslash or control character from `at` on. Looks at eight bytes at a time.
 pub(super) fn plain_end(bytes: &[u8], mut at: usize, quote: u8) -> usize {
     let (quotes, slashes) = (LOW * u64::from(quote), LOW * u64::from(b'\\'));
     while let Some(eight) = bytes.get(at..at + 8) {
@@ -28,7 +28,7 @@ pub(super) fn plain_end(bytes: &[u8], mut at: usize, quote: u8) -> usize {
     at
 }
 
-/// The first byte from `at` that is the quote or a backslash.
+/// The first quote or backslash from `at` on.
 pub(super) fn quote_or_slash(bytes: &[u8], mut at: usize, quote: u8) -> usize {
     let (quotes, slashes) = (LOW * u64::from(quote), LOW * u64::from(b'\\'));
     while let Some(eight) = bytes.get(at..at + 8) {
@@ -49,7 +49,7 @@ pub(super) fn quote_or_slash(bytes: &[u8], mut at: usize, quote: u8) -> usize {
 }
 
 impl Reader<'_> {
-    /// A string from its opening quote on.
+    /// A string, starting at its opening quote.
     pub(super) fn string(&mut self, quote: u8) -> Result<String, Fault> {
         if self.syntax == Syntax::Python {
             return self.python_string(quote);
@@ -84,7 +84,7 @@ impl Reader<'_> {
                     return Ok(whole);
                 }
                 Some(b'\\') => {
-                    // The escapes that every language has are most of them.
+                    // Most escapes are those that every language has.
                     let simple = match self.bytes.get(end + 1) {
                         Some(b'n') => "\n",
                         Some(b'"') => "\"",
@@ -127,7 +127,7 @@ impl Reader<'_> {
             } else {
                 whole.push_str(&part);
             }
-            // Strings side by side are one.
+            // Adjacent strings are concatenated.
             let end = self.at;
             self.blank();
             if !matches!(self.peek(), Some(b'"' | b'\'')) || self.peek() != Some(quote) {
@@ -171,7 +171,7 @@ impl Reader<'_> {
         matches!(self.syntax, Syntax::Braces(mark) if self.bytes[self.at..].starts_with(mark.as_bytes()))
     }
 
-    /// Text between two tokens, exactly as it stands.
+    /// Text between two tokens, verbatim.
     pub(super) fn delimited(&mut self) -> Result<String, Fault> {
         let Syntax::Braces(mark) = self.syntax else { return Err(self.broken("a string")) };
         let start = self.at + mark.len();
@@ -181,7 +181,7 @@ impl Reader<'_> {
         Ok(self.text[start..end].to_owned())
     }
 
-    /// One escape, from its backslash on.
+    /// One escape, starting at its backslash.
     fn escape(&mut self, out: &mut String) -> Result<(), Fault> {
         let python = self.syntax == Syntax::Python;
         let Some(&kind) = self.bytes.get(self.at + 1) else { return Err(Fault::cut()) };
@@ -214,7 +214,7 @@ impl Reader<'_> {
                 return Ok(());
             }
             _ => {
-                // The backslash was meant as one, as in a regular expression; Python reads it so too.
+                // The backslash is literal, as in a regular expression; Python treats it so too.
                 if !python {
                     self.mend(Repair::BadEscape, "a doubled backslash")?;
                 }
@@ -241,7 +241,7 @@ impl Reader<'_> {
         if text.bytes().all(|b| b.is_ascii_hexdigit()) { u32::from_str_radix(text, 16).ok() } else { None }
     }
 
-    /// `\u` and its four digits, with the second half of a pair where there is one.
+    /// `\u` and its four digits, with the second half of a surrogate pair if there is one.
     fn unicode(&mut self, out: &mut String) -> Result<(), Fault> {
         let Some(unit) = self.hex(self.at + 2, 4) else { return self.keep_backslash(out) };
         self.at += 6;

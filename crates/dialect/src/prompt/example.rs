@@ -1,4 +1,4 @@
-//! Arguments for an example call: the author's own examples first, then defaults and choices, then what the type asks for.
+//! Arguments for an example call: the author's examples first, then defaults and enum values, then a value of the right type.
 
 use std::cell::Cell;
 
@@ -6,27 +6,27 @@ use serde_json::{Map, Value, json};
 
 use super::shape::{Member, Shape};
 use super::words::Words;
-use super::{PromptTool, Prompted, text, write};
+use super::{PromptFormat, PromptTool, text, write};
 use crate::event::Mode;
 use crate::repair::Repairs;
 use crate::types::Types;
 
-/// With required parameters beside them, optional ones stop here.
+/// Maximum number of parameters in an example, if optional ones are added to required ones.
 const MAX_PARAMETERS: usize = 6;
-/// Longer examples are not shown, in characters.
+/// Maximum length of an example in characters.
 const MAX_VALUE: usize = 200;
-/// Values inside values are made this deep.
+/// Maximum nesting of generated values.
 const MAX_DEPTH: usize = 4;
-/// So many values are made for one tool, whatever its schema asks for.
+/// Maximum number of values generated for one tool.
 const MAX_MADE: usize = 200;
 
-/// The arguments of one example call: all required parameters, and optional ones that have a value of their own.
-pub(super) fn arguments(tool: &PromptTool<'_>, form: Prompted, words: &Words) -> Map<String, Value> {
+/// The arguments of an example call: all required parameters, and optional ones that have an example or default.
+pub(super) fn arguments(tool: &PromptTool<'_>, form: PromptFormat, words: &Words) -> Map<String, Value> {
     let maker = Maker { words, made: Cell::new(0) };
     let shape = Shape::new(tool.parameters);
     let writable = |member: &Member<'_>| match form {
-        Prompted::Json => text::shown_name(member.name).is_some(),
-        Prompted::Xml => text::is_element(member.name),
+        PromptFormat::Json => text::shown_name(member.name).is_some(),
+        PromptFormat::Xml => text::is_element(member.name),
     };
     let members: Vec<Member<'_>> = shape.members().into_iter().filter(writable).collect();
     let needed = members.iter().filter(|member| member.required).count();
@@ -53,10 +53,10 @@ struct Maker<'w> {
 }
 
 impl Maker<'_> {
-    /// A value that is read back as it is. In XML the schema decides what a text means, so not every value can be written.
-    fn argument(&self, member: &Member<'_>, form: Prompted, root: &Value) -> Value {
+    /// A value that parses back to itself. In XML the schema determines the meaning of a text, so not every value can be written.
+    fn argument(&self, member: &Member<'_>, form: PromptFormat, root: &Value) -> Value {
         let mut candidates = self.candidates(member.shape, member.name, MAX_DEPTH);
-        if form == Prompted::Json {
+        if form == PromptFormat::Json {
             return candidates.swap_remove(0);
         }
         let types = Types::new(root.is_object().then_some(root), Mode::Strict);
@@ -127,7 +127,7 @@ fn authored(shape: Shape<'_>) -> Vec<&Value> {
     examples.chain(one).chain(shape.choices().into_iter().flatten()).take(16).collect()
 }
 
-/// Whether it can be shown as it is: short, on one line, nothing hidden.
+/// Returns whether it can be shown as it is: short, on one line, nothing hidden.
 fn is_presentable(value: &Value) -> bool {
     fn clean(value: &Value) -> bool {
         match value {
@@ -140,7 +140,7 @@ fn is_presentable(value: &Value) -> bool {
     clean(value) && write::json(value).len() <= MAX_VALUE
 }
 
-/// A number inside the schema's bounds, near to another.
+/// A number within the schema's bounds, close to another.
 fn within(shape: Shape<'_>, near: i64) -> Value {
     let bound = |key: &str, exclusive: &str, step: i64| {
         let whole = |value: &Value| value.as_i64();

@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::signature::{list, parameters, signature};
 use super::words::Words;
-use super::{COMPACT_ABOVE, Choice, MAX_DESCRIPTION, Prompt, PromptTool, Prompted, text, write};
+use super::{COMPACT_ABOVE, Choice, MAX_DESCRIPTION, Prompt, PromptFormat, PromptTool, text, write};
 
-/// Everything, or nothing where there is no tool.
+/// The complete instructions; empty if there is no tool.
 pub(super) fn write(prompt: Prompt, tools: &[&PromptTool<'_>], choice: Choice<'_>) -> String {
     let Some(first) = tools.first() else { return String::new() };
     let words = prompt.words();
@@ -31,8 +31,8 @@ pub(super) fn write(prompt: Prompt, tools: &[&PromptTool<'_>], choice: Choice<'_
     lines.join("\n")
 }
 
-/// A call without a tool, to show the form.
-pub(super) fn form(form: Prompted) -> String {
+/// A call without a tool, to show the format.
+pub(super) fn form(form: PromptFormat) -> String {
     write::call(form, "tool_name", &Map::from_iter([("parameter_name".to_owned(), Value::from("value"))]))
 }
 
@@ -58,27 +58,27 @@ fn full(prompt: Prompt, tool: &PromptTool<'_>, lines: &mut Vec<String>) {
 fn rules(prompt: Prompt, choice: Choice<'_>) -> [String; 6] {
     let words = prompt.words();
     let (write, parts, several) = match prompt.form {
-        Prompted::Json => (words.write_json, words.parts_json, words.several_json),
-        Prompted::Xml => (words.write_xml, words.parts_xml, words.several_xml),
+        PromptFormat::Json => (words.write_json, words.parts_json, words.several_json),
+        PromptFormat::Xml => (words.write_xml, words.parts_xml, words.several_xml),
     };
     let last = match choice {
         Choice::Required => words.must_call.to_owned(),
         Choice::Only(name) => words.must_call_only.replace("{}", name),
-        Choice::Auto | Choice::None if prompt.structured && prompt.form == Prompted::Json => words.no_tool_structured.to_owned(),
+        Choice::Auto | Choice::None if prompt.structured && prompt.form == PromptFormat::Json => words.no_tool_structured.to_owned(),
         Choice::Auto | Choice::None => words.no_tool.to_owned(),
     };
     [write.to_owned(), parts.to_owned(), several.to_owned(), words.invent_nothing.to_owned(), words.wait.to_owned(), last]
 }
 
-fn results(form: Prompted, words: &Words, lines: &mut Vec<String>) {
+fn results(form: PromptFormat, words: &Words, lines: &mut Vec<String>) {
     lines.extend([String::new(), words.results.to_owned(), String::new()]);
     match form {
-        Prompted::Json => {
+        PromptFormat::Json => {
             let shown = json!({"id": "call_1", "name": "tool_name", "status": "success", "content": words.result_content});
             lines.extend([words.results_json.to_owned(), write::json(&json!({"tool_result": shown}))]);
             lines.extend([words.result_error.to_owned(), words.result_untrusted_json.to_owned()]);
         }
-        Prompted::Xml => {
+        PromptFormat::Xml => {
             let content = write::cdata(words.result_content);
             lines.push(words.results_xml.to_owned());
             lines.push(format!("<tool_result id=\"call_1\" name=\"tool_name\" status=\"success\">{content}</tool_result>"));

@@ -1,13 +1,13 @@
-//! What a model reads after a call that could not be read.
+//! The message to a model whose call could not be parsed.
 
 use super::{Prompt, instructions, text};
 use crate::event::Malformed;
 use crate::fault::FaultKind;
 
-/// How much of the beginning and of the end of a long call is quoted, in characters.
+/// Characters quoted from the start and the end of a long call.
 const HEAD: usize = 160;
 const TAIL: usize = 80;
-/// The parser's own words are cut after this many characters.
+/// Maximum length of the parser's message in characters.
 const MAX_ERROR: usize = 300;
 
 pub(super) fn write(prompt: Prompt, malformed: &Malformed) -> String {
@@ -33,7 +33,7 @@ pub(super) fn write(prompt: Prompt, malformed: &Malformed) -> String {
     lines.join("\n")
 }
 
-/// The beginning and the end of a text in quotes, so that it is no call in any dialect.
+/// The start and the end of a text in quotes, so that no dialect parses it as a call.
 fn excerpt(raw: &str) -> String {
     let raw = raw.trim();
     let count = raw.chars().count();
@@ -48,7 +48,7 @@ fn quoted(raw: &str) -> String {
     harmless(&super::write::json(&raw.into()))
 }
 
-/// Takes from a text what the mark of every call begins with: the model knows its words again, the parser does not.
+/// Removes the first characters of every call marker: the model still recognises its text, the parser does not.
 fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();

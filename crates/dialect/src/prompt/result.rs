@@ -1,30 +1,29 @@
-//! What a tool gave, for the model. What comes from outside is fenced, and cannot forge the fence.
+//! Tool results for the model. Untrusted text is fenced and cannot forge the fence.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Prompt, Prompted, write};
+use super::{Prompt, PromptFormat, write};
 
 /// The result of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptResult<'a> {
-    /// The id of the call.
+    /// The call id.
     pub id: &'a str,
-    /// The tool's name.
+    /// The tool name.
     pub name: &'a str,
-    /// What the tool gave, or why it failed.
+    /// The output of the tool, or why it failed.
     pub outcome: Result<&'a Value, &'a str>,
-    /// Whether the text comes from outside, such as a web page or a stranger's server. It is then marked as data, and
-    /// whatever it is, it is written as one text. In XML, what begins calls and results in it is written with `&lt;` and
-    /// `&quot;`.
+    /// Whether the text is untrusted, such as a web page or the output of a third-party server. It is then marked as data and written as a
+    /// single text. In XML, markers of calls and results in it are escaped with `&lt;` and `&quot;`.
     pub untrusted: bool,
 }
 
 pub(super) fn write(prompt: Prompt, result: &PromptResult<'_>) -> String {
     match prompt.form {
-        Prompted::Json => in_json(prompt, result),
-        Prompted::Xml => in_xml(prompt, result),
+        PromptFormat::Json => in_json(prompt, result),
+        PromptFormat::Xml => in_xml(prompt, result),
     }
 }
 
@@ -49,7 +48,7 @@ fn in_json(prompt: Prompt, result: &PromptResult<'_>) -> String {
     };
     members.insert(key.to_owned(), content);
     let text = write::json(&json!({"tool_result": members}));
-    // The quotes of a JSON string hold it already. Without tags in it, it does not even look like a call.
+    // A JSON string already contains it. Without tags in it, it does not even look like a call.
     if result.untrusted { text.replace('<', "\\u003c") } else { text }
 }
 
@@ -70,7 +69,7 @@ fn in_xml(prompt: Prompt, result: &PromptResult<'_>) -> String {
     format!("<tool_result id=\"{id}\" name=\"{name}\" status=\"{status}\" untrusted=\"true\">\n{notice}\n{fenced}\n</tool_result>")
 }
 
-/// The text without marks of our own: neither can it seem to end the result, nor is it a call if the model repeats it.
+/// The text without markers: it can neither appear to end the result, nor is it a call if the model repeats it.
 fn without_marks(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut out = String::with_capacity(text.len());
@@ -91,13 +90,13 @@ fn without_marks(text: &str) -> String {
     out
 }
 
-/// The smallest number from 1 on for which the text has no `DATA-number`, in whatever case, and none that goes on behind it.
+/// The smallest number for which the text does not contain `DATA-number`, in any case and with any suffix.
 fn unused_number(text: &str) -> usize {
     let lower = text.to_ascii_lowercase();
     let mut used = HashSet::new();
     for at in memchr::memmem::find_iter(lower.as_bytes(), b"data-") {
         let mut number = 0;
-        // No text is long enough to use up all numbers of nine digits.
+        // No text is long enough to contain all numbers of nine digits.
         for digit in lower.as_bytes()[at + 5..].iter().take(9).take_while(|byte| byte.is_ascii_digit()) {
             number = number * 10 + usize::from(digit - b'0');
             used.insert(number);

@@ -1,14 +1,14 @@
-//! The JSON Schema of a message, for servers that can hold a model to it.
+//! The JSON Schema of a message, for servers with constrained decoding.
 
 use serde_json::{Map, Value, json};
 
 use super::{Choice, PromptTool};
 
-/// Keywords whose value is data, where `$ref` is a word like any other.
+/// Keywords whose value is data, in which `$ref` has no meaning.
 const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
-/// Keywords whose value has schemas by names of the author's own.
+/// Keywords whose value maps names to schemas.
 const NAMED: [&str; 6] = ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
-/// Keywords that would change what a reference means.
+/// Keywords that would change the meaning of a reference.
 const BASES: [&str; 6] = ["$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$vocabulary"];
 
 pub(super) fn write(tools: &[&PromptTool<'_>], choice: Choice<'_>) -> Value {
@@ -19,7 +19,7 @@ pub(super) fn write(tools: &[&PromptTool<'_>], choice: Choice<'_>) -> Value {
     let mut definitions = Map::new();
     let mut alternatives = Vec::with_capacity(tools.len());
     for (index, tool) in tools.iter().enumerate() {
-        // A number needs no escaping in a reference, whatever the tool is called.
+        // A number needs no escaping in a reference, unlike a tool name.
         let key = format!("tool_{}", index + 1);
         alternatives.push(object(&json!({
             "id": {"type": "string"},
@@ -38,7 +38,7 @@ pub(super) fn write(tools: &[&PromptTool<'_>], choice: Choice<'_>) -> Value {
     schema
 }
 
-/// The text of `{"answer": "…"}`, as [`super::Prompt::schema`] asks for it; nothing where the message is anything else.
+/// The text of `{"answer": "…"}`, as [`super::Prompt::schema`] requires it. Returns `None` for any other message.
 ///
 /// ```
 /// use helve_dialect::answer_text;
@@ -61,7 +61,7 @@ fn object(properties: &Value) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// A tool's schema for its new place, with its references turned there.
+/// A tool's schema with its references adjusted to their new location.
 fn moved(schema: &Value, key: &str) -> Value {
     let Value::Object(members) = schema else { return json!({"type": "object"}) };
     let own = members.get("$id").and_then(Value::as_str).map(|id| id.trim_end_matches('#'));
@@ -76,7 +76,7 @@ fn moved(schema: &Value, key: &str) -> Value {
 
 struct Turn<'a> {
     root: &'a Value,
-    /// The address that the schema gives itself.
+    /// The `$id` of the schema.
     own: Option<&'a str>,
     key: &'a str,
 }

@@ -1,22 +1,22 @@
-//! Reads a JSON Schema for people: which type, which members, which alternatives. Hostile schemas cost bounded time.
+//! Describes a JSON Schema: its type, members and alternatives. Hostile schemas take bounded time.
 
 use serde_json::Value;
 
 use crate::types::type_of;
 
-/// References are followed this far.
+/// Maximum number of references followed.
 const MAX_STEPS: usize = 16;
-/// More alternatives than these are not told apart.
+/// Maximum number of alternatives.
 const MAX_ALTERNATIVES: usize = 8;
-/// Types inside types are named this deep.
+/// Maximum nesting of type names.
 const MAX_DEPTH: usize = 3;
 
-/// A place in a schema.
+/// A subschema.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape<'a> {
     root: &'a Value,
     written: &'a Value,
-    /// The same behind its references.
+    /// The subschema with references resolved.
     meant: &'a Value,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Shape<'a> {
             let target = meant.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
             meant = match (target.and_then(|pointer| self.root.pointer(pointer)), meant.get("allOf").and_then(Value::as_array)) {
                 (Some(next), _) => next,
-                // A reference in `allOf` is how a description is put beside it.
+                // `allOf` with a reference is a common way to add a description.
                 (None, Some(all)) if all.len() == 1 && meant.get("properties").is_none() => &all[0],
                 _ => break,
             };
@@ -47,7 +47,7 @@ impl<'a> Shape<'a> {
         Self { written, meant, ..self }
     }
 
-    /// A keyword, as it is written here or else where the reference leads.
+    /// A keyword of the subschema itself, or of the target of its reference.
     pub fn get(self, key: &str) -> Option<&'a Value> {
         self.written.get(key).or_else(|| self.meant.get(key))
     }
@@ -56,7 +56,7 @@ impl<'a> Shape<'a> {
         self.get("description").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// What it may be besides null; itself, where there is no choice.
+    /// The alternatives besides null; the subschema itself if there are none.
     pub fn alternatives(self) -> Vec<Self> {
         let listed = ["anyOf", "oneOf"].iter().find_map(|key| self.meant.get(*key)?.as_array());
         let is_null = |shape: &Self| shape.meant.get("type").and_then(Value::as_str) == Some("null");
@@ -66,7 +66,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The members of an object, the required ones as the schema has them.
+    /// The members of an object, in schema order.
     pub fn members(self) -> Vec<Member<'a>> {
         let parts = self.meant.get("allOf").and_then(Value::as_array).into_iter().flatten().map(|part| self.at(part).meant);
         let parts: Vec<&'a Value> = std::iter::once(self.meant).chain(parts).collect();
@@ -85,12 +85,12 @@ impl<'a> Shape<'a> {
         self.meant.get("items").filter(|items| items.is_object()).map(|items| self.at(items))
     }
 
-    /// The choices, where there is a list of them.
+    /// The enum values, if any.
     pub fn choices(self) -> Option<&'a [Value]> {
         self.get("enum").and_then(Value::as_array).map(Vec::as_slice)
     }
 
-    /// The names of its JSON types. Only those of JSON Schema count: a stranger's word must not stand in their place.
+    /// The names of its JSON types. Other words are ignored: the schema is untrusted.
     pub fn types(self) -> Vec<&'static str> {
         let mut types = Vec::new();
         let named = match self.meant.get("type") {
@@ -115,7 +115,7 @@ impl<'a> Shape<'a> {
         types
     }
 
-    /// Its type in the same words for every language: `string`, `array<integer>`, `string | null`, …
+    /// Its type in the same notation for every language: `string`, `array<integer>`, `string | null`, …
     pub fn kind(self) -> String {
         self.kind_within(MAX_DEPTH)
     }

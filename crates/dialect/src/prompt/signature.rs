@@ -1,30 +1,30 @@
-//! What is said of parameters: a list with a line for each, or one signature.
+//! Describes parameters: as a list with one line each, or as one signature.
 
 use serde_json::Value;
 
 use super::shape::{Member, Shape};
 use super::words::Words;
-use super::{MAX_PARAMETER_DESCRIPTION, Prompted, text, write};
+use super::{MAX_PARAMETER_DESCRIPTION, PromptFormat, text, write};
 
-/// Members inside members are listed this deep.
+/// Maximum nesting of listed members.
 const MAX_DEPTH: usize = 4;
-/// One tool's list has no more lines than this.
+/// Maximum number of lines per tool.
 const MAX_LINES: usize = 200;
-/// So many choices are listed, and so many in a signature.
+/// Maximum number of enum values in a list, and in a signature.
 const MAX_CHOICES: usize = 64;
 const MAX_SHORT_CHOICES: usize = 8;
-/// Choices and defaults are cut after this many characters.
+/// Maximum length of enum values and defaults in characters.
 const MAX_VALUE: usize = 200;
-/// So many members of an object stand in a signature.
+/// Maximum number of object members in a signature.
 const MAX_SHORT_MEMBERS: usize = 6;
 
-/// The parameters that a form can write.
-pub(super) fn parameters(schema: &Value, form: Prompted) -> Vec<Member<'_>> {
+/// The parameters that a format can write.
+pub(super) fn parameters(schema: &Value, form: PromptFormat) -> Vec<Member<'_>> {
     let members = Shape::new(schema).members();
-    members.into_iter().filter(|member| form == Prompted::Json || text::is_element(member.name)).collect()
+    members.into_iter().filter(|member| form == PromptFormat::Json || text::is_element(member.name)).collect()
 }
 
-/// A list with a line for each parameter, and for each member inside it.
+/// A list with one line per parameter and per nested member.
 pub(super) fn list(members: &[Member<'_>], words: &Words) -> Vec<String> {
     let mut list = List { lines: Vec::new(), words };
     list.members(members, 0);
@@ -58,7 +58,7 @@ impl List<'_> {
         }
     }
 
-    /// What an object, or each item of an array, has inside.
+    /// The members of an object, or of the items of an array.
     fn inside(&mut self, shape: Shape<'_>, depth: usize) {
         if depth > MAX_DEPTH {
             return;
@@ -86,7 +86,7 @@ impl List<'_> {
     }
 }
 
-/// The innermost item of an array of arrays; everything else is itself.
+/// The innermost item of nested arrays; anything else is itself.
 fn item_of(shape: Shape<'_>) -> Shape<'_> {
     let mut shape = shape;
     for _ in 0..MAX_DEPTH {
@@ -98,7 +98,7 @@ fn item_of(shape: Shape<'_>) -> Shape<'_> {
     shape
 }
 
-/// Choices, default and bounds.
+/// Enum values, default and bounds.
 fn notes_on(shape: Shape<'_>, words: &Words) -> Vec<String> {
     let mut notes = Vec::new();
     let only = shape.get("const").map(std::slice::from_ref);

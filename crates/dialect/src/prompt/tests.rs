@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::FaultKind;
 
-const FORMS: [Prompted; 2] = [Prompted::Json, Prompted::Xml];
+const FORMS: [PromptFormat; 2] = [PromptFormat::Json, PromptFormat::Xml];
 const LANGUAGES: [Language; 2] = [Language::English, Language::Chinese];
 
 fn search() -> Value {
@@ -60,7 +60,7 @@ fn tools<'a>(search: &'a Value, save: &'a Value, nothing: &'a Value) -> [PromptT
     ]
 }
 
-fn name(form: Prompted, language: Language, what: &str) -> String {
+fn name(form: PromptFormat, language: Language, what: &str) -> String {
     format!("{}_{}_{what}", form.as_str(), language.as_str())
 }
 
@@ -163,13 +163,13 @@ fn choices_are_held() {
         let only = prompt.instructions(&tools, Choice::Only("get_time"));
         assert!(only.contains("must call `get_time`") && !only.contains("web_search"), "{only}");
         let structured = prompt.structured(true).instructions(&tools, Choice::Auto);
-        assert_eq!(structured.contains("{\"answer\": "), form == Prompted::Json);
+        assert_eq!(structured.contains("{\"answer\": "), form == PromptFormat::Json);
         let many = vec![tools[0]; COMPACT_ABOVE + 1];
         assert!(prompt.instructions(&many, Choice::Auto).contains("\nweb_search(query: string, count?: integer = 10"));
         assert!(prompt.instructions(&many[1..], Choice::Auto).contains("\n## web_search\n"));
         assert!(prompt.compact(false).instructions(&many, Choice::Auto).contains("\n## web_search\n"));
     }
-    assert_eq!(("zh".parse(), "xml".parse()), (Ok(Language::Chinese), Ok(Prompted::Xml)));
-    assert!("de".parse::<Language>().is_err() && "yaml".parse::<Prompted>().is_err());
+    assert_eq!(("zh".parse(), "xml".parse()), (Ok(Language::Chinese), Ok(PromptFormat::Xml)));
+    assert!("de".parse::<Language>().is_err() && "yaml".parse::<PromptFormat>().is_err());
     assert_eq!(FORMS.map(|form| form.dialect().name().to_owned()), ["helve_json", "helve_xml"]);
 }

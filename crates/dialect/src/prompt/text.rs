@@ -1,22 +1,22 @@
-//! Texts of strangers, made fit for a line of a prompt: one line, bounded, nothing hidden.
+//! Makes untrusted text fit for a line of a prompt: one line, limited length, nothing hidden.
 
-/// The longest name of a tool or a parameter, in bytes; the parser reads no longer one.
+/// Maximum length of a tool or parameter name in bytes; the parser accepts no longer ones.
 const MAX_NAME: usize = 256;
-/// How much of a description stands on the one line of a compact list.
+/// Maximum length of a description in a compact list.
 const MAX_SENTENCE: usize = 160;
 
-/// Whether a tool's name can be written everywhere as it is.
+/// Returns whether a tool name can be written everywhere as it is.
 pub(super) fn is_name(name: &str) -> bool {
     let breaks = |c: char| c.is_whitespace() || is_hidden(c) || matches!(c, '<' | '>' | '{' | '}' | '"' | '\'' | '`' | '&' | '\\');
     !name.is_empty() && name.len() <= MAX_NAME && !name.contains(breaks)
 }
 
-/// Whether a parameter's name can be the name of an element.
+/// Returns whether a parameter name is a valid element name.
 pub(super) fn is_element(name: &str) -> bool {
     crate::xml::starts_name(name) && is_name(name) && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':'))
 }
 
-/// A parameter's name on a line: as it is, or quoted where it could be taken for something else.
+/// A parameter name on a line, quoted if it is ambiguous.
 pub(super) fn shown_name(name: &str) -> Option<String> {
     match name {
         plain if is_name(plain) => Some(plain.to_owned()),
@@ -25,7 +25,7 @@ pub(super) fn shown_name(name: &str) -> Option<String> {
     }
 }
 
-/// The text on one line, without what hides, cut after so many characters.
+/// The text on one line, without hidden characters, up to a maximum length in characters.
 pub(super) fn line(text: &str, most: usize) -> String {
     let mut out = String::with_capacity(text.len().min(most * 4));
     let mut count = 0;
@@ -54,7 +54,7 @@ pub(super) fn line(text: &str, most: usize) -> String {
 
 /// The first sentence of a description, on one line.
 pub(super) fn sentence(text: &str) -> String {
-    // A blank line ends a sentence that has no full stop.
+    // A blank line ends a sentence without a full stop.
     let first = text.trim().split("\n\n").next().unwrap_or_default();
     let whole = line(first, super::MAX_DESCRIPTION);
     let ends = |at: usize, mark: char| {
@@ -65,14 +65,14 @@ pub(super) fn sentence(text: &str) -> String {
     line(end.map_or(whole.as_str(), |(at, c)| &whole[..at + c.len_utf8()]), MAX_SENTENCE)
 }
 
-/// Whether the full stop behind this belongs to a word, such as `e.g.`.
+/// Returns whether the full stop after this belongs to an abbreviation, such as `e.g.`.
 fn abbreviates(before: &str) -> bool {
     let word = before.rsplit([' ', '(']).next().unwrap_or_default();
     word.contains('.') || matches!(word, "etc" | "vs" | "No" | "approx")
 }
 
-/// Control characters, and what turns text around or shows as nothing although a model reads it. Joiners stay, because
-/// scripts and emoji need them.
+/// Control characters, and characters that reorder text or are invisible although a model reads them. Joiners stay, because scripts and
+/// emoji need them.
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character,

@@ -1,4 +1,4 @@
-//! Every sentence a model reads, in each language. Braces hold the place of what is put in.
+//! Every sentence that a model reads, in each language, with placeholders in braces.
 
 use super::Language;
 
@@ -13,7 +13,7 @@ pub(super) struct Words {
     pub example: &'static str,
     pub compact_intro: &'static str,
     pub example_value: &'static str,
-    /// The marks around and between what is said of a parameter.
+    /// Punctuation around and between the facts about a parameter.
     pub open: &'static str,
     pub close: &'static str,
     pub between: &'static str,
@@ -57,7 +57,7 @@ pub(super) struct Words {
     pub details: &'static str,
     pub you_wrote: &'static str,
     pub right_form: &'static str,
-    /// In the order of [`crate::Kind`].
+    /// In the order of [`crate::FaultKind`].
     pub kinds: [&'static str; 9],
 }
 

@@ -1,4 +1,4 @@
-//! The two forms of a call, and the JSON and CDATA inside them.
+//! Writes calls in the two formats, and the JSON and CDATA in them.
 
 use std::fmt::Write;
 use std::io;
@@ -7,14 +7,14 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::Prompted;
+use super::PromptFormat;
 use crate::xml::{CDATA, CDATA_END};
 
 /// One call.
-pub(super) fn call(form: Prompted, name: &str, arguments: &Map<String, Value>) -> String {
+pub(super) fn call(form: PromptFormat, name: &str, arguments: &Map<String, Value>) -> String {
     match form {
-        Prompted::Json => json(&json!({"tool_calls": [{"id": "call_1", "name": name, "parameters": arguments}]})),
-        Prompted::Xml => {
+        PromptFormat::Json => json(&json!({"tool_calls": [{"id": "call_1", "name": name, "parameters": arguments}]})),
+        PromptFormat::Xml => {
             let mut text = format!("<tool_call>\n  <name>{name}</name>\n  <params>\n");
             for (key, value) in arguments {
                 // Writing to a string cannot fail.
@@ -26,7 +26,7 @@ pub(super) fn call(form: Prompted, name: &str, arguments: &Map<String, Value>) -
     }
 }
 
-/// A value as the text of an element: strings as they are, everything else as JSON.
+/// A value as the text of an element: strings as they are, anything else as JSON.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -34,12 +34,12 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// Text that ends only where it should.
+/// CDATA that ends only where it should.
 pub(super) fn cdata(text: &str) -> String {
     format!("{CDATA}{}{CDATA_END}", text.replace(CDATA_END, "]]]]><![CDATA[>"))
 }
 
-/// The value of an attribute, without its quotes.
+/// An attribute value without its quotes.
 pub(super) fn attribute(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars().filter(|c| !c.is_control()) {
@@ -54,7 +54,7 @@ pub(super) fn attribute(text: &str) -> String {
     out
 }
 
-/// JSON on one line, with a space behind commas and colons, as people and models write it.
+/// JSON on one line with spaces after commas and colons, as people and models write it.
 pub(super) fn json(value: &Value) -> String {
     let mut out = Vec::new();
     match value.serialize(&mut Serializer::with_formatter(&mut out, Spaced)) {

@@ -1,12 +1,12 @@
-//! A text as it reads behind the escapes of JSON and Markdown, of HTML, and of quoted lines.
+//! A text with the escapes of JSON and Markdown, of HTML, and of quoted lines decoded.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Escapes may stand inside escapes; so many ways to read a text are tried, those with few steps first.
+/// Escapes may be nested; this many ways to decode a text are tried, those with few steps first.
 const MAX_READINGS: usize = 24;
 
-/// Shows the text as it is, and as it reads behind its escapes.
+/// Passes on the text as it is, and with its escapes decoded.
 pub(super) fn each_reading(text: &str, show: &mut dyn FnMut(&str)) {
     show(text);
     let mut seen = HashSet::new();
@@ -21,7 +21,7 @@ pub(super) fn each_reading(text: &str, show: &mut dyn FnMut(&str)) {
     }
 }
 
-/// What is left of a text when one kind of escapes is read.
+/// The text with one kind of escapes decoded.
 fn steps_from(text: &str) -> impl Iterator<Item = String> + '_ {
     [without_backslashes, without_entities, without_line_marks].into_iter().filter_map(move |decode| decode(text))
 }
@@ -32,7 +32,7 @@ fn hash_of(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Without the backslashes of a JSON string, or of Markdown. Nothing where there are none.
+/// Without the backslashes of a JSON string or of Markdown. Returns `None` if there are none.
 fn without_backslashes(text: &str) -> Option<String> {
     let mut rest = text;
     let mut out = String::new();
@@ -63,7 +63,7 @@ fn without_backslashes(text: &str) -> Option<String> {
     (rest.len() < text.len()).then(|| out + rest)
 }
 
-/// The character of `003c` or of `d83e\udd80`, and how long that is.
+/// The character of `003c` or of `d83e\udd80`, and the length of the escape.
 fn unicode(text: &str) -> Option<(char, usize)> {
     let unit = |from: usize| text.get(from..from + 4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
     let first = unit(0)?;
@@ -74,7 +74,7 @@ fn unicode(text: &str) -> Option<(char, usize)> {
     }
 }
 
-/// Names of the characters that calls are made of.
+/// Entity names of the characters that calls consist of.
 const ENTITIES: [(&str, char); 24] = [
     ("amp", '&'),
     ("lt", '<'),
@@ -102,7 +102,7 @@ const ENTITIES: [(&str, char); 24] = [
     ("sol", '/'),
 ];
 
-/// Without the entities of HTML. Nothing where there are none.
+/// Without HTML entities. Returns `None` if there are none.
 fn without_entities(text: &str) -> Option<String> {
     let mut rest = text;
     let mut out = String::new();
@@ -116,7 +116,7 @@ fn without_entities(text: &str) -> Option<String> {
     (out.len() + rest.len() < text.len()).then(|| out + rest)
 }
 
-/// The character that an entity stands for, and how long its name is.
+/// The character of an entity, and the length of its name.
 fn entity(text: &str) -> Option<(char, usize)> {
     let name = text[..text.floor_char_boundary(10)].split(|c: char| !c.is_ascii_alphanumeric() && c != '#').next()?;
     let length = name.len() + usize::from(text[name.len()..].starts_with(';'));
@@ -133,7 +133,7 @@ fn entity(text: &str) -> Option<(char, usize)> {
     Some((c, length))
 }
 
-/// Without the marks that quote whole lines: `> ` of mails and Markdown, `#` and `//` of comments. Nothing where there are none.
+/// Without line prefixes: `> ` of mails and Markdown, `#` and `//` of comments. Returns `None` if there are none.
 fn without_line_marks(text: &str) -> Option<String> {
     let bare = |line: &'_ str| -> usize { line.len() - line.trim_start_matches([' ', '\t', '>', '#', '/', '*', '|']).len() };
     let marked = |line: &str| line[..bare(line)].contains(['>', '#', '/', '*', '|']);

@@ -1,12 +1,12 @@
-//! Where in a text a call could begin, whatever stands before it.
+//! The positions in a text where a call could start, whatever precedes them.
 
 use crate::dialect::{Compiled, Dialect, Meaning};
 use crate::tools::ToolTable;
 
-/// So many calls are read from one mark on. Those behind them mostly have marks of their own.
+/// Maximum number of calls read after one marker. Later ones mostly have their own markers.
 const MAX_CALLS: usize = 8;
 
-/// Every place at which a call could begin, and how many calls are worth to be read from there.
+/// Every position where a call could start, and the maximum number of calls to read from there.
 pub(super) fn of_calls(text: &str, dialect: &Dialect, tools: &ToolTable) -> impl Iterator<Item = (usize, usize)> + use<> {
     let mut single: Vec<usize> = brackets(text).chain(names(text, tools)).collect();
     single.sort_unstable();
@@ -16,7 +16,7 @@ pub(super) fn of_calls(text: &str, dialect: &Dialect, tools: &ToolTable) -> impl
     marked.into_iter().map(|place| (place, MAX_CALLS)).chain(single.into_iter().map(|place| (place, 1)))
 }
 
-/// The marks that calls begin with.
+/// The markers that start calls.
 fn marks<'a>(text: &'a str, compiled: &'a Compiled) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -35,7 +35,7 @@ fn marks<'a>(text: &'a str, compiled: &'a Compiled) -> impl Iterator<Item = usiz
     })
 }
 
-/// Objects with a first key, and lists of objects or of calls as Python has them.
+/// Objects with a first key, and lists of objects or of Python calls.
 fn brackets(text: &str) -> impl Iterator<Item = usize> + '_ {
     memchr::memchr2_iter(b'{', b'[', text.as_bytes()).filter(|at| {
         let object = text.as_bytes()[*at] == b'{';
@@ -44,7 +44,7 @@ fn brackets(text: &str) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// The names of tools, as words of their own, and `to=` before one.
+/// Tool names as whole words, and `to=` before one.
 fn names<'a>(text: &'a str, tools: &'a ToolTable) -> impl Iterator<Item = usize> + 'a {
     let is_between = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-');
     let mut next = 0;

@@ -1,19 +1,19 @@
-//! Holds back calls that were found in text until it is known that the answer has no native ones.
+//! Holds back calls found in text until it is known that the response has no native ones.
 
 use std::ops::Range;
 
 use crate::event::{Call, Event, EventKind, Malformed};
 use crate::scan::Scanner;
 
-/// So much text may be held. An answer that goes on for longer does not end with a call.
+/// Maximum amount of text held back. A longer response does not end with a call.
 const MAX_HELD: usize = 8 << 20;
 
-/// What is held back from the first call on, and the text that it was read from.
+/// The events held back from the first call on, and their text.
 #[derive(Debug, Default)]
 pub(super) struct Rescue {
     /// The text from `given` on.
     text: String,
-    /// How much of the text was given away before.
+    /// How much of the text was released before.
     given: usize,
     held: Vec<(Range<usize>, Held)>,
     found: bool,
@@ -29,11 +29,11 @@ enum Held {
 }
 
 impl Rescue {
-    /// Reads more text. Words before the first call are given away.
+    /// Parses more text. Text before the first call is released.
     pub(super) fn push(&mut self, text: &str, scanner: &mut Scanner, sink: &mut dyn FnMut(Event<'_>)) {
         let before = self.given;
         scanner.push_str(text, &mut |event| self.take(event, sink));
-        // Mostly nothing is held, and nothing need be copied.
+        // Usually nothing is held, and nothing needs to be copied.
         if let Some(of_new) = (self.given - before).checked_sub(self.text.len()) {
             self.text.clear();
             self.text.push_str(&text[of_new..]);
@@ -43,7 +43,7 @@ impl Rescue {
         }
     }
 
-    /// How much of the text was given away.
+    /// How much of the text was released.
     pub(super) fn given(&self) -> usize {
         self.given
     }
@@ -52,7 +52,7 @@ impl Rescue {
         self.text.len() > MAX_HELD
     }
 
-    /// The answer is over without a native call: what was held is what it seemed.
+    /// The response ended without a native call: what was held back are calls.
     pub(super) fn finish(mut self, scanner: Scanner, sink: &mut dyn FnMut(Event<'_>)) {
         scanner.finish(&mut |event| self.take(event, sink));
         for (span, held) in self.held {
@@ -67,7 +67,7 @@ impl Rescue {
         }
     }
 
-    /// What was held is text.
+    /// Releases what was held back as text.
     pub(super) fn give_back(self, sink: &mut dyn FnMut(Event<'_>)) {
         if !self.text.is_empty() {
             sink(Event { span: self.given..self.given + self.text.len(), kind: EventKind::Text(&self.text) });
@@ -82,7 +82,7 @@ impl Rescue {
             return sink(event);
         }
         let held = match event.kind {
-            // Nobody is shown a call that may be none.
+            // A call that may turn out to be text is not announced.
             EventKind::CallOpened { .. } | EventKind::ArgsDelta { .. } => return,
             EventKind::Text(text) => Held::Text(text.to_owned()),
             EventKind::Reasoning(text) => Held::Reasoning(text.to_owned()),

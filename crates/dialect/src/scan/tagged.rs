@@ -429,7 +429,7 @@ impl Tagged {
                 same.drain(..same.len() - 1);
                 read(&same[0], schema, &mut repairs)?
             } else {
-                return Err(Fault::new(FaultKind::DuplicateKey, format!("the parameter {key:?} comes twice; give it once")));
+                return Err(Fault::new(FaultKind::DuplicateKey, format!("duplicate parameter {key:?}; write it once")));
             };
             arguments.insert(key, value);
         }

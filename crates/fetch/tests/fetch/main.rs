@@ -2,8 +2,6 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
-mod server;
-
 use std::io;
 use std::net::IpAddr;
 use std::process::Command;
@@ -13,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use helve_fetch::{Fetch, FetchError, FetchLimits, FetchOptions, Lookup, Method, Reach, Refusal, Request, Response, read_url};
-use server::{Server, answer, answer_with, within};
+use helve_testkit::{RawServer as Server, raw_response as answer, raw_response_with as answer_with, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
@@ -38,16 +36,16 @@ async fn send(request: Request) -> Result<Response, FetchError> {
 }
 
 async fn send_to(answers: Vec<u8>) -> Result<Response, FetchError> {
-    send(request(&Server::answering([answers]).await)).await
+    send(request(&Server::responding([answers]).await)).await
 }
 
 #[tokio::test]
 async fn a_plain_request_works() {
-    let server = Server::answering([answer("200 OK", "text/plain", "hello")]).await;
+    let server = Server::responding([answer("200 OK", "text/plain", "hello")]).await;
     let response = send(request(&server)).await.expect("an answer");
     assert_eq!((response.status.as_u16(), response.body.as_slice(), response.truncated), (200, &b"hello"[..], false));
     assert_eq!(response.header("Content-Type"), Some("text/plain"));
-    let seen = &server.seen()[0];
+    let seen = &server.requests()[0];
     assert_eq!(seen.target(), format!("/start?key={CANARY}"));
     assert_eq!(seen.header("accept-encoding"), Some("identity"));
     assert!(seen.header("user-agent").is_some_and(|agent| agent.starts_with("helve/")));
@@ -86,7 +84,7 @@ async fn an_answer_without_end_is_read_to_the_limit_only() {
     .await;
     let mut request = request(&server);
     request.limits.bytes = 100_000;
-    let origin = format!("http://{}", server.address);
+    let origin = format!("http://{}", server.address());
     assert_eq!(send(request).await.err(), Some(FetchError::TooLarge { origin, limit: 100_000 }));
     within(stops.recv()).await;
     // What the sockets of both sides hold was written, but not much more.
@@ -108,18 +106,7 @@ async fn a_large_failure_is_cut_and_keeps_its_status() {
 
 #[tokio::test]
 async fn time_is_limited_whatever_the_server_does() {
-    let silent = Server::start(|_, mut stream| async move {
-        let _ = stream.read_u8().await;
-    })
-    .await;
-    let dripping = Server::start(|_, mut stream| async move {
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n").await;
-        while stream.write_all(b"x").await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await;
-    for server in [silent, dripping] {
+    for server in [Server::silent().await, Server::dripping().await] {
         let mut request = request(&server);
         request.limits.time = Duration::from_millis(200);
         let result = send(request).await;
@@ -150,7 +137,7 @@ async fn broken_answers_are_told_apart() {
 #[tokio::test]
 async fn what_comes_after_the_announced_length_is_no_part_of_the_answer() {
     let smuggled = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil";
-    let server = Server::answering([smuggled.as_bytes().to_vec(), answer("200 OK", "text/plain", "second")]).await;
+    let server = Server::responding([smuggled.as_bytes().to_vec(), answer("200 OK", "text/plain", "second")]).await;
     let fetch = Fetch::default();
     let first = within(fetch.send(request(&server))).await.expect("an answer");
     assert_eq!(first.body, b"hello");
@@ -183,28 +170,28 @@ async fn nobody_there() {
 
 #[tokio::test]
 async fn https_is_spoken_where_it_is_asked_for() {
-    let server = Server::answering([answer("200 OK", "text/plain", "plain")]).await;
+    let server = Server::responding([answer("200 OK", "text/plain", "plain")]).await;
     let mut request = request(&server);
     request.url.set_scheme("https").expect("a scheme");
     request.limits.time = Duration::from_millis(300);
     let result = send(request).await;
     assert!(matches!(result, Err(FetchError::Unreachable { .. } | FetchError::Timeout { .. })), "{result:?}");
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
 async fn credentials_stay_behind_when_the_port_changes() {
-    let other = Server::answering([answer("200 OK", "text/plain", "other")]).await;
-    let here = Server::answering([answer_with("302 Found", &format!("location: {}\r\n", other.url("/next")), "")]).await;
+    let other = Server::responding([answer("200 OK", "text/plain", "other")]).await;
+    let here = Server::responding([answer_with("302 Found", &format!("location: {}\r\n", other.url("/next")), "")]).await;
     let response = send(request(&here)).await.expect("an answer");
     assert_eq!((response.body.as_slice(), response.url.as_str()), (&b"other"[..], other.url("/next").as_str()));
-    let seen = format!("{:?}", other.seen());
+    let seen = format!("{:?}", other.requests());
     assert!(seen.contains("GET /next") && !seen.contains("canary"), "{seen}");
 }
 
 #[tokio::test]
 async fn redirects_are_followed_by_the_rules() {
-    let here = Server::answering([
+    let here = Server::responding([
         answer_with("307 Again", "location: /a\r\n", ""),
         answer_with("303 See", "location: b?c=d\r\n", ""),
         answer("200 OK", "text/plain", "end"),
@@ -214,20 +201,20 @@ async fn redirects_are_followed_by_the_rules() {
     post.method = Method::POST;
     post.body = Some(b"body".to_vec());
     send(post).await.expect("an answer");
-    let seen: Vec<(String, String)> = here.seen().into_iter().map(|seen| (seen.line, seen.body)).collect();
+    let seen: Vec<(String, String)> = here.requests().into_iter().map(|seen| (seen.line, seen.body)).collect();
     let expected =
         [(format!("POST /start?key={CANARY} HTTP/1.1"), "body"), ("POST /a HTTP/1.1".into(), "body"), ("GET /b?c=d HTTP/1.1".into(), "")];
     assert_eq!(seen, expected.map(|(line, body)| (line, body.to_owned())));
-    assert_eq!(here.seen()[2].header("x-api-key"), Some(CANARY));
-    assert_eq!(here.seen()[2].header("content-length"), None);
+    assert_eq!(here.requests()[2].header("x-api-key"), Some(CANARY));
+    assert_eq!(here.requests()[2].header("content-length"), None);
 }
 
 #[tokio::test]
 async fn redirects_end() {
-    let here = Server::answering([answer_with("302 Found", "location: /again\r\n", "")]).await;
+    let here = Server::responding([answer_with("302 Found", "location: /again\r\n", "")]).await;
     let result = send(request(&here)).await;
     assert!(matches!(result, Err(FetchError::TooManyRedirects { limit: 5, .. })), "{result:?}");
-    assert_eq!(here.seen().len(), 6);
+    assert_eq!(here.requests().len(), 6);
     let mut once = request(&here);
     once.limits = FetchLimits { redirects: 0, ..FetchLimits::default() };
     assert!(matches!(send(once).await, Err(FetchError::TooManyRedirects { limit: 0, .. })));
@@ -235,17 +222,17 @@ async fn redirects_end() {
 
 #[tokio::test]
 async fn redirects_to_other_places_are_refused() {
-    let other = Server::answering([answer("200 OK", "text/plain", "inside")]).await;
+    let other = Server::responding([answer("200 OK", "text/plain", "inside")]).await;
     let local = other.url("/").replace("127.0.0.1", "localhost");
     for (location, refusal) in [
         ("file:///etc/passwd", Refusal::Scheme("file".into())),
         (local.as_str(), Refusal::LocalName("localhost".into())),
         ("http://[::ffff:127.0.0.1]/", Refusal::NotPublic("[::ffff:7f00:1]".into())),
     ] {
-        let here = Server::answering([answer_with("302 Found", &format!("location: {location}\r\n"), "")]).await;
+        let here = Server::responding([answer_with("302 Found", &format!("location: {location}\r\n"), "")]).await;
         assert_eq!(send(request(&here)).await.err(), Some(FetchError::Refused(refusal)), "{location}");
     }
-    assert!(other.seen().is_empty());
+    assert!(other.requests().is_empty());
 }
 
 struct Loopback;
@@ -259,19 +246,19 @@ impl Lookup for Loopback {
 /// Security cases S14, S18 and S20 through the whole of it: the name is looked up, and nothing is connected to.
 #[tokio::test]
 async fn a_public_name_that_leads_inside_is_refused() {
-    let server = Server::answering([answer("200 OK", "text/plain", "inside")]).await;
+    let server = Server::responding([answer("200 OK", "text/plain", "inside")]).await;
     let fetch = Fetch::new(FetchOptions { lookup: Arc::new(Loopback), ..FetchOptions::default() });
     let named = server.url("/").replace("127.0.0.1", "public.example");
     let mut request = Request::new(Method::GET, read_url(&named).expect("an address"));
     let refused = Err(FetchError::Refused(Refusal::NotPublic("public.example".into())));
     assert_eq!(within(fetch.send(request.clone())).await.map(|_| ()), refused);
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
     // The operator's own choice is another matter, and does not open the way for others.
     request.reach = Reach::Any;
     assert!(within(fetch.send(request.clone())).await.is_ok());
     request.reach = Reach::Public;
     assert_eq!(within(fetch.send(request)).await.map(|_| ()), refused);
-    assert_eq!(server.seen().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]

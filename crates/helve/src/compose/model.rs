@@ -9,7 +9,7 @@ use helve_core::authored::FieldError;
 use helve_core::{DynModel, ModelError, suggest};
 use helve_fetch::{ConnectionPool, FetchOptions, read_url};
 use helve_models::{HttpModel, ModelEndpoint, ModelSpec, Price, Provider, Recorder, Replay, find, key_in_environment};
-use helve_project::{Diagnostic, ModelEntry, Severity, StateFolder};
+use helve_project::{Diagnostic, ModelEntry, OnDamage, Severity, StateFile, StateFolder};
 use serde_json::{Map, Value};
 
 use super::project::{LoadedProject, unknown_name};
@@ -92,8 +92,8 @@ impl Helve {
             Some(path) => Arc::new(Recorder::new(model, path)?),
             None => model,
         };
-        let strategy =
-            self.state().and_then(|state| strategies(state).get(&key).cloned()).and_then(|value| serde_json::from_value(value).ok());
+        let all = self.state().and_then(|state| strategies(state).load().ok()).unwrap_or_default();
+        let strategy = all.get(&key).and_then(|value| serde_json::from_value(value.clone()).ok());
         Ok(ChosenModel { model, because, strategy, key })
     }
 
@@ -177,21 +177,15 @@ impl Helve {
         if chosen.strategy == Some(strategy) || (chosen.strategy.is_none() && strategy == Strategy::Native) {
             return;
         }
-        let write = || -> Result<(), helve_project::StateError> {
-            let _lock = state.lock()?;
-            let mut all = strategies(state);
-            all.insert(chosen.key.clone(), serde_json::json!(strategy));
-            state.write(STRATEGIES, &Value::Object(all).to_string())
-        };
-        if let Err(error) = write() {
+        if let Err(error) = strategies(state).change(|all| all.insert(chosen.key.clone(), serde_json::json!(strategy))) {
             tracing::debug!(%error, "cannot store the strategy of the model");
         }
     }
 }
 
-fn strategies(state: &StateFolder) -> Map<String, Value> {
-    let text = state.read(STRATEGIES).ok().flatten().unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
+/// Strategies by model. Values stay JSON, so that one of a newer version does not invalidate the others.
+fn strategies(state: &StateFolder) -> StateFile<Map<String, Value>> {
+    StateFile::new(state.clone(), STRATEGIES, OnDamage::StartEmpty)
 }
 
 fn compatible() -> Result<&'static Provider, ChooseModelError> {

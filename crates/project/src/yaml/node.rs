@@ -1,23 +1,23 @@
-//! One value of a YAML file, with its place.
+//! A YAML value and its position.
 
 use serde_json::{Map, Value};
 
-/// A place in a file, both counted from one.
+/// A position in a file, starting at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line.
     pub line: usize,
-    /// The character in the line.
+    /// The column in characters.
     pub column: usize,
 }
 
-/// Makes a new text of the one at a pointer, or leaves it.
+/// Returns the replacement of the string at a pointer, or `None` to keep it.
 type Rewrite<'a, E> = dyn FnMut(&str, &str) -> Result<Option<String>, E> + 'a;
 
-/// One value of a YAML file, with its place.
+/// A YAML value and its position.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Where it begins.
+    /// Start of the value.
     pub position: Position,
     pub(super) content: Content,
 }
@@ -37,7 +37,7 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// The value without its places.
+    /// The value as JSON.
     #[must_use]
     pub fn value(&self) -> Value {
         match &self.content {
@@ -49,21 +49,21 @@ impl Node {
         }
     }
 
-    /// Whether a map has a key.
+    /// Returns whether a map has a key.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         matches!(&self.content, Content::Map(entries) if entries.iter().any(|entry| entry.key == key))
     }
 
     /// The keys of a map.
-    pub fn keys(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         let entries = if let Content::Map(entries) = &self.content { entries.as_slice() } else { &[] };
         entries.iter().map(|entry| entry.key.as_str())
     }
 
-    /// Whether any text in it is of a kind.
+    /// Returns whether any string in it satisfies a predicate.
     #[must_use]
-    pub fn any_text(&self, is: &impl Fn(&str) -> bool) -> bool {
+    pub(crate) fn any_text(&self, is: &impl Fn(&str) -> bool) -> bool {
         match &self.content {
             Content::Scalar(Value::String(text)) => is(text),
             Content::Scalar(_) => false,
@@ -72,14 +72,14 @@ impl Node {
         }
     }
 
-    /// Drops the fields of a map that are not wanted.
-    pub fn retain_fields(&mut self, mut wanted: impl FnMut(&str) -> bool) {
+    /// Removes the fields of a map that do not satisfy a predicate.
+    pub(crate) fn retain_fields(&mut self, mut wanted: impl FnMut(&str) -> bool) {
         if let Content::Map(entries) = &mut self.content {
             entries.retain(|entry| wanted(&entry.key));
         }
     }
 
-    /// Where a JSON pointer leads: to the key of a field, to an item, or to the nearest that is there.
+    /// The position of the value at a JSON pointer: of its key, of the item, or of the closest existing parent.
     #[must_use]
     pub fn locate(&self, pointer: &str) -> Position {
         let mut node = self;
@@ -91,18 +91,18 @@ impl Node {
                 Content::List(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)).map(|item| (item.position, item)),
                 Content::Scalar(_) => None,
             };
-            let Some((place, inner)) = next else { break };
-            position = place;
+            let Some((found, inner)) = next else { break };
+            position = found;
             node = inner;
         }
         position
     }
 
-    /// Rewrites every text, with the pointer to it.
+    /// Rewrites every string, given the pointer to it.
     ///
     /// # Errors
-    /// Whatever the rewriting refuses.
-    pub fn rewrite<E>(&mut self, rewrite: &mut Rewrite<'_, E>) -> Result<(), E> {
+    /// The first error of the closure.
+    pub(crate) fn rewrite<E>(&mut self, rewrite: &mut Rewrite<'_, E>) -> Result<(), E> {
         self.rewrite_at(&mut String::new(), rewrite)
     }
 
@@ -135,7 +135,7 @@ impl Node {
         Ok(())
     }
 
-    /// How many values it stands for, and how many bytes of text.
+    /// The number of values and of bytes of text, with aliases expanded.
     pub(super) fn size(&self) -> (usize, usize) {
         let add = |(nodes, bytes): (usize, usize), (more, text): (usize, usize)| (nodes + more, bytes + text);
         match &self.content {

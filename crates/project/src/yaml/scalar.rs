@@ -1,4 +1,4 @@
-//! What a plain word means: the core schema of YAML 1.2, so `no` and `on` are words and not false and true.
+//! The YAML 1.2 core schema for plain scalars, in which `no` and `on` are strings.
 
 use serde_json::{Number, Value};
 
@@ -26,7 +26,7 @@ fn number(text: &str) -> Option<Number> {
     }
     let plain = text.strip_prefix('+').unwrap_or(text);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number too large for 64 bits stays the text it was, so that no digit is lost.
+        // A number that does not fit 64 bits stays a string, so that no digit is lost.
         return plain.parse::<i64>().map(Number::from).or_else(|_| plain.parse::<u64>().map(Number::from)).ok();
     }
     let is_float = digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));

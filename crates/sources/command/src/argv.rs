@@ -1,7 +1,6 @@
-//! The words of a command: checked against the parameters at load, filled with values for each call.
+//! The command line of a tool: checked against the parameters when loaded, filled with values for each call.
 //!
-//! They go to the program as they are and no shell sees them, so a value can only do harm where the program itself
-//! would take it for an option. That is refused.
+//! No shell is involved, so a value can only do harm if the program takes it for an option. Such values are rejected.
 
 use helve_core::authored::FieldError;
 use helve_core::{Schema, ToolError, suggest};
@@ -9,12 +8,12 @@ use serde_json::Value;
 
 use crate::template::{HINT, Template};
 
-/// The program and its arguments, before values are filled in.
+/// The program and its arguments, with templates.
 #[derive(Debug)]
 pub(crate) struct Argv {
     program: String,
     arguments: Vec<Template>,
-    /// How many arguments stand up to and with the literal `--`.
+    /// Number of arguments up to and including the literal `--`.
     options_end: usize,
 }
 
@@ -26,18 +25,18 @@ impl Argv {
             return Err(FieldError::new("/command", "the command is empty").hint(example));
         };
         if program.trim().is_empty() {
-            return Err(FieldError::new("/command/0", "the program has no name").hint(example));
+            return Err(FieldError::new("/command/0", "the program name is empty").hint(example));
         }
         let mut templates = Vec::with_capacity(command.len());
         for (index, word) in command.iter().enumerate() {
             let wrong = |message: String| FieldError::new(format!("/command/{index}"), message);
             if word.contains('\0') {
-                return Err(wrong("a command cannot hold the character NUL".to_owned()));
+                return Err(wrong("a command cannot contain a NUL character".to_owned()));
             }
             let template = Template::parse(word).map_err(|message| wrong(message).hint(HINT))?;
             for path in template.paths() {
                 if index == 0 {
-                    return Err(wrong("the program cannot come from an argument".to_owned()).hint("name one program for each tool"));
+                    return Err(wrong("the program name cannot contain a template".to_owned()).hint("write one tool per program"));
                 }
                 check_path(parameters.value(), path).map_err(|(message, hint)| {
                     let error = wrong(message);
@@ -52,17 +51,17 @@ impl Argv {
         Ok(Self { program, arguments: templates, options_end })
     }
 
-    /// The program as it is written.
+    /// The program as written.
     pub(crate) fn program(&self) -> &str {
         &self.program
     }
 
-    /// Whether values go into the command.
+    /// Returns whether any argument contains a template.
     pub(crate) fn has_templates(&self) -> bool {
         self.arguments.iter().any(|argument| argument.paths().next().is_some())
     }
 
-    /// What the program is given after its name. Arguments whose value was left out are left out too.
+    /// The arguments of one call. An argument whose value was omitted is omitted.
     pub(crate) fn fill(&self, values: &Value) -> Result<Vec<String>, ToolError> {
         let mut filled = Vec::with_capacity(self.arguments.len());
         for (index, template) in self.arguments.iter().enumerate() {
@@ -72,12 +71,12 @@ impl Argv {
                 Err(ToolError::invalid_parameters(format!("{} {why}", names.join(" with "))))
             };
             if argument.contains('\0') {
-                return refuse("holds the character NUL, which no program can be given");
+                return refuse("contains a NUL character, which cannot be passed to a program");
             }
             if argument.starts_with('-') && template.begins_with_value() && index < self.options_end {
                 return refuse(
-                    "starts with `-`, so the program could take it for an option. Such values are possible once the author \
-                     of this tool puts `--` before it in `command`, or joins it to its option as in `--name={{ name }}`",
+                    "starts with `-`, so the program could take it for an option. To allow such values, the author \
+                     of this tool must put `--` before it in `command`, or join it to its option as in `--name={{ name }}`",
                 );
             }
             filled.push(argument);
@@ -86,7 +85,7 @@ impl Argv {
     }
 }
 
-/// Refuses an optional value behind an option: left out, the option would take the next word for its value.
+/// Rejects an optional value after an option: if omitted, the option would take the next argument as its value.
 fn check_options(words: &[String], templates: &[Template], parameters: &Schema) -> Result<(), FieldError> {
     let schema = parameters.value();
     let is_given = |name: &str| {
@@ -99,14 +98,14 @@ fn check_options(words: &[String], templates: &[Template], parameters: &Schema) 
         let Some(path) = template.paths().next().filter(|path| behind_option && template.begins_with_value() && !is_given(&path[0])) else {
             continue;
         };
-        let message = format!("`{}` may be left out, and `{option}` would then take the next word for its value", path.join("."));
+        let message = format!("`{}` is optional; if omitted, `{option}` would take the next argument as its value", path.join("."));
         let hint = format!("write `{option}={{{{ {} }}}}`, put `--` between them, or make the parameter required", path.join("."));
         return Err(FieldError::new(format!("/command/{}", index + 1), message).hint(hint));
     }
     Ok(())
 }
 
-/// Looks a path up in the schema of the parameters, as far as the schema says what there is.
+/// Checks that the schema has a field at this path, as far as it lists its fields.
 fn check_path(schema: &Value, path: &[String]) -> Result<(), (String, Option<String>)> {
     let mut schema = schema;
     for (depth, name) in path.iter().enumerate() {
@@ -125,7 +124,7 @@ fn check_path(schema: &Value, path: &[String]) -> Result<(), (String, Option<Str
     Ok(())
 }
 
-/// Whether values may have fields that the schema does not list here.
+/// Returns whether objects may have fields that the schema does not list.
 fn is_open(schema: &Value, depth: usize) -> bool {
     let has = |keyword: &str| schema.get(keyword).is_some();
     if ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].into_iter().any(has) {
@@ -134,7 +133,7 @@ fn is_open(schema: &Value, depth: usize) -> bool {
     let objects =
         schema.get("type").is_none_or(|kind| kind == "object" || kind.as_array().is_some_and(|kinds| kinds.contains(&"object".into())));
     let extra = schema.get("additionalProperties").is_some_and(|extra| *extra != Value::Bool(false));
-    // The parameters themselves are closed unless they say otherwise; an object that lists nothing is open.
+    // The top level is closed unless it says otherwise; an object without listed properties is open.
     objects && (extra || (depth > 0 && !has("properties")))
 }
 
@@ -186,14 +185,14 @@ mod tests {
             (vec!["kill", "{{ n }}"], json!({"n": -9})),
         ] {
             let refused = fill(&command, &values).expect_err("an option");
-            assert!(refused.starts_with("invalid_parameters: `") && refused.contains("puts `--` before it"), "{refused}");
+            assert!(refused.starts_with("invalid_parameters: `") && refused.contains("put `--` before it"), "{refused}");
         }
         assert_eq!(fill(&["rm", "--", "{{ a }}"], &json!({"a": "-rf"})), Ok(vec!["--".into(), "-rf".into()]));
         assert_eq!(fill(&["rm", "--x={{ a }}"], &json!({"a": "-rf"})), Ok(vec!["--x=-rf".into()]));
         assert_eq!(fill(&["rm", "{{ b }}"], &json!({"b": [-1]})), Ok(vec!["[-1]".into()]));
     }
 
-    /// A `--` that a value brought along does not count.
+    /// Only a literal `--` ends the options, not one that comes from a value.
     #[test]
     fn only_the_author_ends_the_options() {
         let refused = fill(&["rm", "x{{ b }}", "{{ a }}"], &json!({"b": "--", "a": "-rf"}));

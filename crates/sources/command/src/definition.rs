@@ -1,46 +1,46 @@
-//! What people write about command tools: the type of `tools/builtin/*.yaml`.
+//! The contents of `tools/builtin/*.yaml`.
 
 use helve_core::authored::{RulesFields, parameters_schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One command tool, as in `tools/builtin/*.yaml`.
+/// A command tool, as in `tools/builtin/*.yaml`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct CommandDefinition {
-    /// The name by which agents call it.
+    /// Name of the tool.
     pub name: String,
-    /// A title for people.
+    /// Title for people.
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: String,
-    /// The program and its arguments, never through a shell. `{{ parameter }}` in an argument is replaced by the value.
-    /// A program with a `/` in its name is found from the project's folder, others on the `PATH`.
+    /// The program and its arguments; no shell is used. `{{ parameter }}` in an argument is replaced by its value.
+    /// A program name with a `/` is relative to the project folder; others are looked up in `PATH`.
     pub command: Vec<String>,
-    /// What the program reads: the arguments as JSON, or nothing. JSON unless the command has templates.
+    /// Standard input: the arguments as JSON, or nothing. JSON by default, unless the command contains templates.
     pub stdin: Option<Stdin>,
-    /// What the program writes: text, JSON, or JSON where it is some (`auto`).
+    /// Standard output: `text`, `json`, or `auto` (JSON if it is a JSON object or array, else text).
     #[serde(default)]
     pub format: OutputFormat,
-    /// What arguments the tool takes.
+    /// Parameters of the tool.
     #[serde(default)]
     #[schemars(schema_with = "parameters_schema")]
     pub parameters: Option<Value>,
-    /// JSON Schema that results must fit.
+    /// JSON Schema of results.
     pub output: Option<Value>,
-    /// Environment variables: `NAME` is passed through, `NAME=value` is set. All others but `PATH` are cleared.
+    /// Environment variables: `NAME` is passed through, `NAME=value` is set. Of all others only `PATH` is passed.
     #[serde(default)]
     pub env: Vec<String>,
-    /// The folder it runs in, from the project's folder; that folder itself if left out.
+    /// Working folder, relative to the project folder; the project folder itself if omitted.
     pub working_folder: Option<String>,
-    /// How many bytes it may write to stdout, up to 64 MiB; 1 MiB if left out. More is a failure.
+    /// Maximum size of standard output in bytes, up to 64 MiB; 1 MiB if omitted. A larger output fails the call.
     pub max_bytes: Option<u64>,
     /// How calls run.
     #[serde(flatten)]
     pub rules: RulesFields,
 }
 
-/// What a program reads.
+/// What a program reads from standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stdin {
@@ -50,15 +50,15 @@ pub enum Stdin {
     None,
 }
 
-/// What a program writes.
+/// What a program writes to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
-    /// JSON where the output is an object or array, text otherwise.
+    /// JSON if the output is a JSON object or array, else text.
     #[default]
     Auto,
-    /// Text, whatever it looks like.
+    /// Text.
     Text,
-    /// JSON; anything else is a failure.
+    /// JSON; anything else fails the call.
     Json,
 }

@@ -1,7 +1,7 @@
 //! Executables as tools: arguments in, text or JSON out, and no process left behind.
 //!
-//! A call never goes through a shell, starts from an empty environment, reads and keeps a bounded amount, and ends
-//! with everything dead that it started: the process group, and on Linux also what left the group.
+//! A call uses no shell, starts with an empty environment and has an output limit. When it ends, everything it started is killed: its
+//! process group, and on Linux also processes that left the group.
 
 mod argv;
 mod attempt;

@@ -1,4 +1,4 @@
-//! Runs a program: starts it in a group of its own, feeds it, reads it, stops it, and leaves nothing of it behind.
+//! Runs a program in its own process group: feeds it, reads it, stops it, and kills all its processes.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -18,64 +18,64 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::Attempt;
-use crate::capture::{self, TooMuch};
+use crate::capture::{self, OutputTooLarge};
 
-/// How long a program may tidy up after it was asked to end; half of the second that a cancelled call has.
+/// Time between SIGTERM and SIGKILL; half of the second that a cancelled call has.
 const GRACE: Duration = Duration::from_millis(500);
-/// How long is read on after the program has ended, for what its children still write.
-const AFTERMATH: Duration = Duration::from_millis(200);
-/// How long a killed program may take to be gone. It is reaped later if the system is slower.
-const REAPED: Duration = Duration::from_millis(250);
+/// How long to read on after the program exited, for output of its children.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long to wait for a killed program. If the system is slower, it is reaped later.
+const REAP_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Everything that is needed to start a program.
+/// Everything needed to start a program.
 pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) folder: PathBuf,
-    /// What it reads; nothing where there is none.
+    /// Standard input; `None` for `/dev/null`.
     pub(crate) input: Option<Vec<u8>>,
     pub(crate) max_bytes: u64,
     pub(crate) attempt: Attempt,
 }
 
-/// What a program left when it had ended by itself.
-pub(crate) struct Finished {
+/// The output of a program that exited by itself.
+pub(crate) struct ProgramOutput {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
-    /// Its end, without secrets.
+    /// The end of standard error, redacted.
     pub(crate) stderr: String,
 }
 
-/// Why a program did not end by itself.
+/// Why a program did not exit by itself.
 #[derive(Debug)]
-pub(crate) enum Stopped {
-    /// It never ran.
+pub(crate) enum ProgramError {
+    /// It could not be started.
     NotStarted(io::Error),
-    /// The caller gave up, or the time was over.
+    /// The call was cancelled or timed out.
     Cancelled,
-    /// It wrote more than it may.
-    TooMuch,
-    /// The system does not say what became of it.
+    /// It exceeded its output limit.
+    OutputTooLarge,
+    /// Its exit status is unknown.
     Lost(io::Error),
 }
 
-impl From<TooMuch> for Stopped {
-    fn from(_: TooMuch) -> Self {
-        Self::TooMuch
+impl From<OutputTooLarge> for ProgramError {
+    fn from(_: OutputTooLarge) -> Self {
+        Self::OutputTooLarge
     }
 }
 
-/// Runs a program to its end. When this is over, or dropped, no process of it is left.
-pub(crate) async fn run(launch: Launch, cancel: &CancellationToken, redactor: &Redactor) -> Result<Finished, Stopped> {
-    let mut process = Process::start(&launch).map_err(Stopped::NotStarted)?;
+/// Runs a program to its end. When this future completes or is dropped, none of its processes is left.
+pub(crate) async fn run(launch: Launch, cancel: &CancellationToken, redactor: &Redactor) -> Result<ProgramOutput, ProgramError> {
+    let mut process = Process::start(&launch).map_err(ProgramError::NotStarted)?;
     let (stdin, stdout, stderr) = (process.child.stdin.take(), process.child.stdout.take(), process.child.stderr.take());
     let (mut written, mut tail) = (Vec::new(), Tail::new(redactor));
     let status = {
-        // All three at once: a program may want to write before it has read everything.
+        // All three concurrently: a program may write before it has read all its input.
         let feed = async {
             if let (Some(mut pipe), Some(input)) = (stdin, &launch.input) {
-                // A program need not read what it is given; when it closes the pipe, writing fails and that is fine.
+                // A program may ignore its input. If it closes the pipe, the write fails, which is fine.
                 let _ = pipe.write_all(input).await;
             }
             Ok(())
@@ -94,10 +94,10 @@ pub(crate) async fn run(launch: Launch, cancel: &CancellationToken, redactor: &R
         process.end().await;
         status?
     };
-    Ok(Finished { status, stdout: written, stderr: tail.finish() })
+    Ok(ProgramOutput { status, stdout: written, stderr: tail.finish() })
 }
 
-/// A program and its group. The group comes first, because it must be killed while the leader's number is still its own.
+/// A program and its process group. `group` is dropped first: it must be killed before the leader's pid can be reused.
 struct Process {
     group: Group,
     child: Child,
@@ -119,46 +119,46 @@ impl Process {
         Ok(Self { group: Group::of(&child, launch.attempt.marker())?, child })
     }
 
-    /// Waits for the program to end by itself, or ends it.
-    async fn watch<P>(&mut self, mut pipes: Pin<&mut Fuse<P>>, cancel: &CancellationToken) -> Result<ExitStatus, Stopped>
+    /// Waits for the program to exit, or stops it.
+    async fn watch<P>(&mut self, mut pipes: Pin<&mut Fuse<P>>, cancel: &CancellationToken) -> Result<ExitStatus, ProgramError>
     where
-        P: Future<Output = Result<(), TooMuch>>,
+        P: Future<Output = Result<(), OutputTooLarge>>,
     {
         let ended = tokio::select! {
             biased;
             ended = self.serve(pipes.as_mut()) => ended,
-            () = cancel.cancelled() => Err(Stopped::Cancelled),
+            () = cancel.cancelled() => Err(ProgramError::Cancelled),
         };
         match ended {
             Ok(status) if pipes.is_terminated() => Ok(status),
-            // Someone else holds the pipes open; what they still say is read for a moment.
+            // A child still holds the pipes open; read on for a moment.
             Ok(status) => tokio::select! {
                 biased;
-                read = pipes => read.map(|()| status).map_err(Stopped::from),
-                () = sleep(AFTERMATH) => Ok(status),
-                () = cancel.cancelled() => Err(Stopped::Cancelled),
+                read = pipes => read.map(|()| status).map_err(ProgramError::from),
+                () = sleep(DRAIN_TIMEOUT) => Ok(status),
+                () = cancel.cancelled() => Err(ProgramError::Cancelled),
             },
-            Err(Stopped::Cancelled) => {
+            Err(ProgramError::Cancelled) => {
                 let until = Instant::now() + GRACE;
                 self.group.ask_to_end();
-                // The leader may be a shell that ends at once while what it started still tidies up.
+                // The leader may be a shell that exits at once while its children still clean up.
                 let _ = tokio::time::timeout_at(until, self.serve(pipes)).await;
                 self.group.emptied(until).await;
-                Err(Stopped::Cancelled)
+                Err(ProgramError::Cancelled)
             }
-            Err(stopped) => Err(stopped),
+            Err(error) => Err(error),
         }
     }
 
-    /// Waits for the program to end while its pipes are served.
-    async fn serve<P>(&mut self, pipes: Pin<&mut Fuse<P>>) -> Result<ExitStatus, Stopped>
+    /// Waits for the program to exit while its pipes are read and written.
+    async fn serve<P>(&mut self, pipes: Pin<&mut Fuse<P>>) -> Result<ExitStatus, ProgramError>
     where
-        P: Future<Output = Result<(), TooMuch>>,
+        P: Future<Output = Result<(), OutputTooLarge>>,
     {
         tokio::select! {
             biased;
-            status = self.wait() => status.map_err(Stopped::Lost),
-            Err(TooMuch) = pipes => Err(Stopped::TooMuch),
+            status = self.wait() => status.map_err(ProgramError::Lost),
+            Err(OutputTooLarge) = pipes => Err(ProgramError::OutputTooLarge),
         }
     }
 
@@ -168,11 +168,11 @@ impl Process {
         Ok(status)
     }
 
-    /// Kills and reaps whatever is left.
+    /// Kills and reaps what is left.
     async fn end(&mut self) {
         self.group.end().await;
         if !self.group.leader_was_reaped() {
-            let _ = timeout(REAPED, self.wait()).await;
+            let _ = timeout(REAP_TIMEOUT, self.wait()).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a program wrote and how it ended, in the words of a call: an output or an error.
+//! Turns the output and exit status of a program into a result or an error.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -9,16 +9,16 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::definition::OutputFormat;
-use crate::process::Finished;
+use crate::process::ProgramOutput;
 use helve_process::keep_end;
 
-/// How much of what a failed program said the model reads, in bytes.
-const SAID: usize = 2000;
-/// How much of an output that is not what was promised is shown.
-const SHOWN: usize = 200;
+/// Maximum number of bytes of a failed program's output in the error.
+const MAX_EXCERPT: usize = 2000;
+/// Maximum length of an invalid output in the error.
+const MAX_SHOWN: usize = 200;
 
-/// The result of a program that ended by itself.
-pub(crate) fn read(finished: &Finished, format: OutputFormat, redactor: &Redactor) -> Result<Output, ToolError> {
+/// The result of a program that exited by itself.
+pub(crate) fn read(finished: &ProgramOutput, format: OutputFormat, redactor: &Redactor) -> Result<Output, ToolError> {
     if !finished.status.success() {
         return Err(failure(finished, redactor));
     }
@@ -26,14 +26,14 @@ pub(crate) fn read(finished: &Finished, format: OutputFormat, redactor: &Redacto
         OutputFormat::Text => Ok(text(&finished.stdout)),
         OutputFormat::Auto => Ok(structured(&finished.stdout).map_or_else(|| text(&finished.stdout), Output::data)),
         OutputFormat::Json => json::parse(&finished.stdout, limits(&finished.stdout)).map(Output::data).map_err(|error| {
-            let shown = redactor.log_text(String::from_utf8_lossy(&finished.stdout).trim(), SHOWN);
+            let shown = redactor.log_text(String::from_utf8_lossy(&finished.stdout).trim(), MAX_SHOWN);
             let shown = if shown.is_empty() { "it wrote nothing".to_owned() } else { format!("it wrote: {shown}") };
-            ToolError::new(ErrorKind::InvalidOutput, format!("the program's output is not the JSON it should be: {error}; {shown}"))
+            ToolError::new(ErrorKind::InvalidOutput, format!("the program's output is not valid JSON: {error}; {shown}"))
         }),
     }
 }
 
-/// The bytes were counted while they were read; what is left to bound is what they become.
+/// The size was limited while reading; this limits the parsed value.
 fn limits(bytes: &[u8]) -> JsonLimits {
     JsonLimits { bytes: bytes.len(), depth: 100, nodes: 250_000 }
 }
@@ -49,17 +49,17 @@ fn text(bytes: &[u8]) -> Output {
     Output::text(text)
 }
 
-fn failure(finished: &Finished, redactor: &Redactor) -> ToolError {
+fn failure(finished: &ProgramOutput, redactor: &Redactor) -> ToolError {
     let mut said = finished.stderr.trim().to_owned();
     let mut stream = "stderr";
     if said.is_empty() {
-        // Redacted before it is cut: half a secret could not be found any more.
+        // Redacted before it is shortened: half a secret would not be found.
         let stdout = String::from_utf8_lossy(&finished.stdout);
         redactor.clean(&stdout).as_deref().unwrap_or(&stdout).trim().clone_into(&mut said);
         stream = "stdout";
     }
-    let is_cut = said.len() > SAID;
-    keep_end(&mut said, SAID);
+    let is_cut = said.len() > MAX_EXCERPT;
+    keep_end(&mut said, MAX_EXCERPT);
     let said = match (said.is_empty(), is_cut) {
         (true, _) => " and wrote nothing".to_owned(),
         (false, false) => format!(" and wrote to {stream}:\n{said}"),
@@ -69,10 +69,10 @@ fn failure(finished: &Finished, redactor: &Redactor) -> ToolError {
     ToolError::failed(format!("the program {how}{said}")).with(key, value)
 }
 
-/// How it ended: in words, and for programs.
+/// How it ended, as text and as a detail for programs.
 fn ending(status: ExitStatus) -> (String, &'static str, Value) {
     match (status.code(), status.signal()) {
-        (Some(code), _) => (format!("ended with exit status {code}"), "exit_status", json!(code)),
+        (Some(code), _) => (format!("exited with status {code}"), "exit_status", json!(code)),
         (None, Some(number)) => {
             let known = Signal::from_named_raw(number).map(|signal| format!("{signal:?}").trim_matches('"').replace("Signal::", "SIG"));
             let name = known.unwrap_or_else(|| number.to_string());
@@ -90,7 +90,7 @@ mod tests {
         let redactor = Redactor::default();
         redactor.add(["canary-0123456789".to_owned().into()]);
         let status = ExitStatus::from_raw(status);
-        read(&Finished { status, stdout: stdout.to_vec(), stderr: stderr.to_owned() }, format, &redactor)
+        read(&ProgramOutput { status, stdout: stdout.to_vec(), stderr: stderr.to_owned() }, format, &redactor)
     }
 
     fn good(stdout: &[u8], format: OutputFormat) -> (String, Value) {
@@ -152,9 +152,9 @@ mod tests {
         };
         assert_eq!(
             message(3 << 8, b"out", "no such row\n"),
-            ("the program ended with exit status 3 and wrote to stderr:\nno such row".into(), json!({"exit_status": 3}))
+            ("the program exited with status 3 and wrote to stderr:\nno such row".into(), json!({"exit_status": 3}))
         );
-        assert_eq!(message(1 << 8, b"out", " \n").0, "the program ended with exit status 1 and wrote to stdout:\nout");
+        assert_eq!(message(1 << 8, b"out", " \n").0, "the program exited with status 1 and wrote to stdout:\nout");
         assert_eq!(
             message(9, b"", ""),
             ("the program was killed by signal SIGKILL and wrote nothing".into(), json!({"signal": "SIGKILL"}))
@@ -163,7 +163,7 @@ mod tests {
         let long = "é".repeat(3000) + "the cause";
         let (said, _) = message(1 << 8, b"", &long);
         assert!(said.ends_with("the cause") && said.contains("at the end:\n…é") && said.len() < 2200, "{said}");
-        let (said, _) = message(1 << 8, ("canary-0123456789".to_owned() + &"x".repeat(SAID - 5)).as_bytes(), "");
+        let (said, _) = message(1 << 8, ("canary-0123456789".to_owned() + &"x".repeat(MAX_EXCERPT - 5)).as_bytes(), "");
         assert!(!said.contains("6789") && said.contains("xxx"), "{said}");
     }
 }

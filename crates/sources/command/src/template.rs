@@ -1,31 +1,31 @@
-//! `{{ name }}` in an argument of a command: read once when the file is loaded, filled in for each call.
+//! `{{ name }}` in an argument of a command: parsed when the file is loaded, filled in for each call.
 //!
-//! There is nothing else to it: no filters, no conditions, no loops. What needs those is a program.
+//! There are no filters, conditions or loops.
 
 use serde_json::Value;
 
-/// What would be right, for people.
-pub(crate) const HINT: &str = "write `{{ parameter }}` or `{{ parameter.field }}`; for two braces as they are, write `{{ '{{' }}`";
+/// The hint of every error.
+pub(crate) const HINT: &str = "write `{{ parameter }}` or `{{ parameter.field }}`; for literal braces write `{{ '{{' }}`";
 
-/// One argument of a command, with places for values.
+/// One argument of a command, with templates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template(Vec<Piece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    /// Where the value is in the arguments: a parameter, then fields of objects.
+    /// The path of the value: a parameter, then fields of objects.
     Value(Vec<String>),
 }
 
 impl Template {
-    /// Reads an argument as it is written in a file. The error is a sentence for people.
+    /// Parses an argument. The error is a message for people.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, inside)) = rest.split_once("{{") {
             push_text(&mut pieces, before);
-            // Quoted braces stand for themselves, so that the templates of other programs can be written.
+            // Quoted braces are literal, so that templates of other programs can be written.
             if let Some(after) = quoted_braces(inside) {
                 push_text(&mut pieces, "{{");
                 rest = after;
@@ -36,7 +36,7 @@ impl Template {
             };
             let path: Vec<_> = path.trim().split('.').map(str::to_owned).collect();
             if path.iter().any(|name| name.is_empty() || name.contains(|c: char| c.is_whitespace() || "{}|()'\"".contains(c))) {
-                return Err(format!("`{}` is not the name of a parameter", path.join(".")));
+                return Err(format!("`{}` is not a valid parameter name", path.join(".")));
             }
             pieces.push(Piece::Value(path));
             rest = after;
@@ -45,17 +45,17 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// The places of the values it needs.
+    /// The paths of the values in it.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &[String]> {
         self.0.iter().filter_map(|piece| if let Piece::Value(path) = piece { Some(path.as_slice()) } else { None })
     }
 
-    /// Whether its first character comes from a value.
+    /// Returns whether it starts with a value.
     pub(crate) fn begins_with_value(&self) -> bool {
         matches!(self.0.first(), Some(Piece::Value(_)))
     }
 
-    /// The argument with its values; nothing where one of them was left out.
+    /// The argument with its values. Returns `None` if one of them is missing.
     pub(crate) fn fill(&self, arguments: &Value) -> Option<String> {
         let mut text = String::new();
         for piece in &self.0 {
@@ -80,7 +80,7 @@ fn push_text(pieces: &mut Vec<Piece>, more: &str) {
     }
 }
 
-/// What follows `'{{' }}` or `"{{" }}`.
+/// The rest after `'{{' }}` or `"{{" }}`.
 fn quoted_braces(inside: &str) -> Option<&str> {
     let inside = inside.trim_start();
     let after = inside.strip_prefix("'{{'").or_else(|| inside.strip_prefix("\"{{\""))?;
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// A value that looks like a template is a value.
+    /// A value that looks like a template is not expanded.
     #[test]
     fn values_are_not_read_again() {
         assert_eq!(fill("{{ a }}", &json!({"a": "{{ b }}", "b": "secret"})).as_deref(), Some("{{ b }}"));
@@ -131,12 +131,12 @@ mod tests {
         for (template, message) in [
             ("x {{ a", "`{{ a` is not closed"),
             ("{{ a }", "`{{ a }` is not closed"),
-            ("{{ }}", "`` is not the name of a parameter"),
-            ("{{.Names}}", "`.Names` is not the name of a parameter"),
-            ("{{ a..b }}", "`a..b` is not the name of a parameter"),
-            ("{{ a b }}", "`a b` is not the name of a parameter"),
-            ("{{ a | upper }}", "`a | upper` is not the name of a parameter"),
-            ("{{{ a }}}", "`{ a` is not the name of a parameter"),
+            ("{{ }}", "`` is not a valid parameter name"),
+            ("{{.Names}}", "`.Names` is not a valid parameter name"),
+            ("{{ a..b }}", "`a..b` is not a valid parameter name"),
+            ("{{ a b }}", "`a b` is not a valid parameter name"),
+            ("{{ a | upper }}", "`a | upper` is not a valid parameter name"),
+            ("{{{ a }}}", "`{ a` is not a valid parameter name"),
         ] {
             assert_eq!(Template::parse(template), Err(message.to_owned()), "{template}");
         }

@@ -1,4 +1,4 @@
-//! A command as a tool: a call becomes a process, and the process a result.
+//! A command as a tool: runs one process per call.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use helve_process::{Environment, Scripts, program};
 use crate::argv::Argv;
 use crate::attempt::Attempt;
 use crate::definition::OutputFormat;
-use crate::process::{self, Finished, Launch, Stopped};
+use crate::process::{self, Launch, ProgramError, ProgramOutput};
 use crate::result;
 
-/// Reading an output of this size takes so long that other calls would notice.
+/// Parsing an output of this size would delay other calls.
 const LARGE: usize = 256 << 10;
 
 /// A command whose definition was checked.
@@ -21,11 +21,11 @@ pub(crate) struct CommandTool {
     pub(crate) spec: Arc<ToolSpec>,
     pub(crate) argv: Argv,
     pub(crate) environment: Environment,
-    /// The project's folder, from which the program is found.
+    /// The project folder, in which the program is found.
     pub(crate) project: PathBuf,
-    /// The folder it runs in.
+    /// The working folder.
     pub(crate) folder: PathBuf,
-    /// What its program was when a person could look at it.
+    /// The scripts as they were when a person could review them.
     pub(crate) scripts: Scripts,
     pub(crate) reads_json: bool,
     pub(crate) format: OutputFormat,
@@ -44,29 +44,30 @@ impl DynTool for CommandTool {
                 return Err(ToolError::cancelled());
             }
             let launch = self.launch(call)?;
-            // The last thing before the start: what comes between could change them.
+            // Last before the start, so that the scripts cannot change in between.
             self.scripts.check().await?;
             match process::run(launch, cx.cancellation(), &self.redactor).await {
                 Ok(finished) => self.read(finished).await,
-                Err(Stopped::Cancelled) => Err(ToolError::cancelled()),
-                Err(Stopped::TooMuch) => {
-                    Err(ToolError::failed(format!("the program wrote more than {} bytes and was stopped", self.max_bytes)))
-                }
-                Err(Stopped::NotStarted(error)) => Err(program::not_started(self.argv.program(), error)),
-                Err(Stopped::Lost(error)) => Err(ToolError::failed("it is not known how the program ended").caused_by(error)),
+                Err(ProgramError::Cancelled) => Err(ToolError::cancelled()),
+                Err(ProgramError::OutputTooLarge) => Err(ToolError::failed(format!(
+                    "the program was stopped: output limit of {} bytes exceeded (max_bytes)",
+                    self.max_bytes
+                ))),
+                Err(ProgramError::NotStarted(error)) => Err(program::not_started(self.argv.program(), error)),
+                Err(ProgramError::Lost(error)) => Err(ToolError::failed("the exit status of the program is unknown").caused_by(error)),
             }
         })
     }
 }
 
 impl CommandTool {
-    async fn read(&self, finished: Finished) -> Result<Output, ToolError> {
+    async fn read(&self, finished: ProgramOutput) -> Result<Output, ToolError> {
         if finished.stdout.len() < LARGE {
             return result::read(&finished, self.format, &self.redactor);
         }
         let (format, redactor) = (self.format, self.redactor.clone());
         let reading = tokio::task::spawn_blocking(move || result::read(&finished, format, &redactor));
-        reading.await.unwrap_or_else(|error| Err(ToolError::failed("the program's output could not be read").caused_by(error)))
+        reading.await.unwrap_or_else(|error| Err(ToolError::failed("cannot read the program's output").caused_by(error)))
     }
 
     fn launch(&self, call: &ToolCall) -> Result<Launch, ToolError> {

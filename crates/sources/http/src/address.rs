@@ -1,4 +1,4 @@
-//! The address of a tool. Its host is fixed; arguments may stand in its path and query, and cannot leave them.
+//! The URL of a tool. Its host is fixed; arguments fill parts of its path and query and cannot escape them.
 
 use std::collections::BTreeSet;
 
@@ -7,87 +7,86 @@ use helve_core::authored::FieldError;
 use helve_fetch::{Url, read_url};
 
 use crate::shape::{broken, unfilled};
-use crate::template::{Template, TemplateError, Variables, Writing, has_template};
+use crate::template::{Encoding, Template, TemplateError, Variables, has_template};
 
-/// An address, with templates in its path and query.
+/// A URL with templates in its path and query.
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
     /// Scheme, host and port.
     base: Url,
     path: Template,
     query: Option<Template>,
-    /// The field it was written in.
+    /// The field that contains it.
     field: &'static str,
 }
 
 impl Address {
-    /// Reads an address from a field of a file.
+    /// Reads a URL from a field of a definition.
     pub(crate) fn read(text: &str, field: &'static str) -> Result<Self, FieldError> {
         let host_start = text.find("://").map_or(0, |at| at + 3);
         let host_end = text[host_start..].find(['/', '?', '#']).map_or(text.len(), |at| host_start + at);
         let (base, rest) = text.split_at(host_end);
         if has_template(base) || base.contains("}}") {
-            let error = FieldError::new(field, "the scheme, host and port of an address cannot be templates");
-            return Err(error.hint("arguments may stand in the path and in the query"));
+            let error = FieldError::new(field, "the scheme, host and port of a URL cannot contain templates");
+            return Err(error.hint("use templates in the path and in the query only"));
         }
         let base = read_base(base, field)?;
         let (path, query) = split_query(rest);
-        let read = |text: &str, writing| Template::text(text, writing).map_err(|why| broken(field, &why));
-        let path = read(path, Writing::Path)?;
-        let query = query.map(|query| read(query, Writing::Query)).transpose()?;
+        let read = |text: &str, encoding| Template::text(text, encoding).map_err(|why| broken(field, &why));
+        let path = read(path, Encoding::Path)?;
+        let query = query.map(|query| read(query, Encoding::Query)).transpose()?;
         let address = Self { base, path, query, field };
         address.try_out()?;
         Ok(address)
     }
 
-    /// The variables it speaks about.
+    /// The variables in its templates.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let query = self.query.as_ref().map(Template::names).unwrap_or_default();
         self.path.names().into_iter().chain(query).collect()
     }
 
-    /// The address of one call.
+    /// The URL of one call.
     pub(crate) fn fill(&self, variables: &Variables) -> Result<Url, ToolError> {
-        let write = |template: &Template| template.written(variables).map_err(|trouble| unfilled(&trouble, self.field, &template.names()));
+        let write = |template: &Template| template.written(variables).map_err(|error| unfilled(&error, self.field, &template.names()));
         let path = write(&self.path)?;
         let query = self.query.as_ref().map(write).transpose()?;
         self.join(&path, query.as_deref()).map_err(|why| unfilled(&TemplateError::Other(why), self.field, &self.names()))
     }
 
     fn join(&self, path: &str, query: Option<&str>) -> Result<Url, String> {
-        // The URL standard takes `%2e` for a dot, so encoding would not keep a segment of dots in its place.
+        // The URL standard treats `%2e` as a dot, so percent-encoding does not protect a dot segment.
         let dots = |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
         if path.split('/').any(dots) {
-            return Err("a part of a path cannot be `.` or `..`".to_owned());
+            return Err("a path segment cannot be `.` or `..`".to_owned());
         }
         let text =
             format!("{}{path}{}{}", self.base.as_str().trim_end_matches('/'), if query.is_some() { "?" } else { "" }, query.unwrap_or(""));
         let mut url = read_url(&text).map_err(|error| error.to_string())?;
         url.set_fragment(None);
-        // Nothing that is encoded can do this; if it happens all the same, it must not go out.
-        if url.origin() == self.base.origin() { Ok(url) } else { Err("it would lead to another host".to_owned()) }
+        // Encoded values cannot change the host. This check makes sure of it.
+        if url.origin() == self.base.origin() { Ok(url) } else { Err("the URL would point to another host".to_owned()) }
     }
 
-    /// Finds mistakes in the words between the templates.
+    /// Finds mistakes in the literal parts of the URL.
     fn try_out(&self) -> Result<(), FieldError> {
         let names = self.names().into_iter().map(|name| (name, "x".into()));
         let variables = Variables::new(&serde_json::Value::Object(names.collect()));
         let written = |template: &Template| template.written(&variables);
         let (Ok(path), Ok(query)) = (written(&self.path), self.query.as_ref().map(written).transpose()) else {
-            // The templates want other values than this, so only a call can tell.
+            // The templates need other values than these, so only a call can tell.
             return Ok(());
         };
         self.join(&path, query.as_deref()).map(|_| ()).map_err(|why| FieldError::new(self.field, why))
     }
 }
 
-/// Reads an address without templates.
+/// Reads a URL without templates.
 pub(crate) fn read_base(text: &str, field: &'static str) -> Result<Url, FieldError> {
-    read_url(text)
-        .map_err(|error| FieldError::new(field, error.to_string()).hint("write an address such as `https://api.example.com/search`"))
+    read_url(text).map_err(|error| FieldError::new(field, error.to_string()).hint("write a URL such as `https://api.example.com/search`"))
 }
 
-/// Parts a path from a query at the first `?` that is not inside a template.
+/// Splits a path from a query at the first `?` outside a template.
 fn split_query(text: &str) -> (&str, Option<&str>) {
     let mut inside = false;
     let bytes = text.as_bytes();
@@ -132,7 +131,7 @@ mod tests {
     fn nobody_climbs_out_of_a_path() {
         for x in ["..", ".", "%2e%2E", ""] {
             let result = fill("https://a.example/files/{{ x }}/edit", &json!({"x": x}));
-            // `%2e` is encoded once more and so is a name like any other.
+            // `%2e` is encoded again, so it is an ordinary name.
             assert_eq!(result.is_ok(), x.starts_with('%'), "{x}: {result:?}");
         }
         assert!(fill("https://a.example/{{ x }}{{ x }}", &json!({"x": "."})).is_err());

@@ -1,4 +1,4 @@
-//! Credentials: read from a definition, put on requests, and kept out of sight.
+//! Credentials: read from a definition, added to requests, and registered for redaction.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use crate::definition::Auth;
 use crate::failure;
 use crate::form;
-use crate::oauth::Tokens;
+use crate::oauth::TokenCache;
 use crate::plan::read_header_name;
 
 impl Auth {
-    /// Everything in it that must never be shown, in every spelling in which it goes over the wire.
+    /// All secrets in it, in every encoding in which they are sent.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretString> {
         match self {
@@ -30,7 +30,7 @@ impl Auth {
         }
     }
 
-    /// What it is without its secrets: as whom Helve acts, and where that is said.
+    /// Its settings without secrets.
     pub(crate) fn outline(&self) -> Value {
         match self {
             Self::ApiKey { header, query, .. } => json!({"header": header, "query": query}),
@@ -43,7 +43,7 @@ impl Auth {
     }
 }
 
-/// A secret as it is, and as it stands in a form. The redactor knows the other spellings by itself.
+/// A secret as written and form-encoded. The redactor derives all other encodings.
 pub(crate) fn spellings(secret: &Secret) -> Vec<SecretString> {
     vec![secret.secret().clone(), form::encoded(secret.expose()).into()]
 }
@@ -52,26 +52,26 @@ fn with_basic(secret: &Secret, user: &str, password: &str) -> Vec<SecretString> 
     spellings(secret).into_iter().chain([SecretString::from(basic(user, password))]).collect()
 }
 
-/// User and password as one word.
+/// The value of a Basic `Authorization` header, without the scheme.
 pub(crate) fn basic(user: &str, password: &str) -> String {
     STANDARD.encode(format!("{user}:{password}"))
 }
 
-/// Credentials that are ready to be used.
+/// Credentials ready for use.
 #[derive(Clone)]
 pub(crate) enum Credentials {
-    /// None are needed.
+    /// No authentication.
     None,
-    /// A header that is the same for every request.
+    /// A constant header.
     Header(HeaderName, HeaderValue),
-    /// An entry of the query.
+    /// A query parameter.
     Query(String, Secret),
-    /// Tokens that someone gives out, and who must know them to hide them.
-    Tokens(Arc<Tokens>, Redactor),
+    /// OAuth 2 access tokens, and the redactor that must learn them.
+    Tokens(Arc<TokenCache>, Redactor),
 }
 
 impl Credentials {
-    /// Reads what a definition says in the field `auth_method`.
+    /// Reads the field `auth_method` of a definition.
     pub(crate) fn read(auth: Option<&Auth>, fetch: &Fetch, redactor: &Redactor) -> Result<Self, FieldError> {
         let Some(auth) = auth else { return Ok(Self::None) };
         match auth {
@@ -85,8 +85,8 @@ impl Credentials {
             }
             Auth::ApiKey { header, .. } => {
                 let (path, message) = match header {
-                    Some(_) => ("/auth_method/query", "a key goes into a header or into the query, not into both"),
-                    None => ("/auth_method", "a key needs a place"),
+                    Some(_) => ("/auth_method/query", "an API key is sent in a header or in the query, not in both"),
+                    None => ("/auth_method", "an API key needs `header` or `query`"),
                 };
                 Err(FieldError::new(path, message).hint("write `header: X-Api-Key` or `query: key`"))
             }
@@ -96,25 +96,25 @@ impl Credentials {
             }
             Auth::Basic { username, password } => {
                 if username.contains(':') {
-                    return Err(FieldError::new("/auth_method/username", "a user name cannot have a `:` in it"));
+                    return Err(FieldError::new("/auth_method/username", "a user name cannot contain `:`"));
                 }
                 let value = format!("Basic {}", basic(username, password.expose()));
                 Ok(Self::Header(header::AUTHORIZATION, secret_value(&value, "/auth_method/password")?))
             }
             Auth::ClientCredentials { token_url, client_id, client_secret, scopes } => {
                 not_empty(client_secret, "/auth_method/client_secret")?;
-                let tokens = Tokens::shared(token_url, client_id, client_secret, &scopes.join(" "), fetch)?;
+                let tokens = TokenCache::shared(token_url, client_id, client_secret, &scopes.join(" "), fetch)?;
                 Ok(Self::Tokens(tokens, redactor.clone()))
             }
         }
     }
 
-    /// A key in a header.
+    /// An API key in a header.
     pub(crate) fn key(name: &str, value: &Secret, name_path: &str, value_path: &str) -> Result<Self, FieldError> {
         Ok(Self::Header(read_header_name(name, name_path)?, secret_value(value.expose(), value_path)?))
     }
 
-    /// Sends a request with the credentials. Tokens that are no longer good are renewed, once.
+    /// Sends a request with the credentials. If a token was rejected, it is renewed once.
     pub(crate) async fn send(&self, fetch: &Fetch, mut request: Request) -> Result<Response, ToolError> {
         let Self::Tokens(tokens, redactor) = self else {
             self.put_on(&mut request);
@@ -127,7 +127,7 @@ impl Credentials {
         if response.status.as_u16() != 401 {
             return Ok(response);
         }
-        // Whoever does not know the token has done nothing, so the request may be sent once more.
+        // A server that rejects the token has not processed the request, so sending it again is safe.
         again.headers.insert(header::AUTHORIZATION, tokens.get(Some(&token), redactor).await?);
         fetch.send(again).await.map_err(failure::of_fetch)
     }
@@ -138,7 +138,7 @@ impl Credentials {
                 request.headers.insert(name, value.clone());
             }
             Self::Query(name, value) => {
-                // An argument of the same name must not stand beside the key, where a server might prefer it.
+                // Remove an argument of the same name, because the server might prefer it to the key.
                 let others: Vec<(String, String)> =
                     request.url.query_pairs().filter(|(key, _)| key != name).map(|(k, v)| (k.into(), v.into())).collect();
                 request.url.query_pairs_mut().clear().extend_pairs(others).append_pair(name, value.expose());
@@ -153,15 +153,16 @@ fn not_empty(secret: &Secret, path: &str) -> Result<(), FieldError> {
 }
 
 fn empty(path: &str) -> FieldError {
-    FieldError::new(path, "it is empty").hint("is the environment variable set?")
+    FieldError::new(path, "the value is empty").hint("is the environment variable set?")
 }
 
 fn secret_value(text: &str, path: &str) -> Result<HeaderValue, FieldError> {
     if text.trim().is_empty() {
         return Err(empty(path));
     }
-    let mut value = HeaderValue::from_bytes(text.as_bytes())
-        .map_err(|_| FieldError::new(path, "it has characters that no header can carry").hint("is there a line break at its end?"))?;
+    let mut value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| {
+        FieldError::new(path, "the value contains characters that are not allowed in a header").hint("does it end with a line break?")
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }

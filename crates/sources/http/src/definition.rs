@@ -1,52 +1,51 @@
-//! What people write about HTTP tools: the types of `tools/native/*.yaml` and of remote tool servers.
+//! The contents of `tools/native/*.yaml`, and of `tools/mcp/*.yaml` for remote tool servers.
 
 use std::collections::BTreeMap;
 
-use helve_core::Pattern;
-use helve_core::authored::{RulesFields, Secret, parameters_schema};
+use helve_core::authored::{RulesFields, Secret, SelectionFields, parameters_schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// One HTTP tool, as in `tools/native/*.yaml`. Texts with `{{ parameter }}` are templates.
+/// An HTTP tool, as in `tools/native/*.yaml`. Strings with `{{ parameter }}` are templates.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct HttpDefinition {
-    /// The name by which agents call it.
+    /// Name of the tool.
     pub name: String,
     /// A title for people.
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: String,
-    /// The address. Parameters in its path are percent-encoded.
+    /// The URL. Parameters in its path and query are percent-encoded.
     pub api_url: String,
     /// The HTTP method.
     #[serde(default)]
     pub method: Method,
-    /// How Helve proves who it is.
+    /// Authentication.
     pub auth_method: Option<Auth>,
-    /// What arguments the tool takes.
+    /// Parameters of the tool.
     #[serde(default)]
     #[schemars(schema_with = "parameters_schema")]
     pub parameters: Option<Value>,
-    /// The query of the address. An argument that was left out leaves out its entry.
+    /// Query parameters. The entry of an omitted argument is omitted.
     #[serde(default)]
     pub query: Map<String, Value>,
-    /// Headers of the request.
+    /// Request headers.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The body: text, or JSON with templates inside. A text that is only `{{ x }}` keeps the type of `x`.
-    /// Left out, methods with a body send the arguments that are used nowhere else.
+    /// The body: text, or JSON with templates in it. A string that is exactly `{{ x }}` keeps the type of `x`.
+    /// If omitted, POST, PUT and PATCH send the arguments that are used nowhere else.
     pub body: Option<Value>,
-    /// How the body is written.
+    /// Format of the body.
     #[serde(default)]
     pub body_format: BodyFormat,
-    /// What of the response is the result: a JSON pointer such as `/items`, or a template over the response.
+    /// The part of the response that is the result: a JSON pointer such as `/items`, or a template. The whole response if omitted.
     pub result: Option<String>,
-    /// JSON Schema that results must fit.
+    /// JSON Schema of results.
     pub output: Option<Value>,
-    /// How many bytes of a response are read; 1 MiB if left out.
+    /// Maximum size of a response in bytes; 1 MiB if omitted.
     pub max_bytes: Option<u64>,
-    /// Statuses after which an idempotent tool is tried again, besides 429, 502, 503 and 504.
+    /// Status codes that are retried if the tool is idempotent, in addition to 429, 502, 503 and 504.
     #[serde(default)]
     pub retry_on: Vec<u16>,
     /// How calls run.
@@ -58,43 +57,43 @@ pub struct HttpDefinition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
-    /// Reads.
+    /// GET.
     #[default]
     Get,
-    /// Reads only the headers.
+    /// HEAD.
     Head,
-    /// Creates, or does.
+    /// POST.
     Post,
-    /// Replaces.
+    /// PUT.
     Put,
-    /// Changes.
+    /// PATCH.
     Patch,
-    /// Removes.
+    /// DELETE.
     Delete,
 }
 
-/// How a body is written.
+/// Format of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BodyFormat {
-    /// As JSON.
+    /// JSON.
     #[default]
     Json,
-    /// As an HTML form.
+    /// URL-encoded form.
     Form,
-    /// As plain text.
+    /// Plain text.
     Text,
 }
 
-/// How Helve proves who it is.
+/// Authentication.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Auth {
-    /// A key in a header or in the query.
+    /// An API key in a header or in the query.
     ApiKey {
-        /// The header that carries it.
+        /// Name of the header.
         header: Option<String>,
-        /// The query parameter that carries it.
+        /// Name of the query parameter.
         query: Option<String>,
         /// The key.
         value: Secret,
@@ -104,77 +103,67 @@ pub enum Auth {
         /// The token.
         token: Secret,
     },
-    /// A user name and a password.
+    /// HTTP Basic authentication.
     Basic {
-        /// The user.
+        /// The user name.
         username: String,
         /// The password.
         password: Secret,
     },
-    /// OAuth 2 client credentials.
+    /// OAuth 2 client credentials grant.
     #[serde(rename = "oauth_client_credentials")]
     ClientCredentials {
-        /// Where tokens are given out.
+        /// URL of the token endpoint.
         token_url: String,
-        /// Who asks.
+        /// The client id.
         client_id: String,
-        /// What only they know.
+        /// The client secret.
         client_secret: Secret,
-        /// What the token is for.
+        /// Scopes to request.
         #[serde(default)]
         scopes: Vec<String>,
     },
 }
 
-/// Many HTTP tools at once, from an OpenAPI 3 document; also in `tools/native/*.yaml`.
+/// HTTP tools imported from an OpenAPI 3 document, as in `tools/native/*.yaml`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct OpenApiDefinition {
-    /// The document, YAML or JSON, beside this file.
+    /// Path of the document, YAML or JSON, relative to this file.
     pub openapi: String,
-    /// What the names of all tools begin with.
-    pub prefix: Option<String>,
-    /// Only operations with these names; patterns are allowed.
-    #[serde(default)]
-    pub include: Vec<Pattern>,
-    /// No operations with these names.
-    #[serde(default)]
-    pub exclude: Vec<Pattern>,
+    /// Which operations to import, and under which names.
+    #[serde(flatten)]
+    pub selection: SelectionFields,
     /// Only operations with one of these tags.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// The address of the service, instead of the one in the document.
+    /// Base URL of the service; overrides the one in the document.
     pub api_url: Option<String>,
-    /// How Helve proves who it is.
+    /// Authentication.
     pub auth_method: Option<Auth>,
     /// Headers of every request.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// How many bytes of a response are read.
+    /// Maximum size of a response in bytes; 1 MiB if omitted.
     pub max_bytes: Option<u64>,
-    /// How calls run. Operations that only read are idempotent in any case.
+    /// How calls run. GET and HEAD operations are always idempotent.
     #[serde(flatten)]
     pub rules: RulesFields,
 }
 
-/// A server that lists tools at one address and runs them at `/execute`, as in `tools/mcp/*.yaml`.
+/// A remote tool server, as in `tools/mcp/*.yaml`: it lists its tools at one URL and runs them at `/execute` below it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct RemoteDefinition {
-    /// The name of the source.
+    /// Name of the server.
     pub name: String,
-    /// The address: GET lists the tools, POST to `/execute` below it runs one.
+    /// URL of the server: GET lists the tools, POST to `/execute` below it runs one.
     pub mcp_server_url: String,
-    /// The key, sent in a header.
+    /// API key, sent in a header.
     pub mcp_api_key: Option<Secret>,
-    /// The header that carries the key; `X-API-Key` if left out.
+    /// Header of the API key; `X-API-Key` if omitted.
     pub mcp_api_key_header: Option<String>,
-    /// What the names of its tools begin with; the name of the source if left out, nothing if empty.
-    pub prefix: Option<String>,
-    /// Only these tools; patterns are allowed.
-    #[serde(default)]
-    pub include: Vec<Pattern>,
-    /// Not these tools.
-    #[serde(default)]
-    pub exclude: Vec<Pattern>,
+    /// Which tools to offer, and under which names.
+    #[serde(flatten)]
+    pub selection: SelectionFields,
     /// How calls run.
     #[serde(flatten)]
     pub rules: RulesFields,

@@ -1,6 +1,6 @@
-//! What a response that is no success, or no response at all, means for a call.
+//! Turns failed requests and error responses into tool errors.
 //!
-//! Texts of the other side are redacted before they are cut, and escaped: they end up in front of a model.
+//! Text from the server is redacted before it is shortened, and escaped, because models read it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use helve_core::{Denial, ErrorKind, Redactor, ToolError, printable};
 use helve_fetch::{FetchError, Refusal, Response};
 use serde_json::json;
 
-/// Characters of a response that are shown.
+/// Maximum number of characters of a response in an error message.
 const EXCERPT: usize = 300;
-/// Answers after which the same request may work a little later, whatever a definition says.
+/// Status codes that are always transient.
 const TRANSIENT: [u16; 3] = [502, 503, 504];
 
-/// What it means that there is no response.
+/// The error of a request that got no response.
 pub(crate) fn of_fetch(error: FetchError) -> ToolError {
     let message = printable::escape(&error.to_string());
     let failed = match &error {
         FetchError::Unreachable { .. } => ToolError::new(ErrorKind::Unreachable, message),
         FetchError::Timeout { .. } => ToolError::new(ErrorKind::Timeout, message),
-        FetchError::Closed { .. } => ToolError::failed(message + "; it is not known whether the request took effect").transient(true),
+        FetchError::Closed { .. } => ToolError::failed(message + "; the request may or may not have taken effect").transient(true),
         FetchError::Refused(Refusal::NotPublic(_) | Refusal::LocalName(_)) => ToolError::denied(Denial::Policy, message),
         _ => ToolError::failed(message),
     };
     failed.caused_by(error)
 }
 
-/// What a response means that is no success.
+/// The error of a response without a success status.
 pub(crate) fn of_status(response: &Response, retry_on: &[u16], redactor: &Redactor) -> ToolError {
     let status = response.status.as_u16();
-    let mut message = format!("{} answered {status}", response.url.host_str().unwrap_or("the server"));
+    let mut message = format!("{} responded with {status}", response.url.host_str().unwrap_or("the server"));
     // Writing to a string cannot fail.
     if let Some(reason) = response.status.canonical_reason() {
         let _ = write!(message, " {reason}");
@@ -54,23 +54,23 @@ pub(crate) fn of_status(response: &Response, retry_on: &[u16], redactor: &Redact
     error.with("status", json!(status))
 }
 
-/// The beginning of a text from the other side, fit to be shown.
+/// The beginning of a text from the server, redacted and escaped.
 pub(crate) fn excerpt(bytes: &[u8], redactor: &Redactor) -> String {
     let text = String::from_utf8_lossy(bytes);
     let clean = redactor.clean(&text);
     let words: Vec<&str> = clean.as_deref().unwrap_or(&text).split_whitespace().take(EXCERPT).collect();
     let escaped = printable::escape(&words.join(" "));
-    // Only the beginning: a response that was cut may end with half a secret.
+    // Only the beginning: a truncated response may end with half a secret.
     let short: String = escaped.chars().take(EXCERPT).collect();
     if short.len() < escaped.len() { short + "…" } else { short }
 }
 
-/// The content coding of a response, where there is one.
+/// The content encoding of a response, if any.
 pub(crate) fn is_encoded(response: &Response) -> Option<&str> {
     response.header("content-encoding").map(str::trim).filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }
 
-/// How long to wait, as seconds or as a date.
+/// The delay in a `Retry-After` header, in seconds or as a date.
 fn delay(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.trim().parse() {
         return Some(Duration::from_secs(seconds));

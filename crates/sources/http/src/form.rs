@@ -1,16 +1,16 @@
-//! Entries of queries and forms, which are written the same way.
+//! Writes entries of queries and forms, which have the same format.
 
 use form_urlencoded::{Serializer, Target};
 use serde_json::Value;
 
-/// Adds an entry. A list repeats its key, null is no entry, an object is sent as JSON.
+/// Adds an entry. A list repeats its key, null adds nothing, an object is written as JSON.
 pub(crate) fn append<T: Target>(entries: &mut Serializer<'_, T>, key: &str, value: &Value) {
     for text in texts(value) {
         entries.append_pair(key, &text);
     }
 }
 
-/// A body as a form; a text is one already.
+/// A form-encoded body. A string is used as written.
 pub(crate) fn body(body: &Value) -> String {
     let mut entries = Serializer::new(String::new());
     match body {
@@ -21,7 +21,7 @@ pub(crate) fn body(body: &Value) -> String {
     entries.finish()
 }
 
-/// A text as it stands in a form.
+/// A form-encoded text.
 pub(crate) fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

@@ -1,4 +1,4 @@
-//! HTTP APIs as tools: described in a file, imported from OpenAPI, or listed by a server of the older contract.
+//! HTTP APIs as tools: defined in a file, imported from OpenAPI, or listed by a remote tool server.
 
 mod address;
 mod auth;
@@ -15,5 +15,5 @@ mod template;
 mod tool;
 
 pub use definition::{Auth, BodyFormat, HttpDefinition, Method, OpenApiDefinition, RemoteDefinition};
-pub use openapi::{Imported, Note, Skipped, import};
+pub use openapi::{ImportNote, OpenApiImport, SkippedOperation, import};
 pub use remote::RemoteSource;

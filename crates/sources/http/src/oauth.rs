@@ -1,5 +1,5 @@
-//! Tokens of OAuth 2 client credentials: asked for when the first call needs one, kept until shortly before they
-//! expire, and asked for by one call at a time.
+//! OAuth 2 access tokens for the client credentials grant: requested on first use, by one call at a time, and cached until shortly before
+//! they expire.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -18,32 +18,32 @@ use crate::failure;
 use crate::form;
 
 const SCHEME: &str = "Bearer ";
-/// How long a token is good whose server does not say.
-const DEFAULT_LIFE: Duration = Duration::from_mins(5);
-/// A token is renewed this long before it expires, or a tenth of its life.
+/// Lifetime of a token if the server does not state one.
+const DEFAULT_LIFETIME: Duration = Duration::from_mins(5);
+/// How long before its expiry a token is renewed; at most a tenth of its lifetime.
 const MARGIN: Duration = Duration::from_mins(1);
-/// Neither tokens nor the secrets that buy them are carried along redirects.
+/// Redirects are not followed: they could leak tokens or client secrets.
 const LIMITS: FetchLimits = FetchLimits { time: Duration::from_secs(20), bytes: 64 << 10, redirects: 0 };
 
-/// The tokens of one client.
-pub(crate) struct Tokens {
+/// The access tokens of one OAuth client.
+pub(crate) struct TokenCache {
     url: Url,
     client_id: String,
     client_secret: Secret,
     scope: String,
     fetch: Fetch,
-    /// Whoever holds it asks for a token; the others wait and take what came.
+    /// Held by the call that requests a token; the others wait for it.
     turn: Semaphore,
     token: Mutex<Option<Token>>,
 }
 
 struct Token {
     header: HeaderValue,
-    good_until: Instant,
+    valid_until: Instant,
 }
 
-impl Tokens {
-    /// The tokens of a client. All tools of one client share them: an imported document may bring a thousand.
+impl TokenCache {
+    /// The token cache of a client. All tools of a client share one: an OpenAPI import may have a thousand.
     pub(crate) fn shared(
         token_url: &str,
         client_id: &str,
@@ -51,7 +51,7 @@ impl Tokens {
         scope: &str,
         fetch: &Fetch,
     ) -> Result<Arc<Self>, FieldError> {
-        static KNOWN: Mutex<Vec<Weak<Tokens>>> = Mutex::new(Vec::new());
+        static KNOWN: Mutex<Vec<Weak<TokenCache>>> = Mutex::new(Vec::new());
         let url = read_base(token_url, "/auth_method/token_url")?;
         let mut known = KNOWN.lock();
         known.retain(|tokens| tokens.strong_count() > 0);
@@ -76,13 +76,13 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// The header of a token that is good, and not the one that was refused. The redactor learns it.
+    /// The header of a valid token other than `refused`. Adds the token to the redactor.
     pub(crate) async fn get(&self, refused: Option<&HeaderValue>, redactor: &Redactor) -> Result<HeaderValue, ToolError> {
-        let header = match self.known(refused) {
+        let header = match self.cached(refused) {
             Some(header) => header,
             None => self.renew(refused, redactor).await?,
         };
-        // Tools that share tokens need not share a redactor.
+        // Tools that share a token cache may have different redactors.
         if let Some(token) = header.to_str().ok().and_then(|text| text.strip_prefix(SCHEME))
             && redactor.clean(token).is_none()
         {
@@ -93,24 +93,24 @@ impl Tokens {
 
     async fn renew(&self, refused: Option<&HeaderValue>, redactor: &Redactor) -> Result<HeaderValue, ToolError> {
         let _turn = self.turn.acquire().await;
-        // Someone may have asked in the meantime.
-        if let Some(header) = self.known(refused) {
+        // Another call may have renewed it in the meantime.
+        if let Some(header) = self.cached(refused) {
             return Ok(header);
         }
-        let token = self.ask(redactor).await?;
+        let token = self.request_token(redactor).await?;
         let header = token.header.clone();
         *self.token.lock() = Some(token);
         Ok(header)
     }
 
-    fn known(&self, refused: Option<&HeaderValue>) -> Option<HeaderValue> {
+    fn cached(&self, refused: Option<&HeaderValue>) -> Option<HeaderValue> {
         let token = self.token.lock();
-        let good = |token: &&Token| token.good_until > Instant::now() && Some(&token.header) != refused;
-        token.as_ref().filter(good).map(|token| token.header.clone())
+        let valid = |token: &&Token| token.valid_until > Instant::now() && Some(&token.header) != refused;
+        token.as_ref().filter(valid).map(|token| token.header.clone())
     }
 
-    async fn ask(&self, redactor: &Redactor) -> Result<Token, ToolError> {
-        // Servers must take the credentials in a header; some take them only in the body.
+    async fn request_token(&self, redactor: &Redactor) -> Result<Token, ToolError> {
+        // RFC 6749 requires servers to accept the credentials in a header, but some accept them only in the body.
         let response = self.fetch.send(self.request(true)).await.map_err(failure::of_fetch)?;
         let response = match response.status.as_u16() {
             400 | 401 => self.fetch.send(self.request(false)).await.map_err(failure::of_fetch)?,
@@ -122,7 +122,7 @@ impl Tokens {
         let body = json::parse(&response.body, JsonLimits::ARGUMENTS).unwrap_or_default();
         read_token(&body).ok_or_else(|| {
             let host = response.url.host_str().unwrap_or("the server");
-            ToolError::failed(format!("{host} gave no token that can be used")).with("step", "token".into())
+            ToolError::failed(format!("the token response of {host} contains no usable `access_token`")).with("step", "token".into())
         })
     }
 
@@ -136,7 +136,7 @@ impl Tokens {
         request.limits = LIMITS;
         if in_header {
             let pair = basic(&form::encoded(&self.client_id), &form::encoded(self.client_secret.expose()));
-            // Base64 is always fit for a header.
+            // Base64 is always a valid header value.
             if let Ok(value) = HeaderValue::try_from(format!("Basic {pair}")) {
                 request.headers.insert(header::AUTHORIZATION, value);
             }
@@ -155,7 +155,7 @@ fn read_token(body: &Value) -> Option<Token> {
     let mut header = HeaderValue::try_from(format!("{SCHEME}{token}")).ok()?;
     header.set_sensitive(true);
     let life = body.get("expires_in").and_then(|life| life.as_u64().or_else(|| life.as_str()?.parse().ok()));
-    let life = life.map_or(DEFAULT_LIFE, Duration::from_secs);
-    let good_until = Instant::now().checked_add(life.saturating_sub(MARGIN.min(life / 10))).unwrap_or_else(Instant::now);
-    Some(Token { header, good_until })
+    let life = life.map_or(DEFAULT_LIFETIME, Duration::from_secs);
+    let valid_until = Instant::now().checked_add(life.saturating_sub(MARGIN.min(life / 10))).unwrap_or_else(Instant::now);
+    Some(Token { header, valid_until })
 }

@@ -1,7 +1,7 @@
-//! OpenAPI 3 documents as tools: every operation becomes an [`HttpDefinition`], or is skipped with the reason.
+//! OpenAPI 3 import: every operation becomes an [`HttpDefinition`] or is skipped with a reason.
 //!
-//! The document is a stranger's: everything taken from it is bounded, cleaned and checked. Nothing is read or fetched
-//! here; the caller parses the document, and the tools are run like those that people write by hand.
+//! The document is untrusted: everything taken from it is bounded, cleaned and checked. Nothing is read or fetched here; the caller parses
+//! the document, and the tools run like hand-written ones.
 
 mod arguments;
 mod body;
@@ -22,45 +22,45 @@ use self::schema::Patterns;
 use self::tool::Importer;
 use crate::definition::{HttpDefinition, OpenApiDefinition};
 
-/// Operations that one import may bring: more tools than that help no agent.
+/// Maximum number of operations in one import.
 const MAX_TOOLS: usize = 1_000;
 
-/// What an OpenAPI document brought.
+/// The result of an OpenAPI import.
 #[derive(Debug, Clone, Default)]
-pub struct Imported {
-    /// One tool for each operation that was asked for and can be called.
+pub struct OpenApiImport {
+    /// One tool per selected operation that can be called.
     pub tools: Vec<HttpDefinition>,
-    /// Operations that were asked for and cannot be called, in the order of the document.
-    pub skipped: Vec<Skipped>,
-    /// What is different from the document: names that had to change, parameters that were left out.
-    pub notes: Vec<Note>,
+    /// Selected operations that cannot be called, in document order.
+    pub skipped: Vec<SkippedOperation>,
+    /// How tools differ from the document: renamed tools, omitted parameters.
+    pub notes: Vec<ImportNote>,
 }
 
-/// An operation that did not become a tool.
+/// An operation that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedOperation {
     /// Its `operationId`, or its method and path.
     pub operation: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Something about a tool that its document does not say.
+/// A difference between a tool and its document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// The `operationId` of the tool, or its method and path.
+pub struct ImportNote {
+    /// The tool's `operationId`, or its method and path.
     pub operation: String,
-    /// What is different, as a whole sentence.
+    /// The difference, as a sentence.
     pub message: String,
 }
 
-/// Why an operation cannot become a tool.
+/// Why an operation cannot be imported.
 enum Obstacle {
-    /// Written out in full, its schemas would be too large; references are tried next.
+    /// Its inlined schemas are too large; the import is repeated with references.
     TooLarge,
-    /// It is skipped, with this reason.
+    /// The operation is skipped for this reason.
     Reason(String),
-    /// The definition itself has to change.
+    /// The definition has to change.
     Definition(FieldError),
 }
 
@@ -70,49 +70,48 @@ impl From<String> for Obstacle {
     }
 }
 
-/// Makes tools of the operations of an OpenAPI 3.0 or 3.1 document.
+/// Converts the operations of an OpenAPI 3.0 or 3.1 document to tools.
 ///
-/// Names, and thereby what `include` means, do not depend on the order of the document, nor on the other filters.
+/// Tool names, and therefore the meaning of `include`, do not depend on the order of the document or on other filters.
 ///
 /// # Errors
-/// Where the document is none, or the definition asks for something that is not in it. The path of the error points
-/// into the definition.
-pub fn import(definition: &OpenApiDefinition, document: &Value) -> Result<Imported, FieldError> {
+/// If the document is not OpenAPI 3, or the definition selects something it does not have. The error's path points into the definition.
+pub fn import(definition: &OpenApiDefinition, document: &Value) -> Result<OpenApiImport, FieldError> {
     let document = Document::new(document)?;
-    let room = names::room(definition.prefix.as_deref())?;
-    let listed = document.operations()?;
-    let names = names::allocate(&listed.operations, room);
-    let chosen = select::choose(definition, &listed.operations, &names)?;
+    let room = names::room(definition.selection.prefix.as_deref())?;
+    let found = document.operations()?;
+    let names = names::allocate(&found.operations, room);
+    let chosen = select::choose(definition, &found.operations, &names)?;
     if chosen.len() > MAX_TOOLS {
         let message = format!("the document has {} operations; at most {MAX_TOOLS} can be imported at once", chosen.len());
-        return Err(FieldError::new("/openapi", message).hint("choose some with `include` or `tags`"));
+        return Err(FieldError::new("/openapi", message).hint("select some with `include` or `tags`"));
     }
-    let mut brought = Imported::default();
-    if definition.include.is_empty() && definition.tags.is_empty() {
-        brought.skipped = listed.unreadable;
+    let mut result = OpenApiImport::default();
+    if definition.selection.include.is_empty() && definition.tags.is_empty() {
+        result.skipped = found.unreadable;
     }
     let mut importer = Importer::new(definition, &document, Patterns::default());
     for chosen in chosen {
-        let operation = &listed.operations[chosen.index];
-        let skip = |reason: String| Skipped { operation: operation.label(), reason };
+        let operation = &found.operations[chosen.index];
+        let skip = |reason: String| SkippedOperation { operation: operation.label(), reason };
         let Some(called) = &names[chosen.index] else {
-            brought.skipped.push(skip("its name cannot be told apart from another".into()));
+            result.skipped.push(skip("its name clashes with another operation".into()));
             continue;
         };
         if operation.is_deprecated() && !chosen.by_name {
-            brought.skipped.push(skip(format!("it is deprecated; `include: [{}]` brings it in by name", called.name)));
+            result.skipped.push(skip(format!("it is deprecated; import it with `include: [{}]`", called.name)));
             continue;
         }
         match importer.tool(operation, &called.name) {
             Ok((tool, messages)) => {
                 let messages = called.why.clone().into_iter().chain(messages);
-                brought.notes.extend(messages.map(|message| Note { operation: operation.label(), message }));
-                brought.tools.push(tool);
+                result.notes.extend(messages.map(|message| ImportNote { operation: operation.label(), message }));
+                result.tools.push(tool);
             }
-            Err(Obstacle::Reason(reason)) => brought.skipped.push(skip(reason)),
-            Err(Obstacle::TooLarge) => brought.skipped.push(skip("its schemas are too large".into())),
+            Err(Obstacle::Reason(reason)) => result.skipped.push(skip(reason)),
+            Err(Obstacle::TooLarge) => result.skipped.push(skip("its schemas are too large".into())),
             Err(Obstacle::Definition(error)) => return Err(error),
         }
     }
-    Ok(brought)
+    Ok(result)
 }

@@ -1,4 +1,4 @@
-//! How the arguments of a call become a request. Everything that can be wrong with it is found when it is read.
+//! Turns the arguments of a call into a request. All mistakes in a definition are found when it is read.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::form;
 use crate::shape::{Shape, broken, join, unfilled};
 use crate::template::{Template, Variables, has_template};
 
-/// Headers that belong to HTTP itself. Whoever sets them can say one thing and do another.
+/// Headers that HTTP itself sets. Setting them could desynchronise or misdirect requests.
 pub(crate) const FORBIDDEN: [&str; 13] = [
     "accept-encoding",
     "connection",
@@ -33,7 +33,7 @@ pub(crate) const FORBIDDEN: [&str; 13] = [
 
 const ACCEPT: HeaderValue = HeaderValue::from_static("application/json, text/plain;q=0.9, */*;q=0.5");
 
-/// How the arguments of a call become a request.
+/// Turns the arguments of a call into a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     method: helve_fetch::Method,
@@ -42,21 +42,21 @@ pub(crate) struct Plan {
     headers: Vec<(HeaderName, Template)>,
     body: Option<Shape>,
     body_format: BodyFormat,
-    rest: Rest,
-    /// Arguments that have a place of their own.
+    rest: RestTarget,
+    /// Arguments that a template uses.
     placed: BTreeSet<String>,
 }
 
-/// Where arguments go that have no place of their own.
+/// Where the arguments go that no template uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rest {
+enum RestTarget {
     Nowhere,
     Query,
     Body,
 }
 
 impl Plan {
-    /// Reads the plan of a definition whose arguments fit this schema.
+    /// Reads a definition whose arguments match a schema.
     pub(crate) fn read(definition: &HttpDefinition, input: &Schema) -> Result<Self, FieldError> {
         let address = Address::read(&definition.api_url, "/api_url")?;
         let query = read_query(&definition.query)?;
@@ -71,14 +71,14 @@ impl Plan {
         check_names(&named, input)?;
         let placed = named.into_iter().flat_map(|(_, names)| names).collect();
         let rest = rest(definition, input, &placed);
-        if rest == Rest::Body && definition.body_format == BodyFormat::Text {
-            return Err(FieldError::new("/body", "a text body must be written out").hint("write `body: \"{{ text }}\"`"));
+        if rest == RestTarget::Body && definition.body_format == BodyFormat::Text {
+            return Err(FieldError::new("/body", "a text body needs `body`").hint("write `body: \"{{ text }}\"`"));
         }
         let (method, body_format) = (wire_method(definition.method), definition.body_format);
         Ok(Self { method, address, query, headers, body, body_format, rest, placed })
     }
 
-    /// The request of one call, still without credentials.
+    /// The request of one call, without credentials.
     pub(crate) fn request(&self, arguments: &Value) -> Result<Request, ToolError> {
         let variables = Variables::new(arguments);
         let left: Map<String, Value> = arguments
@@ -94,14 +94,14 @@ impl Plan {
                 form::append(&mut url.query_pairs_mut(), key, &value);
             }
         }
-        if self.rest == Rest::Query {
+        if self.rest == RestTarget::Query {
             left.iter().for_each(|(key, value)| form::append(&mut url.query_pairs_mut(), key, value));
         }
         let mut request = Request::new(self.method.clone(), url);
         request.reach = Reach::Any;
         let body = match (&self.body, self.rest) {
             (Some(body), _) => body.fill(&variables)?,
-            (None, Rest::Body) => Some(Value::Object(left)),
+            (None, RestTarget::Body) => Some(Value::Object(left)),
             (None, _) => None,
         };
         request.headers.insert(header::ACCEPT, ACCEPT);
@@ -116,13 +116,13 @@ impl Plan {
 
     fn fill_headers(&self, headers: &mut HeaderMap, variables: &Variables) -> Result<(), ToolError> {
         for (name, template) in &self.headers {
-            let text = template
-                .value_text(variables)
-                .map_err(|trouble| unfilled(&trouble, &join("/headers", name.as_str()), &template.names()))?;
+            let text =
+                template.value_text(variables).map_err(|error| unfilled(&error, &join("/headers", name.as_str()), &template.names()))?;
             let Some(text) = text else { continue };
             let Some(value) = header_value(&text) else {
                 let names: Vec<String> = template.names().iter().map(|name| format!("`{name}`")).collect();
-                let message = format!("{} goes into the header `{name}`, which is one line without control characters", names.join(", "));
+                let message =
+                    format!("{} is not allowed in the header `{name}`: a header is one line without control characters", names.join(", "));
                 return Err(ToolError::invalid_parameters(message));
             };
             headers.insert(name, value);
@@ -140,19 +140,19 @@ impl Plan {
     }
 }
 
-/// Whether a header may be set by a definition.
+/// Reads a header name that a definition may set.
 pub(crate) fn read_header_name(name: &str, path: &str) -> Result<HeaderName, FieldError> {
     let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
-        return Err(FieldError::new(path, format!("`{}` cannot be the name of a header", name.escape_debug())));
+        return Err(FieldError::new(path, format!("`{}` is not a valid header name", name.escape_debug())));
     };
     if FORBIDDEN.contains(&header.as_str()) {
-        return Err(FieldError::new(path, format!("the header `{header}` is set by Helve itself")));
+        return Err(FieldError::new(path, format!("the header `{header}` cannot be set; Helve sets it")));
     }
     Ok(header)
 }
 
-/// The value of a header: one line without control characters. Some servers read what they get as Latin-1 or Unicode, where more
-/// characters end a line than those that HTTP forbids.
+/// A header value: one line without control characters. Some servers decode headers as Latin-1 or Unicode, in which more characters end a
+/// line than those that HTTP forbids.
 fn header_value(text: &str) -> Option<HeaderValue> {
     let is_plain = |character: char| character == '\t' || !(character.is_control() || matches!(character, '\u{2028}' | '\u{2029}'));
     text.chars().all(is_plain).then(|| HeaderValue::from_bytes(text.as_bytes()).ok()).flatten()
@@ -162,8 +162,8 @@ fn read_query(query: &Map<String, Value>) -> Result<Vec<(String, Shape)>, FieldE
     let read = |(key, value): (&String, &Value)| {
         let path = join("/query", key);
         if value.is_object() {
-            let error = FieldError::new(path, "an entry of a query is a text, a number, a boolean or a list of them");
-            return Err(error.hint("a template of an argument that is an object sends it as JSON"));
+            let error = FieldError::new(path, "a query entry must be a string, a number, a boolean or a list of these");
+            return Err(error.hint("to send an object as JSON, use a template for an object argument"));
         }
         Ok((key.clone(), Shape::read(value, &path)?))
     };
@@ -176,18 +176,18 @@ fn read_headers(definition: &HttpDefinition) -> Result<Vec<(HeaderName, Template
         let header = read_header_name(name, &path)?;
         let template = Template::new(text).map_err(|why| broken(&path, &why))?;
         if name.eq_ignore_ascii_case("cookie") && !template.is_literal() {
-            return Err(FieldError::new(path, "a cookie cannot take arguments: a value could add cookies of its own"));
+            return Err(FieldError::new(path, "a cookie cannot contain templates, because a value could add other cookies"));
         }
         if template.is_literal() && header_value(text).is_none() {
-            return Err(FieldError::new(path, "the value of a header is one line without control characters"));
+            return Err(FieldError::new(path, "a header value must be one line without control characters"));
         }
         Ok((header, template))
     };
     definition.headers.iter().map(read).collect()
 }
 
-/// Whether a text is nothing but one template.
-fn is_lone(text: &str) -> bool {
+/// Returns whether a text is exactly one template.
+fn is_single_template(text: &str) -> bool {
     let inside = text.trim().strip_prefix("{{").and_then(|text| text.strip_suffix("}}"));
     inside.is_some_and(|inside| !inside.contains("{{") && !inside.contains("}}"))
 }
@@ -195,28 +195,28 @@ fn is_lone(text: &str) -> bool {
 fn read_body(definition: &HttpDefinition) -> Result<Option<Shape>, FieldError> {
     let Some(body) = definition.body.as_ref().filter(|body| !body.is_null()) else { return Ok(None) };
     match (definition.body_format, body) {
-        // JSON that was written as text is read as JSON, so that no argument can break out of its quotes.
+        // JSON written as a string is parsed first, so that no argument can break out of its quotes.
         (BodyFormat::Json, Value::String(text)) if text.trim_start().starts_with(['{', '[']) && !text.trim_start().starts_with("{{") => {
             let parsed = json::parse(text.as_bytes(), JsonLimits::ARGUMENTS).map_err(|error| {
-                let message = format!("the body looks like JSON and is not: {error}");
-                FieldError::new("/body", message).hint("write `\"{{ x }}\"` with quotes; a lone template keeps the type of its argument")
+                let message = format!("the body looks like JSON but is invalid: {error}");
+                FieldError::new("/body", message).hint("put templates in quotes: `\"{{ x }}\"` keeps the type of its argument")
             })?;
             Shape::read(&parsed, "/body").map(Some)
         }
-        // Between `a=1&b=` and `&c=2` a value could add entries of its own. A lone template is the whole form.
-        (BodyFormat::Form, Value::String(text)) if has_template(text) && !is_lone(text) => {
-            let error = FieldError::new("/body", "values go into a form by their names, not into its text");
+        // Inside `a=1&b={{ x }}&c=2` a value could add entries. A single template is the whole form.
+        (BodyFormat::Form, Value::String(text)) if has_template(text) && !is_single_template(text) => {
+            let error = FieldError::new("/body", "a form written as text cannot contain templates");
             Err(error.hint("write `body: {name: \"{{ name }}\"}`"))
         }
-        (BodyFormat::Text, body) if !body.is_string() => Err(FieldError::new("/body", "a text body is one text")),
+        (BodyFormat::Text, body) if !body.is_string() => Err(FieldError::new("/body", "a text body must be a string")),
         (BodyFormat::Form, Value::Object(_) | Value::String(_)) | (BodyFormat::Json | BodyFormat::Text, _) => {
             Shape::read(body, "/body").map(Some)
         }
-        (BodyFormat::Form, _) => Err(FieldError::new("/body", "the body of a form is an object")),
+        (BodyFormat::Form, _) => Err(FieldError::new("/body", "the body of a form must be an object")),
     }
 }
 
-/// Refuses templates that speak about parameters the tool does not have.
+/// Rejects templates with unknown parameters.
 fn check_names(named: &[(String, BTreeSet<String>)], input: &Schema) -> Result<(), FieldError> {
     let schema = input.value();
     let open = is_open(schema);
@@ -224,7 +224,7 @@ fn check_names(named: &[(String, BTreeSet<String>)], input: &Schema) -> Result<(
     let known = || properties.into_iter().flat_map(Map::keys).map(String::as_str);
     for (path, names) in named {
         if let Some(unknown) = names.iter().find(|name| !open && !known().any(|known| known == name.as_str())) {
-            let error = FieldError::new(path, format!("there is no parameter `{unknown}`"));
+            let error = FieldError::new(path, format!("unknown parameter `{unknown}`"));
             let near = suggest::nearest(unknown, known()).map(|near| format!("did you mean `{near}`?"));
             return Err(error.hint(near.unwrap_or_else(|| format!("add `{unknown}` to `parameters`"))));
         }
@@ -232,21 +232,21 @@ fn check_names(named: &[(String, BTreeSet<String>)], input: &Schema) -> Result<(
     Ok(())
 }
 
-/// Whether the schema allows arguments that it does not name.
+/// Returns whether the schema allows undeclared arguments.
 fn is_open(schema: &Value) -> bool {
     let says = |key: &str| schema.get(key).is_some();
     let more = schema.get("additionalProperties").is_some_and(|more| more != &Value::Bool(false));
     more || ["$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"].into_iter().any(says)
 }
 
-fn rest(definition: &HttpDefinition, input: &Schema, placed: &BTreeSet<String>) -> Rest {
+fn rest(definition: &HttpDefinition, input: &Schema, placed: &BTreeSet<String>) -> RestTarget {
     let properties = input.value().get("properties").and_then(Value::as_object);
     let unplaced = is_open(input.value()) || properties.is_some_and(|all| all.keys().any(|name| !placed.contains(name)));
     match definition.method {
-        _ if !unplaced => Rest::Nowhere,
-        Method::Post | Method::Put | Method::Patch if definition.body.is_none() => Rest::Body,
-        Method::Get | Method::Head | Method::Delete if definition.query.is_empty() && definition.body.is_none() => Rest::Query,
-        _ => Rest::Nowhere,
+        _ if !unplaced => RestTarget::Nowhere,
+        Method::Post | Method::Put | Method::Patch if definition.body.is_none() => RestTarget::Body,
+        Method::Get | Method::Head | Method::Delete if definition.query.is_empty() && definition.body.is_none() => RestTarget::Query,
+        _ => RestTarget::Nowhere,
     }
 }
 

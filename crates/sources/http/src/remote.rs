@@ -1,4 +1,4 @@
-//! A server of the older contract: it lists its tools at one address and runs them at `/execute` below it.
+//! A remote tool server: it lists its tools at one URL and runs them at `/execute` below it.
 
 mod listing;
 mod tool;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::authored::FieldError;
-use helve_core::{Redactor, SourceId, SourceState, ToolSource};
+use helve_core::{Backoff, Redactor, SourceId, SourceState, ToolSource};
 use helve_fetch::Fetch;
 use secrecy::SecretString;
 use tokio::sync::watch;
@@ -20,33 +20,25 @@ const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_mins(1);
 
 impl RemoteDefinition {
-    /// Everything in it that must never be shown.
+    /// All secrets in it.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretString> {
         self.mcp_api_key.iter().flat_map(crate::auth::spellings).collect()
     }
 
-    /// Whether a tool of this name could come from the server.
+    /// Returns whether the server could have a tool of this name.
     #[must_use]
     pub fn may_bring(&self, name: &str) -> bool {
-        let own = match self.prefix() {
-            "" => Some(name),
-            prefix => name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_')),
-        };
-        own.is_some_and(|own| {
-            !own.is_empty()
-                && (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(own)))
-                && !self.exclude.iter().any(|pattern| pattern.matches(own))
-        })
+        self.selection.own_name(&self.name, name).is_some_and(|own| self.selection.selects(own))
     }
 
-    /// What the names of its tools begin with.
+    /// The prefix of its tool names.
     fn prefix(&self) -> &str {
-        self.prefix.as_deref().unwrap_or(&self.name)
+        self.selection.prefix(&self.name)
     }
 }
 
-/// The tools of a server of the older contract. The server may come later: it is asked until it answers.
+/// The tools of a remote tool server. The server may start later: its tool list is requested until it responds.
 pub struct RemoteSource {
     id: SourceId,
     definition: RemoteDefinition,
@@ -61,19 +53,19 @@ impl std::fmt::Debug for RemoteSource {
 }
 
 impl RemoteSource {
-    /// Begins to ask a server for its tools, in a task that ends with the source.
+    /// Requests the tools of a server, in a task that ends with the source.
     ///
     /// # Errors
-    /// Where the definition has a mistake, with the field it is in.
+    /// If the definition has a mistake.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// If called outside a tokio runtime.
     pub fn connect(definition: &RemoteDefinition, fetch: &Fetch, redactor: &Redactor) -> Result<Arc<Self>, FieldError> {
         redactor.add(definition.secrets());
         let listing = Listing::read(definition, fetch, redactor)?;
         let state = Arc::new(watch::Sender::new(SourceState::Connecting));
         let id = SourceId::from(format!("mcp:{}", definition.name).as_str());
-        let task = tokio::spawn(ask(listing, id.clone(), state.clone()));
+        let task = tokio::spawn(fetch_list(listing, id.clone(), state.clone()));
         Ok(Arc::new(Self { id, definition: definition.clone(), state, task }))
     }
 }
@@ -98,21 +90,19 @@ impl ToolSource for RemoteSource {
     }
 }
 
-/// Asks until there is a response, less and less often.
-async fn ask(listing: Listing, id: SourceId, state: Arc<watch::Sender<SourceState>>) {
-    let mut delay = FIRST_DELAY;
-    loop {
-        match listing.ask().await {
-            Ok(tools) => {
-                state.send_replace(SourceState::Ready(tools));
-                return;
-            }
-            Err(why) => {
-                tracing::warn!(source = %id, %why, ?delay, "the server gave no list of tools; it is asked again");
-                state.send_replace(SourceState::Failed(why.into()));
+/// Requests the tool list until the server sends it.
+async fn fetch_list(listing: Listing, id: SourceId, state: Arc<watch::Sender<SourceState>>) {
+    let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
+    let tools = loop {
+        match listing.fetch().await {
+            Ok(tools) => break tools,
+            Err(error) => {
+                let delay = backoff.delay();
+                tracing::warn!(source = %id, %error, ?delay, "cannot list the tools of the server; retrying");
+                state.send_replace(SourceState::Failed(error.into()));
+                tokio::time::sleep(delay).await;
             }
         }
-        tokio::time::sleep(delay).await;
-        delay = (delay * 2).min(LONGEST_DELAY);
-    }
+    };
+    state.send_replace(SourceState::Ready(tools));
 }

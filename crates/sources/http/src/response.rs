@@ -1,4 +1,4 @@
-//! What of a response is the result.
+//! Extracts the result from a response.
 
 use helve_core::authored::FieldError;
 use helve_core::json::{self, JsonLimits};
@@ -9,27 +9,27 @@ use serde_json::{Map, Value, json};
 use crate::failure::{excerpt, is_encoded};
 use crate::template::{Template, TemplateError, Variables, has_template};
 
-/// Values in one response. More would take much memory for a text that no model reads.
+/// Maximum number of values in a response.
 const MAX_NODES: usize = 200_000;
 const MAX_DEPTH: usize = 64;
-/// Keys of a response that an error names.
+/// Maximum number of keys listed in an error.
 const MAX_KEYS: usize = 20;
 
-/// What of a response is the result.
+/// Extracts the result from a response.
 #[derive(Debug, Clone)]
 pub(crate) struct ResponseReader {
-    pick: Pick,
-    /// Whether only JSON can be right.
+    selector: ResultSelector,
+    /// Whether the response must be JSON.
     json: bool,
-    /// Whether the headers are the response.
+    /// Whether the result is the headers.
     head: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Pick {
+enum ResultSelector {
     All,
     Pointer(String),
-    /// The template, and how it was written.
+    /// The template and its source text.
     Template(Template, String),
 }
 
@@ -39,40 +39,40 @@ impl ResponseReader {
         let wrong = |message: String| {
             FieldError::new("/result", message).hint("write a JSON pointer such as `/items`, or a template such as `{{ items }}`")
         };
-        let pick = match result {
-            None | Some("") => Pick::All,
+        let selector = match result {
+            None | Some("") => ResultSelector::All,
             Some(text) if has_template(text) => {
-                let template = Template::new(text).map_err(|why| wrong(format!("the template cannot be read: {why}")))?;
-                Pick::Template(template, text.to_owned())
+                let template = Template::new(text).map_err(|why| wrong(format!("invalid template: {why}")))?;
+                ResultSelector::Template(template, text.to_owned())
             }
             Some(pointer) if pointer.starts_with('/') => {
                 let sound = |part: &str| part.starts_with(['0', '1']);
                 if !pointer.split('~').skip(1).all(sound) {
-                    return Err(wrong(format!("`{pointer}` is not a JSON pointer: `~` is written `~0`")));
+                    return Err(wrong(format!("`{pointer}` is not a valid JSON pointer: write `~` as `~0`")));
                 }
-                Pick::Pointer(pointer.to_owned())
+                ResultSelector::Pointer(pointer.to_owned())
             }
             Some(other) => return Err(wrong(format!("`{other}` is neither a JSON pointer nor a template"))),
         };
-        let json = has_output_schema || matches!(pick, Pick::Pointer(_));
-        Ok(Self { pick, json, head })
+        let json = has_output_schema || matches!(selector, ResultSelector::Pointer(_));
+        Ok(Self { selector, json, head })
     }
 
-    /// The result in a response that is a success.
+    /// The result in a successful response.
     pub(crate) fn output(&self, response: &Response, redactor: &Redactor) -> Result<Output, ToolError> {
         let content = if self.head { Content::Json(headers(response)) } else { content(response, redactor)? };
         let status = response.status.as_u16();
-        let value = match (&self.pick, content) {
+        let value = match (&self.selector, content) {
             (_, Content::Text(_)) if self.json => return Err(not_json(response, redactor)),
-            (Pick::All, Content::Json(value)) => value,
-            (Pick::All, Content::Text(text)) => Value::String(text),
-            (Pick::Pointer(pointer), Content::Json(mut value)) => match value.pointer_mut(pointer) {
+            (ResultSelector::All, Content::Json(value)) => value,
+            (ResultSelector::All, Content::Text(text)) => Value::String(text),
+            (ResultSelector::Pointer(pointer), Content::Json(mut value)) => match value.pointer_mut(pointer) {
                 Some(found) => found.take(),
                 None => return Err(missing(&format!("at `{pointer}`"), &value, redactor)),
             },
-            (Pick::Pointer(_), Content::Text(_)) => return Err(not_json(response, redactor)),
-            (Pick::Template(template, written), Content::Json(value)) => fill(template, written, value, status, redactor)?,
-            (Pick::Template(template, written), Content::Text(text)) => {
+            (ResultSelector::Pointer(_), Content::Text(_)) => return Err(not_json(response, redactor)),
+            (ResultSelector::Template(template, written), Content::Json(value)) => fill(template, written, value, status, redactor)?,
+            (ResultSelector::Template(template, written), Content::Text(text)) => {
                 let only_text = template.names().iter().all(|name| matches!(name.as_str(), "response" | "status"));
                 if !only_text {
                     return Err(not_json(response, redactor));
@@ -89,18 +89,17 @@ enum Content {
     Text(String),
 }
 
-/// The body of a response, as what it says it is or plainly looks like.
+/// The body as its `Content-Type` says, or as JSON if it looks like it.
 fn content(response: &Response, redactor: &Redactor) -> Result<Content, ToolError> {
     let host = host(response);
     if let Some(coding) = is_encoded(response) {
-        let message =
-            format!("{host} answered with the content encoding `{}`, though it was asked for plain content", coding.escape_debug());
+        let message = format!("{host} sent the content encoding `{}`, which was not requested", coding.escape_debug());
         return Err(ToolError::failed(message));
     }
     let kind = kind(response);
     let Ok(text) = str::from_utf8(&response.body) else {
         let size = response.body.len();
-        return Err(ToolError::failed(format!("{host} answered with {size} bytes of `{}`, which is not text", kind.escape_debug())));
+        return Err(ToolError::failed(format!("{host} sent {size} bytes of `{}`, which is not text", kind.escape_debug())));
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let says_json = kind == "application/json" || kind == "text/json" || kind.ends_with("+json");
@@ -112,12 +111,12 @@ fn content(response: &Response, redactor: &Redactor) -> Result<Content, ToolErro
         Err(_) if !says_json => Ok(Content::Text(text.to_owned())),
         Err(error) => {
             let excerpt = excerpt(&response.body, redactor);
-            Err(ToolError::failed(format!("{host} answered with JSON that was not accepted: {error}: {excerpt}")))
+            Err(ToolError::failed(format!("{host} sent invalid JSON: {error}: {excerpt}")))
         }
     }
 }
 
-/// Fills a template with a response: its fields by name, all of it as `response`, and the `status`.
+/// Renders a template with the fields of the response, the whole `response` and its `status`.
 fn fill(template: &Template, written: &str, response: Value, status: u16, redactor: &Redactor) -> Result<Value, ToolError> {
     let mut variables = Map::from_iter([("status".to_owned(), json!(status))]);
     if let Value::Object(fields) = &response {
@@ -129,7 +128,7 @@ fn fill(template: &Template, written: &str, response: Value, status: u16, redact
     match template.value(&Variables::new(&variables)) {
         Ok(Some(value)) => Ok(value),
         Ok(None) | Err(TemplateError::Missing) => Err(missing(&format!("for `{written}`"), response(), redactor)),
-        Err(TemplateError::Other(why)) => Err(ToolError::failed(format!("the result cannot be made of the response: {why}"))),
+        Err(TemplateError::Other(why)) => Err(ToolError::failed(format!("cannot extract the result from the response: {why}"))),
     }
 }
 
@@ -142,21 +141,21 @@ fn missing(what: &str, response: &Value, redactor: &Redactor) -> ToolError {
         Value::Array(items) => format!("it is a list of {}", items.len()),
         _ => "it is a single value".to_owned(),
     };
-    ToolError::failed(format!("the response has nothing {what}; {}", excerpt(has.as_bytes(), redactor)))
+    ToolError::failed(format!("the response has no value {what}; {}", excerpt(has.as_bytes(), redactor)))
 }
 
 fn not_json(response: &Response, redactor: &Redactor) -> ToolError {
     let host = host(response);
     let kind = kind(response);
     if response.body.trim_ascii().is_empty() {
-        return ToolError::failed(format!("{host} answered with nothing, not with JSON"));
+        return ToolError::failed(format!("{host} sent an empty response instead of JSON"));
     }
     let what = match kind.as_str() {
         "text/html" | "application/xhtml+xml" => "HTML".to_owned(),
         "" => "text".to_owned(),
         other => format!("`{}`", other.escape_debug()),
     };
-    ToolError::failed(format!("{host} answered with {what}, not JSON: {}", excerpt(&response.body, redactor)))
+    ToolError::failed(format!("{host} sent {what} instead of JSON: {}", excerpt(&response.body, redactor)))
 }
 
 fn headers(response: &Response) -> Value {

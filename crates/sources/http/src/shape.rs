@@ -1,4 +1,4 @@
-//! JSON with templates inside: the value of a query, a body.
+//! JSON with templates in it: a query value or a body.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 
 use crate::template::{Template, TemplateError, Variables};
 
-/// JSON whose texts are templates. Keys are taken as they are.
+/// JSON whose strings are templates. Keys are literal.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
-    /// The same for every call.
+    /// Constant.
     Fixed(Value),
-    /// A text with templates, and where it stands in the file.
-    Filled(Template, String),
+    /// A template, and its path in the file.
+    Template(Template, String),
     /// A list.
     List(Vec<Shape>),
     /// An object.
@@ -22,12 +22,12 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// Reads what stands in a file at a place.
+    /// Reads the value at a path of the file.
     pub(crate) fn read(value: &Value, path: &str) -> Result<Self, FieldError> {
         Ok(match value {
             Value::String(text) => {
                 let template = Template::new(text).map_err(|why| broken(path, &why))?;
-                if template.is_literal() { Self::Fixed(value.clone()) } else { Self::Filled(template, path.to_owned()) }
+                if template.is_literal() { Self::Fixed(value.clone()) } else { Self::Template(template, path.to_owned()) }
             }
             Value::Array(items) => {
                 let read = |(index, item)| Self::read(item, &format!("{path}/{index}"));
@@ -41,21 +41,21 @@ impl Shape {
         })
     }
 
-    /// Calls the visitor with every template and its place.
+    /// Calls the visitor with every template and its path.
     pub(crate) fn visit(&self, visitor: &mut dyn FnMut(&Template, &str)) {
         match self {
             Self::Fixed(_) => {}
-            Self::Filled(template, path) => visitor(template, path),
+            Self::Template(template, path) => visitor(template, path),
             Self::List(items) => items.iter().for_each(|item| item.visit(visitor)),
             Self::Object(fields) => fields.iter().for_each(|(_, field)| field.visit(visitor)),
         }
     }
 
-    /// Fills in the arguments. What is only a template of an argument that was left out is left out too.
+    /// Fills in the arguments. A template of an omitted argument is omitted.
     pub(crate) fn fill(&self, variables: &Variables) -> Result<Option<Value>, ToolError> {
         match self {
             Self::Fixed(value) => Ok(Some(value.clone())),
-            Self::Filled(template, path) => template.value(variables).map_err(|trouble| unfilled(&trouble, path, &template.names())),
+            Self::Template(template, path) => template.value(variables).map_err(|error| unfilled(&error, path, &template.names())),
             Self::List(items) => {
                 let filled: Vec<Option<Value>> = items.iter().map(|item| item.fill(variables)).collect::<Result<_, _>>()?;
                 Ok(Some(filled.into_iter().flatten().collect()))
@@ -73,22 +73,22 @@ impl Shape {
     }
 }
 
-/// A template that cannot be read.
+/// The error of an invalid template.
 pub(crate) fn broken(path: &str, why: &str) -> FieldError {
-    FieldError::new(path, format!("the template cannot be read: {why}")).hint("write `{{ parameter }}`")
+    FieldError::new(path, format!("invalid template: {why}")).hint("write `{{ parameter }}`")
 }
 
-/// A template that could not be filled in with these arguments.
-pub(crate) fn unfilled(trouble: &TemplateError, path: &str, names: &BTreeSet<String>) -> ToolError {
+/// The error of a template that these arguments cannot fill.
+pub(crate) fn unfilled(error: &TemplateError, path: &str, names: &BTreeSet<String>) -> ToolError {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     let names = names.join(", ");
-    ToolError::invalid_parameters(match trouble {
+    ToolError::invalid_parameters(match error {
         TemplateError::Missing => format!("{path} of the request needs {names}"),
-        TemplateError::Other(why) => format!("{path} of the request cannot be made of {names}: {why}"),
+        TemplateError::Other(why) => format!("cannot fill {path} of the request with {names}: {why}"),
     })
 }
 
-/// The place of a field inside an object.
+/// The path of a field in an object.
 pub(crate) fn join(path: &str, key: &str) -> String {
     format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
 }

@@ -1,4 +1,4 @@
-//! OpenAPI import through the public interface, with the document of an invented code hosting service.
+//! OpenAPI import through the public API, with the document of a fictitious code hosting service.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
 #[path = "openapi/details.rs"]
@@ -15,38 +15,38 @@ use std::sync::LazyLock;
 use helve_core::authored::FieldError;
 use helve_core::{Permission, Redactor, Schema};
 use helve_fetch::{Fetch, FetchOptions};
-use helve_http::{HttpDefinition, Imported, Method, OpenApiDefinition, import};
+use helve_http::{HttpDefinition, Method, OpenApiDefinition, OpenApiImport, import};
 use serde_json::{Value, json};
 
 fn hosting() -> Value {
     serde_json::from_str(include_str!("openapi/hosting.json")).expect("JSON")
 }
 
-/// A definition, with more fields than the document's name.
+/// A definition with additional fields.
 fn definition(fields: &Value) -> OpenApiDefinition {
     let mut whole = json!({"openapi": "hosting.json"});
     whole.as_object_mut().expect("a map").extend(fields.as_object().cloned().unwrap_or_default());
     serde_json::from_value(whole).expect("a definition")
 }
 
-fn import_with(fields: &Value, document: &Value) -> Result<Imported, FieldError> {
+fn import_with(fields: &Value, document: &Value) -> Result<OpenApiImport, FieldError> {
     import(&definition(fields), document)
 }
 
-fn whole() -> Imported {
+fn whole() -> OpenApiImport {
     import_with(&json!({}), &hosting()).expect("tools")
 }
 
-/// A document with the given paths, and an address.
+/// A document with these paths and a server URL.
 fn small(paths: &Value) -> Value {
     json!({"openapi": "3.1.0", "servers": [{"url": "https://x.example"}], "paths": paths})
 }
 
-fn tool<'i>(imported: &'i Imported, name: &str) -> &'i HttpDefinition {
+fn tool<'i>(imported: &'i OpenApiImport, name: &str) -> &'i HttpDefinition {
     imported.tools.iter().find(|tool| tool.name == name).unwrap_or_else(|| panic!("no tool {name}: {:?}", imported.skipped))
 }
 
-fn names(imported: &Imported) -> Vec<&str> {
+fn names(imported: &OpenApiImport) -> Vec<&str> {
     imported.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
@@ -58,7 +58,7 @@ fn verb(method: Method) -> String {
     format!("{method:?}").to_uppercase()
 }
 
-/// Snapshots stand beside the document.
+/// Snapshots are next to the document.
 fn snapshot(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("openapi/snapshots");
@@ -67,8 +67,8 @@ fn snapshot(name: &str, text: &str) {
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
-/// What must hold for whatever was imported from whatever document.
-fn check(imported: &Imported) {
+/// What must hold for every import.
+fn check(imported: &OpenApiImport) {
     static FETCH: LazyLock<Fetch> = LazyLock::new(|| Fetch::new(FetchOptions::default()));
     let redactor = Redactor::default();
     let mut seen = BTreeSet::new();
@@ -84,7 +84,7 @@ fn check(imported: &Imported) {
         if let Err(error) = tool.tool("hosting.json", &FETCH, &redactor) {
             panic!("{} at {}: {error}", tool.name, error.path);
         }
-        // Every argument is used, and everything that is used is an argument.
+        // Every argument is used, and every template has an argument.
         let mut used = templates(&json!([tool.api_url, tool.query, tool.headers, tool.body]));
         used.sort();
         used.dedup();
@@ -94,7 +94,7 @@ fn check(imported: &Imported) {
     }
 }
 
-/// The arguments whose templates are in a value.
+/// The arguments in the templates of a value.
 fn templates(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => {
@@ -138,7 +138,7 @@ fn reading_runs_and_writing_asks() {
     for tool in &strict.tools {
         let reads = matches!(tool.method, Method::Get | Method::Head);
         assert_eq!((tool.rules.permission, tool.rules.retries), (Some(Permission::Deny), 2));
-        // Writing twice within a minute is writing twice.
+        // Two writes within a minute are two writes.
         assert_eq!(tool.rules.cache.is_some(), reads, "{}", tool.name);
     }
 }

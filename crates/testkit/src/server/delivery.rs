@@ -1,4 +1,4 @@
-//! How a reply travels: its status, its pace, and where its stream breaks.
+//! How a reply is delivered: its status, its timing, and where its stream breaks.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use super::failure::Failure;
 use super::reply::Reply;
 use super::sse::Style;
 
-/// How a reply travels.
+/// How a reply is delivered.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Delivery {
     pub status: Option<u16>,
     pub headers: Vec<(String, String)>,
-    /// How long the client waits for the first byte.
+    /// Delay before the first byte.
     pub before: Duration,
-    /// How long it waits between two pieces.
+    /// Delay between two chunks.
     pub between: Duration,
-    /// How many bytes go out at once, wherever that cuts.
+    /// Size of the chunks in bytes, wherever that splits them.
     pub bytes: Option<usize>,
     pub style: Style,
-    /// What happens after how many events.
-    pub trouble: Option<(usize, Trouble)>,
+    /// What goes wrong, and after how many events.
+    pub interruption: Option<(usize, Interruption)>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Trouble {
-    /// The connection is closed in the middle of the next event.
+pub(super) enum Interruption {
+    /// The connection closes in the middle of the next event.
     Cut,
     /// The stream ends as if it were complete.
     Stop,
@@ -32,34 +32,34 @@ pub(super) enum Trouble {
     Fail(Failure),
 }
 
-/// How it travels.
+/// Delivery.
 impl Reply {
-    /// The same reply with this status.
+    /// Sets the status.
     pub fn with_status(mut self, status: u16) -> Self {
         self.delivery.status = Some(status);
         self
     }
 
-    /// The same reply with one more header, such as `retry-after`.
+    /// Adds a header, such as `retry-after`.
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.delivery.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Waits before the status and the headers are sent.
+    /// Sets the delay before the status and the headers.
     pub fn after(mut self, delay: Duration) -> Self {
         self.delivery.before = delay;
         self
     }
 
-    /// Waits between two pieces.
+    /// Sets the delay between two chunks.
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.delivery.between = pause;
         self
     }
 
-    /// Sends the body in chunks of this many bytes, even where that cuts an event or a character. With a pause of a second and one
-    /// byte, it is a byte a second.
+    /// Sends the body in chunks of this many bytes, even if that splits an event or a character. With one byte and a pause of a second, it is
+    /// a byte per second.
     pub fn in_chunks_of(mut self, bytes: usize) -> Self {
         self.delivery.bytes = Some(bytes.max(1));
         self
@@ -77,32 +77,32 @@ impl Reply {
         self
     }
 
-    /// Leaves out the space after `data:` and `event:`, as some servers do.
+    /// Omits the space after `data:` and `event:`, as some servers do.
     pub fn without_spaces(mut self) -> Self {
         self.delivery.style.tight = true;
         self
     }
 }
 
-/// Where it breaks. An event is what stands between two empty lines of a stream, whatever it says.
+/// Interruptions. An event is whatever comes between two empty lines of a stream.
 impl Reply {
-    /// Closes the connection after so many events, in the middle of the next. A whole answer is cut in its middle.
+    /// Closes the connection in the middle of the event after the first `events`. A response without streaming is cut in half.
     pub fn cut_after(self, events: usize) -> Self {
-        self.trouble(events, Trouble::Cut)
+        self.interruption(events, Interruption::Cut)
     }
 
-    /// Ends the stream after so many events, without those that say that it is over. A whole answer is not touched.
+    /// Ends the stream after this many events, without those that mark its end. A response without streaming is not changed.
     pub fn stop_after(self, events: usize) -> Self {
-        self.trouble(events, Trouble::Stop)
+        self.interruption(events, Interruption::Stop)
     }
 
-    /// Sends an error after so many events, in a stream that began with 200. A whole answer is replaced by the error, still with 200.
+    /// Sends an error after this many events, in a stream that started with 200. A response without streaming becomes the error, with status 200.
     pub fn fail_after(self, events: usize, failure: Failure) -> Self {
-        self.trouble(events, Trouble::Fail(failure))
+        self.interruption(events, Interruption::Fail(failure))
     }
 
-    fn trouble(mut self, events: usize, trouble: Trouble) -> Self {
-        self.delivery.trouble = Some((events, trouble));
+    fn interruption(mut self, events: usize, interruption: Interruption) -> Self {
+        self.delivery.interruption = Some((events, interruption));
         self
     }
 }

@@ -1,4 +1,4 @@
-//! A request as a script sees it: what was asked, whichever wire it came by.
+//! A request as a script sees it, independent of the wire.
 
 use std::collections::BTreeMap;
 
@@ -6,78 +6,78 @@ use hyper::HeaderMap;
 use hyper::header::HeaderName;
 use serde_json::Value;
 
-use super::answer::Call;
+use super::output::Call;
 use super::wire::Wire;
 
 /// A request that the server received.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Request {
-    /// Which wire it speaks, by its path.
+    /// Its wire format, determined by the path.
     pub wire: Wire,
-    /// How many requests for an answer came before.
+    /// Number of model requests before this one.
     pub number: usize,
-    /// `POST` or another method.
+    /// The HTTP method.
     pub method: String,
-    /// The path, with the query.
+    /// The path with the query.
     pub path: String,
     /// The headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The body; a string if it was no JSON, and null if there was none.
+    /// The body; a string if it is not JSON, null if there is none.
     pub body: Value,
-    /// The model that is asked.
+    /// The requested model.
     pub model: String,
-    /// Whether the answer is to be a stream.
+    /// Whether the client requests a stream.
     pub streaming: bool,
-    /// What was said so far.
+    /// The conversation.
     pub turns: Vec<Turn>,
-    /// The names of the tools that are offered natively.
+    /// Names of the tools offered natively.
     pub tools: Vec<String>,
-    /// The schema that the answer must fit; `{}` if any JSON will do.
+    /// The schema of structured output; `{}` for any JSON.
     pub schema: Option<Value>,
 }
 
-/// Something that was said before.
+/// A turn of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
-    /// Instructions.
+    /// System instructions.
     System(String),
-    /// Words of the user.
+    /// A user message.
     User(String),
-    /// An earlier answer.
+    /// A model response.
     Assistant {
-        /// Its words.
+        /// The text.
         text: String,
-        /// Its calls.
+        /// The calls.
         calls: Vec<Call>,
     },
-    /// What came of a call.
+    /// The result of a call.
     Result {
-        /// The id of the call; empty where the wire has none.
+        /// The call id; empty if the wire has none.
         id: String,
-        /// The tool's name; empty where no earlier call has this id.
+        /// The tool name; empty if no earlier call has this id.
         tool: String,
-        /// What the model reads.
+        /// The text for the model.
         text: String,
     },
 }
 
 impl Request {
-    /// What the user said last; empty if the user never spoke.
+    /// The last user message; empty if there is none.
     #[must_use]
     pub fn user(&self) -> &str {
         let mut said = self.turns.iter().rev().filter_map(|turn| if let Turn::User(text) = turn { Some(text.as_str()) } else { None });
         said.next().unwrap_or_default()
     }
 
-    /// The instructions, one to a line.
+    /// The system instructions, one per line.
     #[must_use]
     pub fn system(&self) -> String {
         let texts = self.turns.iter().filter_map(|turn| if let Turn::System(text) = turn { Some(text.as_str()) } else { None });
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// What came of the calls since the user last spoke, in order.
+    /// The results since the last user message, in order.
     #[must_use]
     pub fn results(&self) -> Vec<&str> {
         let since = self.turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).unwrap_or_default();
@@ -93,11 +93,11 @@ impl Request {
         self.headers.get(&name.to_ascii_lowercase()).map(String::as_str)
     }
 
-    /// Reads what a request says.
+    /// Parses a request.
     pub(super) fn read(method: String, path: String, headers: &HeaderMap, body: Value) -> Self {
         let wire = Wire::of(&method, &path);
-        let asked = wire.read(&path, &body);
-        let mut turns = asked.turns;
+        let parsed = wire.read(&path, &body);
+        let mut turns = parsed.turns;
         name_results(&mut turns);
         let header = |name: &HeaderName| {
             let values: Vec<_> = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
@@ -110,18 +110,18 @@ impl Request {
             path,
             headers: headers.keys().map(header).collect(),
             body,
-            model: asked.model,
-            streaming: asked.streaming,
+            model: parsed.model,
+            streaming: parsed.streaming,
             turns,
-            tools: asked.tools,
-            schema: asked.schema,
+            tools: parsed.tools,
+            schema: parsed.schema,
         }
     }
 }
 
-/// What a wire reads from a path and a body.
+/// What a wire parses from a path and a body.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct ParsedRequest {
     pub model: String,
     pub streaming: bool,
     pub turns: Vec<Turn>,
@@ -129,17 +129,17 @@ pub(super) struct Asked {
     pub schema: Option<Value>,
 }
 
-/// The items of a list; none if it is no list.
+/// The items of a list; empty if the value is no list.
 pub(super) fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A string, or nothing.
+/// A string; empty if the value is none.
 pub(super) fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The words of a content: a string, or parts that have a `text`.
+/// The text of a content: a string, or parts with `text`.
 pub(super) fn words(content: &Value) -> String {
     match content {
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
@@ -147,7 +147,7 @@ pub(super) fn words(content: &Value) -> String {
     }
 }
 
-/// Most wires name a result by its call's id only.
+/// Adds tool names to results, which most wires identify by call id only.
 fn name_results(turns: &mut [Turn]) {
     let calls = |turn: &Turn| if let Turn::Assistant { calls, .. } = turn { calls.clone() } else { Vec::new() };
     let known: Vec<Call> = turns.iter().flat_map(calls).collect();

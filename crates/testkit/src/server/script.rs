@@ -1,4 +1,4 @@
-//! What the server answers: replies in order, then a function of the request.
+//! The replies of the server: a list, then a function of the request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::request::Request;
 
 type Function = dyn Fn(&Request) -> Reply + Send + Sync;
 
-/// What the server answers.
+/// The replies of the server.
 #[derive(Clone)]
 #[must_use]
 pub struct Script {
@@ -23,32 +23,32 @@ impl Script {
         Self { replies: Vec::new(), rest: None, models: vec!["scripted-model".to_owned()] }
     }
 
-    /// A script that looks at each request. Where the function panics, the client reads a 500 with the message.
+    /// A script that computes each reply. If the function panics, the client receives a 500 with the message.
     pub fn from_fn(function: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         Self { rest: Some(Arc::new(function)), ..Self::new() }
     }
 
-    /// The same script with one more reply. Replies are given in order, and before a function is asked.
+    /// Adds a reply. Replies are sent in order, before the function is called.
     ///
-    /// After the end of a script without a function, the server answers 500.
+    /// After the end of a script without a function, the server responds with 500.
     pub fn reply(mut self, reply: Reply) -> Self {
         self.replies.push(reply);
         self
     }
 
-    /// The models that `GET …/models` lists, instead of `scripted-model`. Asking for another one is no error.
+    /// Sets the models that `GET …/models` lists, instead of `scripted-model`. Requests for other models are accepted.
     pub fn with_models<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.models = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The answer to a request; nothing after the end.
+    /// The reply to a request. Returns `None` after the end.
     pub(super) fn play(&self, request: &Request) -> Option<Reply> {
         let scripted = self.replies.get(request.number).cloned();
         scripted.or_else(|| self.rest.as_ref().map(|function| function(request)))
     }
 
-    /// How many replies are left after some were given.
+    /// Number of replies left after `given`.
     pub(super) fn left(&self, given: usize) -> usize {
         self.replies.len().saturating_sub(given)
     }

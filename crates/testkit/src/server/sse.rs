@@ -1,12 +1,12 @@
-//! Server-sent events, and the ways in which servers write them.
+//! Server-sent events, in the styles of different servers.
 
 use hyper::body::Bytes;
 use serde_json::Value;
 
-/// One event, not yet written.
+/// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Event {
-    /// Its name; where it is empty, no name is written.
+    /// The event name; omitted if empty.
     pub name: String,
     pub data: String,
 }
@@ -18,7 +18,7 @@ impl Event {
         Self { name: String::new(), data: data.to_string() }
     }
 
-    /// An event that is named after the type its data has.
+    /// An event named after the `type` of its data.
     pub fn typed(data: Value) -> Self {
         Self { name: data["type"].as_str().unwrap_or_default().to_owned(), ..Self::data(data) }
     }
@@ -29,9 +29,9 @@ impl Event {
 pub(super) struct Style {
     /// Lines end in CR LF.
     pub crlf: bool,
-    /// A comment stands before each event.
+    /// A comment before each event.
     pub comments: bool,
-    /// No space follows a colon.
+    /// No space after a colon.
     pub tight: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Where the script is played: connections are accepted, requests kept, and each is given its reply.
+//! Runs the script: accepts connections, records requests and sends replies.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -19,49 +19,49 @@ use tokio::task::JoinSet;
 use tokio::time;
 
 use super::failure::Failure;
-use super::parcel::{self, Body};
+use super::packet::{self, Body};
 use super::reply::Reply;
 use super::request::Request;
 use super::script::Script;
 use super::wire::{self, Wire};
 
-/// A script, and how far it was played.
+/// A script and its progress.
 pub(super) struct Stage {
     script: Script,
-    played: Mutex<Played>,
+    progress: Mutex<Progress>,
 }
 
 #[derive(Default)]
-struct Played {
-    /// How many requests the script was asked about.
-    asked: usize,
+struct Progress {
+    /// Number of model requests.
+    model_requests: usize,
     requests: Vec<Request>,
 }
 
 impl Stage {
     pub fn new(script: Script) -> Self {
-        Self { script, played: Mutex::default() }
+        Self { script, progress: Mutex::default() }
     }
 
     pub fn requests(&self) -> Vec<Request> {
-        self.played().requests.clone()
+        self.progress().requests.clone()
     }
 
     pub fn replies_left(&self) -> usize {
-        self.script.left(self.played().asked)
+        self.script.left(self.progress().model_requests)
     }
 
-    /// Keeps a request, and gives it its number.
+    /// Records a request and numbers it.
     fn record(&self, request: &mut Request) {
-        let mut played = self.played();
-        request.number = played.asked;
-        played.asked += usize::from(is_question(request));
-        played.requests.push(request.clone());
+        let mut progress = self.progress();
+        request.number = progress.model_requests;
+        progress.model_requests += usize::from(is_model_request(request));
+        progress.requests.push(request.clone());
     }
 
     fn reply(&self, request: &Request) -> Reply {
-        if is_question(request) {
-            // Not under the lock: the function of a script may take its time, or panic.
+        if is_model_request(request) {
+            // Not under the lock: the function of a script may take long or panic.
             let play = catch_unwind(AssertUnwindSafe(|| self.script.play(request)));
             return match play {
                 Ok(Some(reply)) => reply,
@@ -71,20 +71,20 @@ impl Stage {
         }
         let Request { wire, method, path, .. } = request;
         if *wire != Wire::Other {
-            Reply::failure(Failure::other(400, "invalid_request_error", "the body of the request is no JSON object"))
+            Reply::failure(Failure::other(400, "invalid_request_error", "the request body is not a JSON object"))
         } else if method == "GET" && path.split('?').next().is_some_and(|path| path.ends_with("/models")) {
             Reply::raw(200, "application/json", [wire::list_models(request, self.script.models()).to_string()])
         } else {
-            Reply::failure(Failure::other(404, "not_found", format!("nothing is served at {method} {path}")))
+            Reply::failure(Failure::other(404, "not_found", format!("unknown path: {method} {path}")))
         }
     }
 
-    fn played(&self) -> MutexGuard<'_, Played> {
-        self.played.lock()
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock()
     }
 }
 
-/// Serves whoever connects. Dropping the future closes all connections.
+/// Serves connections. Dropping the future closes all of them.
 pub(super) async fn serve(listener: TcpListener, stage: Arc<Stage>) {
     let mut connections = JoinSet::new();
     loop {
@@ -93,7 +93,7 @@ pub(super) async fn serve(listener: TcpListener, stage: Arc<Stage>) {
                 Ok((stream, _)) => {
                     connections.spawn(connection(stream, stage.clone()));
                 }
-                // Too many open files, mostly: some of them will be closed.
+                // Mostly too many open files: some of them will be closed.
                 Err(_) => time::sleep(Duration::from_millis(10)).await,
             },
             Some(_) = connections.join_next() => {}
@@ -102,14 +102,14 @@ pub(super) async fn serve(listener: TcpListener, stage: Arc<Stage>) {
 }
 
 async fn connection(stream: TcpStream, stage: Arc<Stage>) {
-    // Small pieces are to be seen as they are sent. Where that cannot be, they are still sent.
+    // Chunks should arrive as they are sent. If the option cannot be set, they still arrive.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| answer(request, &stage));
-    // An error here is a client that left, or a connection that the script cut.
+    let service = service_fn(|request| respond(request, &stage));
+    // An error here means that the client disconnected, or the script cut the connection.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn answer(request: hyper::Request<Incoming>, stage: &Stage) -> Result<Response<Body>, Infallible> {
+async fn respond(request: hyper::Request<Incoming>, stage: &Stage) -> Result<Response<Body>, Infallible> {
     let (head, body) = request.into_parts();
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let body = match &bytes[..] {
@@ -118,11 +118,11 @@ async fn answer(request: hyper::Request<Incoming>, stage: &Stage) -> Result<Resp
     };
     let mut request = Request::read(head.method.to_string(), head.uri.to_string(), &head.headers, body);
     stage.record(&mut request);
-    Ok(parcel::respond(stage.reply(&request), &request).await)
+    Ok(packet::respond(stage.reply(&request), &request).await)
 }
 
-/// Whether the script is asked: the path has a wire, and the body can be read.
-fn is_question(request: &Request) -> bool {
+/// Returns whether the script handles the request: the path has a wire, and the body is a JSON object.
+fn is_model_request(request: &Request) -> bool {
     request.wire != Wire::Other && request.body.is_object()
 }
 

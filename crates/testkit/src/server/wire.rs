@@ -1,4 +1,4 @@
-//! The wires that the server speaks: which one a request means, and one file for each.
+//! The wire formats of the server, one file each.
 
 #![expect(clippy::needless_pass_by_value, reason = "values are made by `json!` where they are handed over")]
 
@@ -13,16 +13,16 @@ use serde_json::Value;
 pub(super) use gemini::wants_array;
 pub(super) use models::list as list_models;
 
-use super::answer::Answer;
 use super::failure::Failure;
-use super::request::{Asked, Request};
+use super::output::ModelOutput;
+use super::request::{ParsedRequest, Request};
 use super::sse::Event;
 
-/// A way to speak to a model.
+/// The wire format of a model API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wire {
-    /// `OpenAI` Chat Completions, and the many that copy it: `POST …/chat/completions`.
+    /// `OpenAI` Chat Completions and compatible APIs: `POST …/chat/completions`.
     OpenAiChat,
     /// `OpenAI` Responses: `POST …/responses`.
     OpenAiResponses,
@@ -30,12 +30,12 @@ pub enum Wire {
     Anthropic,
     /// Gemini: `POST …/models/NAME:generateContent` and `…:streamGenerateContent`.
     Gemini,
-    /// No question to a model. No script is asked.
+    /// Not a model request. The script is not used.
     Other,
 }
 
 impl Wire {
-    /// The wire that a path means.
+    /// The wire format of a path.
     pub(super) fn of(method: &str, path: &str) -> Self {
         let path = path.split('?').next().unwrap_or_default();
         if method != "POST" {
@@ -53,37 +53,37 @@ impl Wire {
         }
     }
 
-    pub(super) fn read(self, path: &str, body: &Value) -> Asked {
+    pub(super) fn read(self, path: &str, body: &Value) -> ParsedRequest {
         match self {
             Self::OpenAiChat => openai_chat::read(body),
             Self::OpenAiResponses => openai_responses::read(body),
             Self::Anthropic => anthropic::read(body),
             Self::Gemini => gemini::read(path, body),
-            Self::Other => Asked::default(),
+            Self::Other => ParsedRequest::default(),
         }
     }
 
-    /// An answer that comes at once.
-    pub(super) fn whole(self, answer: &Answer, request: &Request) -> Value {
+    /// A complete response.
+    pub(super) fn whole(self, output: &ModelOutput, request: &Request) -> Value {
         match self {
-            Self::OpenAiChat | Self::Other => openai_chat::whole(answer, request),
-            Self::OpenAiResponses => openai_responses::whole(answer, request),
-            Self::Anthropic => anthropic::whole(answer, request),
-            Self::Gemini => gemini::whole(answer, request),
+            Self::OpenAiChat | Self::Other => openai_chat::whole(output, request),
+            Self::OpenAiResponses => openai_responses::whole(output, request),
+            Self::Anthropic => anthropic::whole(output, request),
+            Self::Gemini => gemini::whole(output, request),
         }
     }
 
-    /// An answer that comes as a stream.
-    pub(super) fn events(self, answer: &Answer, request: &Request) -> Vec<Event> {
+    /// A streamed response.
+    pub(super) fn events(self, output: &ModelOutput, request: &Request) -> Vec<Event> {
         match self {
-            Self::OpenAiChat | Self::Other => openai_chat::events(answer, request),
-            Self::OpenAiResponses => openai_responses::events(answer, request),
-            Self::Anthropic => anthropic::events(answer, request),
-            Self::Gemini => gemini::events(answer, request),
+            Self::OpenAiChat | Self::Other => openai_chat::events(output, request),
+            Self::OpenAiResponses => openai_responses::events(output, request),
+            Self::Anthropic => anthropic::events(output, request),
+            Self::Gemini => gemini::events(output, request),
         }
     }
 
-    /// The status and the body of a refusal.
+    /// The status and body of an error.
     pub(super) fn failure(self, failure: &Failure) -> (u16, Value) {
         match self {
             Self::OpenAiChat | Self::OpenAiResponses | Self::Other => openai_chat::failure(failure),
@@ -92,7 +92,7 @@ impl Wire {
         }
     }
 
-    /// The events of a failure in the middle of a stream, after so many others.
+    /// The events of an error in a stream, after this many others.
     pub(super) fn failure_events(self, failure: &Failure, request: &Request, after: usize) -> Vec<Event> {
         let (_, body) = self.failure(failure);
         match self {

@@ -8,11 +8,11 @@ use helve_core::Outcome;
 use helve_mcp::McpSource;
 use serde_json::{Value, json};
 
-use crate::site::{Asked, Reply, Site, head, polite, stream};
+use crate::site::{Reply, Site, SiteRequest, head, polite, stream};
 use crate::stage::{Stage, assert_clean, offered, reports, settle, trouble};
 
 /// A server that is polite but for calls.
-pub async fn on_call(script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Site {
+pub async fn on_call(script: impl Fn(&SiteRequest) -> Reply + Send + Sync + 'static) -> Site {
     Site::start(move |asked| if asked.method() == "tools/call" { script(asked) } else { polite(asked) }).await
 }
 
@@ -24,7 +24,7 @@ pub async fn connect(stage: &Stage, site: &Site, timeout: &str) -> Arc<McpSource
 }
 
 /// What becomes of one call.
-async fn call(timeout: &str, script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Outcome {
+async fn call(timeout: &str, script: impl Fn(&SiteRequest) -> Reply + Send + Sync + 'static) -> Outcome {
     let (stage, site) = (Stage::new(), on_call(script).await);
     let bad = connect(&stage, &site, timeout).await;
     assert_eq!(offered(&bad), ["bad_echo"], "{:#?}", bad.report());
@@ -33,7 +33,7 @@ async fn call(timeout: &str, script: impl Fn(&Asked) -> Reply + Send + Sync + 's
     outcome
 }
 
-fn answer(asked: &Asked, text: &str) -> Value {
+fn answer(asked: &SiteRequest, text: &str) -> Value {
     asked.result(&json!({"content": [{"type": "text", "text": text}]}))
 }
 
@@ -96,7 +96,7 @@ async fn a_connection_that_breaks_is_told() {
 /// The server has half said its answer; the rest is asked for, and nothing of the first half spoils it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_breaks_inside_an_event_is_taken_up_before_it() {
-    let called: Arc<std::sync::Mutex<Option<Asked>>> = Arc::default();
+    let called: Arc<std::sync::Mutex<Option<SiteRequest>>> = Arc::default();
     let site = Site::start(move |asked| {
         let mut called = called.lock().expect("a call");
         if asked.method() == "tools/call" {
@@ -104,7 +104,7 @@ async fn a_stream_that_breaks_inside_an_event_is_taken_up_before_it() {
             return Reply::Break(stream("id: 1\nretry: 1\ndata:\n\nid: 2\ndata: {\"jsonrpc\":"));
         }
         match called.as_ref().filter(|_| asked.is_get()) {
-            Some(call) if asked.head.to_ascii_lowercase().contains("last-event-id: 1\r\n") => {
+            Some(call) if asked.raw.header("last-event-id") == Some("1") => {
                 Reply::Bytes(stream(&format!("id: 2\ndata: {}\n\n", answer(call, "whole"))))
             }
             _ => polite(asked),
@@ -115,7 +115,7 @@ async fn a_stream_that_breaks_inside_an_event_is_taken_up_before_it() {
     let _bad = connect(&stage, &site, "20s").await;
     let outcome = stage.beside(stage.call("bad_echo", json!({}))).await;
     assert_eq!(outcome.text(), "whole");
-    let resumed = site.asked().iter().filter(|asked| asked.head.to_ascii_lowercase().contains("last-event-id")).count();
+    let resumed = site.requests().iter().filter(|asked| asked.raw.header("last-event-id").is_some()).count();
     assert_eq!(resumed, 1);
 }
 
@@ -133,7 +133,7 @@ async fn a_redirect_leads_nowhere() {
     let (stage, site) = (Stage::new(), Site::start(move |_| Reply::Bytes(to.clone())).await);
     let bad = connect(&stage, &site, "20s").await;
     assert!(trouble(&bad).contains("HTTP 307"), "{}", trouble(&bad));
-    assert_eq!(elsewhere.asked().len(), 0, "nobody came");
+    assert_eq!(elsewhere.requests().len(), 0, "nobody came");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -174,8 +174,8 @@ async fn a_session_with_a_strange_name_does_no_harm() {
         let bad = connect(&stage, &site, "20s").await;
         let outcome = stage.call("bad_echo", json!({})).await;
         assert_eq!(outcome.text(), "well", "{name:?}: {:#?}", bad.report());
-        let call = site.asked().into_iter().find(|asked| asked.method() == "tools/call").expect("a call");
-        assert_eq!(call.head.lines().filter(|line| line.to_ascii_lowercase().starts_with("mcp-session-id")).count(), 1, "{}", call.head);
+        let call = site.requests().into_iter().find(|asked| asked.method() == "tools/call").expect("a call");
+        assert_eq!(call.raw.headers.iter().filter(|(name, _)| name == "mcp-session-id").count(), 1, "{:?}", call.raw);
     }
 }
 
@@ -187,6 +187,6 @@ async fn a_server_cannot_have_itself_asked_without_a_rest() {
     let bad = connect(&stage, &site, "20s").await;
     reports(&bad, "connected", |report| report.connected).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let asked = site.asked().iter().filter(|asked| asked.is_get()).count();
+    let asked = site.requests().iter().filter(|asked| asked.is_get()).count();
     assert!((1..=10).contains(&asked), "{asked} times in a second");
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const HOSTILE: &str = env!("CARGO_BIN_EXE_hostile-mcp");
-/// So long that only what never comes takes longer, on the slowest machine.
+/// Longer than anything takes on the slowest machine, except what never comes.
 pub const LONG: Duration = Duration::from_mins(2);
 
 /// Where servers are connected and their tools called.
@@ -28,7 +28,7 @@ impl Stage {
         Self { folder, catalogue: Catalogue::new(), executor: Executor::default(), pins: None }
     }
 
-    /// The same, where tools are used only once someone agreed to them.
+    /// A stage on which tools must be approved first.
     pub fn with_pins(pins: Arc<dyn PinStore>) -> Self {
         Self { pins: Some(pins), ..Self::new() }
     }
@@ -49,7 +49,7 @@ impl Stage {
         source
     }
 
-    /// The same on a stage of its own.
+    /// Like `connect`, on a stage of its own.
     pub async fn of_bad(mode: &str, flags: &[&str]) -> (Self, Arc<McpSource>) {
         let stage = Self::new();
         let bad = stage.bad(mode, flags).await;
@@ -93,7 +93,7 @@ pub fn server(name: &str, mode: &str, flags: &[&str]) -> Value {
     described(name, &command)
 }
 
-/// The same for any program.
+/// The definition of any program.
 pub fn described(name: &str, command: &[&str]) -> Value {
     json!({"name": name, "command": command, "trusted": true, "timeout": "40s"})
 }

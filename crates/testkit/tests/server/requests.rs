@@ -133,7 +133,7 @@ async fn wrong_requests_are_kept_and_cost_no_reply() {
     assert_eq!(send(&server, "POST", "/v1/chat/completions", "", "{oops").await.status, 400);
     assert_eq!(send(&server, "POST", "/v1/embeddings", "", "{}").await.status, 404);
     let missing = send(&server, "GET", "/v1/messages", "", "").await;
-    assert_eq!((missing.status, &missing.json()["error"]["message"]), (404, &json!("nothing is served at GET /v1/messages")));
+    assert_eq!((missing.status, &missing.json()["error"]["message"]), (404, &json!("unknown path: GET /v1/messages")));
     let requests = server.requests();
     assert_eq!((&requests[0].body, requests[0].wire), (&json!("{oops"), Wire::OpenAiChat));
     assert_eq!((&requests[2].body, requests[2].wire), (&Value::Null, Wire::Other));

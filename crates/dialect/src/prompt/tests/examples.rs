@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{FORMS, LANGUAGES, save, search};
-use crate::prompt::{Prompt, PromptTool, Prompted, example};
+use crate::prompt::{Prompt, PromptFormat, PromptTool, example};
 use crate::{Content, Mode, ToolTable, parse};
 
 fn check(tool: &PromptTool<'_>) {
@@ -81,9 +81,9 @@ fn odd_names_of_parameters_are_read_back_or_left_out() {
     }
     let odd = json!({"properties": {"$filter": {"type": "string"}, "top": {"type": "integer"}}});
     let tool = [PromptTool { name: "tool", description: "", parameters: &odd }];
-    let xml = Prompt::new(Prompted::Xml).instructions(&tool, super::Choice::Auto);
+    let xml = Prompt::new(PromptFormat::Xml).instructions(&tool, super::Choice::Auto);
     assert!(!xml.contains("filter") && xml.contains("- top: integer"), "{xml}");
-    assert!(Prompt::new(Prompted::Json).instructions(&tool, super::Choice::Auto).contains("- $filter: string"));
+    assert!(Prompt::new(PromptFormat::Json).instructions(&tool, super::Choice::Auto).contains("- $filter: string"));
 }
 
 #[test]

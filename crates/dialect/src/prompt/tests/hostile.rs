@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{FORMS, LANGUAGES};
-use crate::prompt::{Choice, MAX_DESCRIPTION, MAX_PARAMETER_DESCRIPTION, Prompt, PromptResult, PromptTool, Prompted};
+use crate::prompt::{Choice, MAX_DESCRIPTION, MAX_PARAMETER_DESCRIPTION, Prompt, PromptFormat, PromptResult, PromptTool};
 use crate::{Content, Dialect, FaultKind, Malformed, Mode, ToolTable, parse};
 
 const EVIL: [&str; 9] = [
@@ -32,7 +32,7 @@ fn a_result_in_json_holds_exactly_its_content() {
             for (outcome, key) in [(Ok(&content), "content"), (Err(evil), "error")] {
                 for untrusted in [false, true] {
                     let result = PromptResult { id: evil, name: evil, outcome, untrusted };
-                    let text = Prompt::new(Prompted::Json).result(&result);
+                    let text = Prompt::new(PromptFormat::Json).result(&result);
                     assert!(!text.contains('\n'));
                     let read: Value = serde_json::from_str(&text).expect("JSON");
                     let read = &read["tool_result"];
@@ -75,7 +75,7 @@ fn a_result_in_xml_holds_exactly_its_content() {
         let content = json!(evil);
         for outcome in [Ok(&content), Err(evil)] {
             let result = PromptResult { id: evil, name: evil, outcome, untrusted: false };
-            assert_eq!(read_xml(&Prompt::new(Prompted::Xml).result(&result)), (String::new(), evil.to_owned()));
+            assert_eq!(read_xml(&Prompt::new(PromptFormat::Xml).result(&result)), (String::new(), evil.to_owned()));
         }
     }
 }
@@ -83,7 +83,7 @@ fn a_result_in_xml_holds_exactly_its_content() {
 #[test]
 fn what_comes_from_outside_cannot_end_its_fence() {
     for language in LANGUAGES {
-        let prompt = Prompt::new(Prompted::Xml).language(language);
+        let prompt = Prompt::new(PromptFormat::Xml).language(language);
         for evil in EVIL {
             let text = prompt.result(&PromptResult { id: "call_1", name: "fetch", outcome: Err(evil), untrusted: true });
             let (notice, fenced) = read_xml(&text);
@@ -94,7 +94,7 @@ fn what_comes_from_outside_cannot_end_its_fence() {
             assert!(notice.contains(label) && !body.to_lowercase().contains(&label.to_lowercase()), "{text}");
             assert_eq!(body.replace("&lt;", "<").replace("&quot;", "\""), evil);
             assert_eq!(text.to_lowercase().matches("</tool_result").count(), 1, "{text}");
-            assert!(has_no_call(&text, &Prompted::Xml.dialect()), "{text}");
+            assert!(has_no_call(&text, &PromptFormat::Xml.dialect()), "{text}");
         }
     }
 }
@@ -124,7 +124,7 @@ fn a_correction_quotes_no_call() {
         }
     }
     let long = Malformed { kind: FaultKind::Syntax, error: "x".repeat(9_999), raw: "天".repeat(9_999), index: 0 };
-    assert!(Prompt::new(Prompted::Xml).malformed(&long).chars().count() < 1_200);
+    assert!(Prompt::new(PromptFormat::Xml).malformed(&long).chars().count() < 1_200);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn descriptions_stay_on_their_line() {
     }
     let (long, parameters) = ("x".repeat(100_000), parameters(&"y".repeat(100_000)));
     let tool = PromptTool { name: "tool", description: &long, parameters: &parameters };
-    let text = Prompt::new(Prompted::Json).instructions(&[tool], Choice::Auto);
+    let text = Prompt::new(PromptFormat::Json).instructions(&[tool], Choice::Auto);
     assert_eq!(
         text.matches('x').count()
             - Prompt::default().instructions(&[PromptTool { description: "", ..tool }], Choice::Auto).matches('x').count(),
@@ -166,10 +166,10 @@ fn tools_that_cannot_be_named_are_left_out() {
     let parameters = json!({});
     for name in ["", "a\n## b", "a b", "<x>", "a\u{200b}", "\"", "`x`"] {
         let tools = [PromptTool { name, description: "", parameters: &parameters }];
-        assert_eq!(Prompt::new(Prompted::Json).instructions(&tools, Choice::Auto), "");
+        assert_eq!(Prompt::new(PromptFormat::Json).instructions(&tools, Choice::Auto), "");
         assert!(Prompt::schema(&tools, Choice::Auto).get("$defs").is_none());
     }
     let names = json!({"properties": {"a\n- b: string": {"type": "string"}, "x".repeat(300): {"type": "string"}}});
-    let text = Prompt::new(Prompted::Json).instructions(&[PromptTool { name: "t", description: "", parameters: &names }], Choice::Auto);
+    let text = Prompt::new(PromptFormat::Json).instructions(&[PromptTool { name: "t", description: "", parameters: &names }], Choice::Auto);
     assert!(text.contains("- \"a\\n- b: string\": string (optional)\nExample:"), "{text}");
 }

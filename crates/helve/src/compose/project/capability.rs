@@ -12,7 +12,7 @@ use helve_core::json::canonical;
 use helve_core::secret::{MASK, is_secret_field, password_in_url};
 use helve_fetch::read_url;
 use helve_process::{CommandLine, script_digest};
-use helve_project::{Capability, Kind, ProjectFile, has_variable, variables_in};
+use helve_project::{Capability, FileKind as Kind, ProjectFile, has_variable, variables_in};
 use serde_json::{Map, Value, json};
 
 use super::document::Document;

@@ -10,7 +10,7 @@ use helve_core::authored::FieldError;
 use helve_core::json::canonical;
 use helve_core::{CallContext, Denial, Digest, DynTool, Output, Redactor, ToolCall, ToolError, ToolSpec};
 use helve_http::{HttpDefinition, OpenApiDefinition};
-use helve_project::{Diagnostic, Gate, Kind, ProjectFile, Severity};
+use helve_project::{Diagnostic, FileKind as Kind, Gate, ProjectFile, Severity};
 use serde_json::Value;
 
 use super::capability;

@@ -13,8 +13,8 @@ use helve_fetch::Fetch;
 use helve_http::{OpenApiDefinition, RemoteDefinition};
 use helve_mcp::McpDefinition;
 use helve_project::{
-    AgentFile, Capability, Diagnostic, Fingerprint, Folder, Gate, HelveFile, Kind, ProjectFile, SetFile, Severity, Trust, TrustStore,
-    discover, has_variable,
+    AgentFile, Capability, Diagnostic, FileKind as Kind, Fingerprint, Gate, HelveFile, ProjectFile, ProjectFolder, SetFile, Severity,
+    Trust, TrustStore, discover, has_variable,
 };
 use secrecy::{ExposeSecret, SecretString};
 
@@ -133,7 +133,7 @@ pub(super) fn load(folder: &Path, context: &LoadContext<'_>, decisions: Option<&
 
 /// Reads the files as they are written.
 fn read(folder: &Path) -> std::io::Result<(LoadedProject, Vec<SourceFile>)> {
-    let Folder { root, files, diagnostics } = discover(folder)?;
+    let ProjectFolder { root, files, diagnostics } = discover(folder)?;
     // Taken first: a change that is made meanwhile is then detected.
     let fingerprints = Fingerprints { folder: Fingerprint::of(&root), ..Fingerprints::default() };
     let mut loaded = LoadedProject { root, fingerprints, diagnostics, is_project: !files.is_empty(), ..LoadedProject::default() };

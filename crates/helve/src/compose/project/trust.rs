@@ -1,6 +1,6 @@
 //! Trust in a project folder: granting it, revoking it, and what changed since it was granted.
 
-use helve_project::{Capability, Change, StateError};
+use helve_project::{Capability, CapabilityChange, StateError};
 
 use crate::compose::Helve;
 
@@ -8,7 +8,7 @@ use crate::compose::Helve;
 #[derive(Debug, Clone, Default)]
 pub struct TrustChanges {
     /// New and changed capabilities.
-    pub changed: Vec<(Capability, Change)>,
+    pub changed: Vec<(Capability, CapabilityChange)>,
     /// Settings that were removed.
     pub missing: Vec<Capability>,
 }

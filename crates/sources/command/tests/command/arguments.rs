@@ -1,10 +1,10 @@
-//! How arguments reach a program: as JSON on stdin or as words of its command, and as nothing else.
+//! How arguments reach a program: as JSON on stdin or as command arguments only.
 
 use serde_json::{Value, json};
 
 use crate::support::{Project, call, error, runs, text};
 
-/// Everything here would do something if a shell saw it.
+/// A shell would interpret each of these.
 const HOSTILE: [&str; 9] = [
     "; rm -rf .",
     "$(touch pwned)",
@@ -87,7 +87,7 @@ async fn values_are_never_options() {
 async fn values_that_no_program_can_take_are_refused() {
     let project = Project::new();
     let tool = project.tool(json!({"command": ["printf", "%s", "{{ v }}"], "parameters": [{"name": "v"}]}));
-    assert!(error(&tool, json!({"v": "a\0b"})).await.starts_with("invalid_parameters: `v` holds the character NUL"));
+    assert!(error(&tool, json!({"v": "a\0b"})).await.starts_with("invalid_parameters: `v` contains a NUL character"));
     assert!(error(&tool, json!({"v": "x".repeat(1 << 20)})).await.starts_with("invalid_parameters: the arguments are too long"));
 }
 
@@ -113,7 +113,7 @@ async fn a_program_need_not_read_what_it_is_given() {
     }
 }
 
-/// Both sides write more than a pipe holds; whoever waits for the other first would wait forever.
+/// Both sides write more than fits a pipe; without concurrent reading they would deadlock.
 #[tokio::test]
 async fn reading_and_writing_do_not_wait_for_each_other() {
     let project = Project::new();

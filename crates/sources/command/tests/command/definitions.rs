@@ -1,4 +1,4 @@
-//! What people write: every mistake by its field, and what a definition becomes.
+//! Mistakes in definitions by field, and the tools of valid ones.
 
 use helve_core::{Permission, ToolKind};
 use serde_json::{Value, json};
@@ -13,13 +13,13 @@ fn mistakes_are_found_where_they_are() {
     let parameters = json!([{"name": "city"}, {"name": "place", "type": "object"}]);
     for (fields, path, message) in [
         (json!({"command": []}), "/command", "the command is empty"),
-        (json!({"command": [" "]}), "/command/0", "the program has no name"),
-        (json!({"command": ["{{ city }}"]}), "/command/0", "the program cannot come from an argument"),
+        (json!({"command": [" "]}), "/command/0", "the program name is empty"),
+        (json!({"command": ["{{ city }}"]}), "/command/0", "the program name cannot contain a template"),
         (json!({"command": ["a", "b", "{{ cty }}"]}), "/command/2", "the tool has no parameter `cty` (did you mean `city`?)"),
         (json!({"command": ["a", "x{{ city }"]}), "/command/1", "`{{ city }` is not closed"),
-        (json!({"command": ["a", "{{ }}"]}), "/command/1", "`` is not the name of a parameter"),
+        (json!({"command": ["a", "{{ }}"]}), "/command/1", "`` is not a valid parameter name"),
         (json!({"command": ["a", "{{ city.name }}"]}), "/command/1", "`city` has no field `name`"),
-        (json!({"command": ["a", "x\0"]}), "/command/1", "a command cannot hold the character NUL"),
+        (json!({"command": ["a", "x\0"]}), "/command/1", "a command cannot contain a NUL character"),
         (json!({"env": ["OK", "9X"]}), "/env/1", "`9X` is not a valid variable name"),
         (json!({"env": ["=x"]}), "/env/0", "`` is not a valid variable name"),
         (json!({"env": ["A B=x"]}), "/env/0", "`A B` is not a valid variable name"),
@@ -31,8 +31,8 @@ fn mistakes_are_found_where_they_are() {
         (json!({"working_folder": "/tmp"}), "/working_folder", "the folder `/tmp` is outside the project"),
         (json!({"working_folder": "outside"}), "/working_folder", "the folder `outside` is outside the project"),
         (json!({"working_folder": "file"}), "/working_folder", "`file` is not a folder"),
-        (json!({"max_bytes": 0}), "/max_bytes", "0 bytes cannot be kept (write 1 to 67108864)"),
-        (json!({"max_bytes": 67_108_865}), "/max_bytes", "67108865 bytes cannot be kept"),
+        (json!({"max_bytes": 0}), "/max_bytes", "must be between 1 and 67108864, got 0"),
+        (json!({"max_bytes": 67_108_865}), "/max_bytes", "must be between 1 and 67108864, got 67108865"),
         (json!({"output": {"type": "objekt"}}), "/output", "at /type"),
         (json!({"parameters": [{"name": "a", "type": "strin"}]}), "/parameters/0/type", "there is no type `strin`"),
         (json!({"parameters": {"type": "string"}}), "/parameters", "the input schema of `test` must describe an object"),

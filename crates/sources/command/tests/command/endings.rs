@@ -1,4 +1,4 @@
-//! What a program leaves behind when it ends by itself, and that none of it stays. [`call`] looks for it.
+//! What a program that exits by itself leaves behind is cleaned up. [`call`] checks for it.
 
 use serde_json::json;
 
@@ -12,10 +12,10 @@ async fn children_in_the_background_do_not_hold_the_call() {
         assert_eq!(text(&project.sh(script), json!({})).await, "done", "{script}");
     }
     let failed = error(&project.sh("sleep 1000 & exit 4"), json!({})).await;
-    assert!(failed.starts_with("failed: the program ended with exit status 4"), "{failed}");
+    assert!(failed.starts_with("failed: the program exited with status 4"), "{failed}");
 }
 
-/// A child that holds the pipe open hides where the output ends.
+/// A child that holds the pipe open hides the end of the output.
 #[tokio::test]
 async fn what_was_written_before_the_end_is_read() {
     let project = Project::new();
@@ -23,7 +23,7 @@ async fn what_was_written_before_the_end_is_read() {
     assert_eq!(said, "x".repeat(60_000));
 }
 
-/// The daemon says that it has left the group before its starter ends.
+/// The daemon reports that it has left the group before its parent exits.
 #[tokio::test]
 async fn daemons_are_swept() {
     let project = Project::new();
@@ -40,10 +40,10 @@ async fn daemons_of_a_flood_are_swept() {
     let project = Project::new();
     let script = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' & while [ ! -s daemon ]; do sleep 0.01; done; yes";
     let said = error(&project.sh(script), json!({})).await;
-    assert!(said.contains("more than"), "{said}");
+    assert!(said.contains("output limit"), "{said}");
 }
 
-/// A program that closes its streams has not ended.
+/// A program that closes its streams is still running.
 #[tokio::test]
 async fn closed_streams_are_not_the_end() {
     let project = Project::new();

@@ -1,4 +1,4 @@
-//! What comes back from a program that ends by itself.
+//! Results of programs that exit by themselves.
 
 use futures_util::future::join_all;
 use helve_core::{CallContext, Redactor, ToolCall};
@@ -22,9 +22,9 @@ async fn text_json_and_bytes() {
     assert_eq!(call(&formatted("json", "echo 42"), json!({})).await.expect("an output").data, json!(42));
     for script in ["echo hello", "printf '\"\\377\"'", ":"] {
         let refused = error(&formatted("json", script), json!({})).await;
-        assert!(refused.starts_with("invalid_output: the program's output is not the JSON it should be"), "{refused}");
+        assert!(refused.starts_with("invalid_output: the program's output is not valid JSON"), "{refused}");
     }
-    // Without guessing: what a program says with status 0 is its result.
+    // No guessing: the output of a program with status 0 is its result.
     let output = call(&project.sh("echo '{\"error\": \"x\"}'"), json!({})).await.expect("an output");
     assert_eq!(output.data, json!({"error": "x"}));
 }
@@ -40,7 +40,7 @@ async fn large_outputs_are_read_whole() {
 async fn a_failure_tells_its_status_and_the_end_of_stderr() {
     let project = Project::new();
     let failed = call(&project.sh("echo out; echo 'no such row' >&2; exit 3"), json!({})).await.expect_err("a failure");
-    assert_eq!(failed.to_string(), "failed: the program ended with exit status 3 and wrote to stderr:\nno such row");
+    assert_eq!(failed.to_string(), "failed: the program exited with status 3 and wrote to stderr:\nno such row");
     assert_eq!(failed.details()["exit_status"], 3);
     let killed = call(&project.sh("kill -9 $$"), json!({})).await.expect_err("a failure");
     assert_eq!(killed.to_string(), "failed: the program was killed by signal SIGKILL and wrote nothing");
@@ -59,13 +59,16 @@ async fn a_flood_of_stderr_leaves_its_end() {
 #[tokio::test]
 async fn a_flood_of_stdout_is_stopped() {
     let project = Project::new();
-    assert_eq!(error(&project.sh("yes"), json!({})).await, "failed: the program wrote more than 1048576 bytes and was stopped");
+    assert_eq!(
+        error(&project.sh("yes"), json!({})).await,
+        "failed: the program was stopped: output limit of 1048576 bytes exceeded (max_bytes)"
+    );
     let small = |bytes: u64| project.tool(json!({"command": ["printf", "12345"], "max_bytes": bytes}));
     assert_eq!(text(&small(5), json!({})).await, "12345");
-    assert_eq!(error(&small(4), json!({})).await, "failed: the program wrote more than 4 bytes and was stopped");
+    assert_eq!(error(&small(4), json!({})).await, "failed: the program was stopped: output limit of 4 bytes exceeded (max_bytes)");
 }
 
-/// Written so often that cuts fall into it, both where the beginning is forgotten and where the message is cut.
+/// Repeated so often that both truncations fall into it.
 #[tokio::test]
 async fn a_secret_is_cut_out_before_anything_else_is() {
     let project = Project::new();

@@ -1,4 +1,4 @@
-//! Cancelled, timed out, dropped: the program and all it started are gone, however it resists.
+//! Cancelled, timed out, dropped: the program and everything it started are killed, however they resist.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ async fn a_cancelled_program_is_asked_first() {
     assert!(project.has("tidied"));
 }
 
-/// The shell dies at once; what it started has its own moment to tidy up.
+/// The shell exits at once; its children have their own grace period.
 #[tokio::test]
 async fn children_are_asked_too() {
     let project = Project::new();
@@ -98,7 +98,7 @@ async fn dropping_the_call_kills_the_group_and_its_daemons() {
     until("all are gone", || marked(running.id).is_empty()).await;
 }
 
-/// As a program that uses Helve ends: its runtime is dropped with calls still running.
+/// A program that uses Helve exits: its runtime is dropped while calls are running.
 #[test]
 fn the_end_of_the_runtime_kills_the_group_and_its_daemons() {
     let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
@@ -123,7 +123,7 @@ async fn time_is_up_through_the_layers() {
     assert!(marked(id).is_empty(), "the second of grace was enough");
 }
 
-/// The retry of a call has the call's id as well; what ends the first attempt must not end the second.
+/// A retry has the same call id; stopping the first attempt must not stop the second.
 #[tokio::test]
 async fn ending_one_attempt_spares_the_next() {
     let project = Project::new();

@@ -1,4 +1,4 @@
-//! A project folder to put scripts in, the shortest way to call one, and a look at what a call left behind.
+//! A project folder for scripts, a short way to call one, and a check for processes left behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use helve_core::{CallContext, CallId, DynTool, Output, Redactor, ToolCall, ToolE
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// No test takes this long; one that hangs should stop.
+/// No test takes this long; a hanging one should fail.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 pub struct Project {
@@ -29,8 +29,7 @@ impl Project {
         self.folder.path().canonicalize().expect("a folder")
     }
 
-    /// Writes a file from another process: a program that is still open for writing anywhere cannot be started, and
-    /// the processes of other tests inherit what this one has open.
+    /// Writes a file from another process: a program that is open for writing cannot be started, and concurrent tests inherit open files.
     pub fn write(&self, name: &str, text: &str, mode: &str) {
         let script = "printf %s \"$2\" > \"$1\" && chmod \"$3\" \"$1\"";
         let status = Command::new("sh").args(["-c", script, "sh", name, text, mode]).current_dir(self.folder.path()).status();
@@ -45,7 +44,7 @@ impl Project {
         self.try_tool(definition).expect("a tool")
     }
 
-    /// A tool that is a shell script and takes anything.
+    /// A shell script as a tool with any arguments.
     pub fn sh(&self, script: &str) -> Arc<dyn DynTool> {
         self.tool(json!({"command": ["sh", "-c", script], "parameters": {"type": "object", "additionalProperties": true}}))
     }
@@ -87,12 +86,12 @@ pub async fn error(tool: &Arc<dyn DynTool>, arguments: Value) -> String {
     call(tool, arguments).await.expect_err("an error").to_string()
 }
 
-/// The living processes of a call, wherever they went.
+/// The running processes of a call, in any group.
 pub fn marked(call: CallId) -> Vec<PathBuf> {
     with_variable(&format!("HELVE_CALL_ID={call}"))
 }
 
-/// The living processes with a variable of this value.
+/// The running processes with this environment variable.
 pub fn with_variable(marker: &str) -> Vec<PathBuf> {
     let holds = |process: &Path| {
         let environment = fs::read(process.join("environ")).unwrap_or_default();
@@ -102,7 +101,7 @@ pub fn with_variable(marker: &str) -> Vec<PathBuf> {
     processes.filter(|process| holds(process)).collect()
 }
 
-/// Looks again and again until something is so.
+/// Polls until a condition holds.
 pub async fn until(what: &str, is_so: impl Fn() -> bool) {
     let end = Instant::now() + DEADLINE;
     while !is_so() {

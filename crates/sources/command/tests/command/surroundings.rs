@@ -1,4 +1,4 @@
-//! What a program finds around it: its folder, its environment, and itself.
+//! The environment of a program: its folder, its variables and its path.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -63,7 +63,7 @@ async fn programs_are_found_from_the_project_or_on_the_path() {
     }
     let absolute = project.path().join("hello");
     assert!(text(&project.tool(json!({"command": [absolute]})), json!({})).await.starts_with("hello"));
-    // A name without `/` is never the project's own file.
+    // A name without `/` never means a file of the project.
     let refused = error(&project.tool(json!({"command": ["hello"]})), json!({})).await;
     assert!(refused.starts_with("failed: the program `hello`") && refused.contains("`./hello`"), "{refused}");
 }

@@ -1,23 +1,23 @@
-//! The arguments of one tool: every parameter gets a name that templates can use and that is its own.
+//! The arguments of a tool. Every parameter gets a unique name that templates can use.
 
 use serde_json::{Map, Value, json};
 
 use super::names::{MAX_NAME, cut, lettered, snake};
 
-/// Words that mean something else in a template.
+/// Reserved words of the template language.
 const RESERVED: [&str; 16] =
     ["and", "else", "false", "False", "if", "in", "is", "loop", "none", "None", "not", "or", "self", "super", "true", "True"];
 
-/// Where in the request an argument goes.
+/// The part of the request that an argument goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Location {
     Path,
     Query,
     Header,
     Body,
 }
 
-impl Place {
+impl Location {
     pub fn name(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -28,7 +28,7 @@ impl Place {
     }
 }
 
-/// The arguments of one tool.
+/// The arguments of a tool.
 #[derive(Default)]
 pub(super) struct Arguments {
     properties: Map<String, Value>,
@@ -36,9 +36,9 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Adds an argument for something that the document calls `written`, and says which template stands for it.
-    pub fn add(&mut self, written: &str, place: Place, schema: Value, required: bool) -> String {
-        let name = self.free_name(&identifier(written, place), place);
+    /// Adds an argument for a parameter named `written`, and returns its template.
+    pub fn add(&mut self, written: &str, location: Location, schema: Value, required: bool) -> String {
+        let name = self.free_name(&identifier(written, location), location);
         if required {
             self.required.push(json!(name));
         }
@@ -67,28 +67,28 @@ impl Arguments {
         schema
     }
 
-    /// `id`, or `id_query` if there is an `id`, or `id_query_2`.
-    fn free_name(&self, wanted: &str, place: Place) -> String {
+    /// `id`; `id_query` if `id` is taken; then `id_query_2`.
+    fn free_name(&self, wanted: &str, location: Location) -> String {
         if !self.has(wanted) {
             return wanted.to_owned();
         }
-        let ending = |number: usize| if number == 1 { format!("_{}", place.name()) } else { format!("_{}_{number}", place.name()) };
+        let ending = |number: usize| if number == 1 { format!("_{}", location.name()) } else { format!("_{}_{number}", location.name()) };
         let numbered = |number| format!("{}{}", cut(wanted, MAX_NAME - ending(number).len()), ending(number));
-        // One of so many names is free, because there are fewer arguments.
+        // One of these names is free, because there are more of them than arguments.
         (1..=self.properties.len() + 1).map(numbered).find(|name| !self.has(name)).unwrap_or_default()
     }
 }
 
-/// The name of an argument: what the document says where a template can use it, else the words of it.
-pub(super) fn identifier(written: &str, place: Place) -> String {
+/// The name of an argument: the document's name if templates can use it, else its words in snake case.
+pub(super) fn identifier(written: &str, location: Location) -> String {
     let usable = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let plain = written.len() <= MAX_NAME
         && written.bytes().all(usable)
         && written.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     let name = if plain { written.to_owned() } else { snake(written) };
-    let name = if name.is_empty() { place.name().to_owned() } else { name };
-    let name = if name.starts_with('_') { name } else { lettered(name, place.name()) };
-    let name = if RESERVED.contains(&name.as_str()) { format!("{name}_{}", place.name()) } else { name };
+    let name = if name.is_empty() { location.name().to_owned() } else { name };
+    let name = if name.starts_with('_') { name } else { lettered(name, location.name()) };
+    let name = if RESERVED.contains(&name.as_str()) { format!("{name}_{}", location.name()) } else { name };
     cut(&name, MAX_NAME)
 }
 
@@ -98,29 +98,29 @@ mod tests {
 
     #[test]
     fn names_are_kept_where_templates_can_use_them() {
-        for (written, place, name) in [
-            ("petId", Place::Path, "petId"),
-            ("per_page", Place::Query, "per_page"),
-            ("X-Rate", Place::Header, "x_rate"),
-            ("filter[name]", Place::Query, "filter_name"),
-            ("per-page", Place::Query, "per_page"),
-            ("2fa", Place::Body, "body_2fa"),
-            ("in", Place::Query, "in_query"),
-            ("名前", Place::Body, "body"),
-            ("$filter", Place::Query, "filter"),
-            ("_links", Place::Body, "_links"),
+        for (written, location, name) in [
+            ("petId", Location::Path, "petId"),
+            ("per_page", Location::Query, "per_page"),
+            ("X-Rate", Location::Header, "x_rate"),
+            ("filter[name]", Location::Query, "filter_name"),
+            ("per-page", Location::Query, "per_page"),
+            ("2fa", Location::Body, "body_2fa"),
+            ("in", Location::Query, "in_query"),
+            ("名前", Location::Body, "body"),
+            ("$filter", Location::Query, "filter"),
+            ("_links", Location::Body, "_links"),
         ] {
-            assert_eq!(identifier(written, place), name, "{written}");
+            assert_eq!(identifier(written, location), name, "{written}");
         }
-        assert!(identifier(&"long".repeat(30), Place::Query).len() <= MAX_NAME);
+        assert!(identifier(&"long".repeat(30), Location::Query).len() <= MAX_NAME);
     }
 
     #[test]
     fn the_same_name_in_two_places_is_two_arguments() {
         let mut arguments = Arguments::default();
-        assert_eq!(arguments.add("id", Place::Path, json!({}), true), "{{ id }}");
-        assert_eq!(arguments.add("id", Place::Query, json!({}), false), "{{ id_query }}");
-        assert_eq!(arguments.add("ID-", Place::Query, json!({}), false), "{{ id_query_2 }}");
+        assert_eq!(arguments.add("id", Location::Path, json!({}), true), "{{ id }}");
+        assert_eq!(arguments.add("id", Location::Query, json!({}), false), "{{ id_query }}");
+        assert_eq!(arguments.add("ID-", Location::Query, json!({}), false), "{{ id_query_2 }}");
         assert_eq!(arguments.schema(Map::new())["required"], json!(["id"]));
     }
 }

@@ -1,25 +1,25 @@
-//! The body of a request: its properties as arguments of their own where that is possible, else as one argument.
+//! Converts a request body: to one argument per property if possible, else to a single argument.
 
 use serde_json::{Map, Value, json};
 
 use super::Obstacle;
-use super::arguments::{Arguments, Place, identifier};
+use super::arguments::{Arguments, Location, identifier};
 use super::document::{Document, Operation, shown};
 use super::schema::Converter;
 use crate::definition::BodyFormat;
 
-/// How the body of a tool is written.
+/// The body of a tool's requests.
 #[derive(Default)]
 pub(super) struct Body {
     pub value: Option<Value>,
     pub format: BodyFormat,
-    /// The type to send, where the format does not say it.
+    /// The `Content-Type`, if it does not follow from the format.
     pub content_type: Option<String>,
-    /// What was left out.
+    /// What was omitted.
     pub note: Option<String>,
 }
 
-/// Turns the body of an operation into arguments.
+/// Converts the body of an operation to arguments.
 pub(super) fn place<'d>(
     document: &Document<'d>,
     operation: &Operation<'d>,
@@ -33,9 +33,9 @@ pub(super) fn place<'d>(
     let required = request.get("required") == Some(&Value::Bool(true));
     if operation.reads() {
         if required {
-            return Err(format!("a {} request with a body cannot be sent", operation.verb).into());
+            return Err(format!("a {} request cannot have a body", operation.verb).into());
         }
-        let note = format!("The body was left out: {} requests have none.", operation.verb);
+        let note = format!("The body was omitted: {} requests have no body.", operation.verb);
         return Ok(Body { note: Some(note), ..Body::default() });
     }
     let (media, format, kind) = choose(content)?;
@@ -49,17 +49,17 @@ pub(super) fn place<'d>(
     let value = match parts(converter.opened(&schema), arguments) {
         Some(parts) => {
             let template = |(name, schema, required): (String, Value, bool)| {
-                let template = arguments.add(&name, Place::Body, schema, required);
+                let template = arguments.add(&name, Location::Body, schema, required);
                 (name, json!(template))
             };
             Value::Object(parts.into_iter().map(template).collect())
         }
-        None => json!(arguments.add("body", Place::Body, whole(schema, request), required)),
+        None => json!(arguments.add("body", Location::Body, whole(schema, request), required)),
     };
     Ok(Body { value: Some(value), format, content_type, note: None })
 }
 
-/// The first of the types that tools can write.
+/// The first supported media type.
 fn choose<'d>(content: &'d Map<String, Value>) -> Result<(&'d Value, BodyFormat, &'d str), String> {
     type Fits = fn(&str) -> bool;
     let wanted: [(Fits, BodyFormat); 4] = [
@@ -73,16 +73,16 @@ fn choose<'d>(content: &'d Map<String, Value>) -> Result<(&'d Value, BodyFormat,
         let found = content.iter().map(|(kind, media)| (bare(kind), media)).find(|(kind, _)| fits(&kind.to_ascii_lowercase()));
         if let Some((kind, media)) = found {
             let kind = if kind.contains('*') { "*/*" } else { kind };
-            // It will be a header.
+            // It is sent as a header.
             let sendable = |byte: u8| byte.is_ascii_graphic() && !b"{}\"".contains(&byte);
-            return if kind.bytes().all(sendable) { Ok((media, format, kind)) } else { Err("the type of its body is not one".into()) };
+            return if kind.bytes().all(sendable) { Ok((media, format, kind)) } else { Err("its body has an invalid media type".into()) };
         }
     }
     let kinds: Vec<String> = content.keys().take(3).map(|kind| shown(kind)).collect();
-    Err(format!("its body is {}, and tools send JSON, forms or text", kinds.join(" or ")))
+    Err(format!("its body has the unsupported media type {}; JSON, forms and text are supported", kinds.join(" or ")))
 }
 
-/// The properties of a body, if the body is nothing but them and none is named like another argument.
+/// The properties of a body, if the schema has nothing else and no property clashes with another argument.
 fn parts(schema: &Value, arguments: &Arguments) -> Option<Vec<(String, Value, bool)>> {
     let fields = schema.as_object()?;
     let properties = fields.get("properties")?.as_object().filter(|properties| !properties.is_empty())?;
@@ -92,14 +92,14 @@ fn parts(schema: &Value, arguments: &Arguments) -> Option<Vec<(String, Value, bo
         "properties" | "required" | "description" => true,
         _ => false,
     });
-    let mut names: Vec<String> = properties.keys().map(|name| identifier(name, Place::Body)).collect();
+    let mut names: Vec<String> = properties.keys().map(|name| identifier(name, Location::Body)).collect();
     let clash = names.iter().any(|name| arguments.has(name));
     names.sort_unstable();
     if !plain || clash || names.windows(2).any(|pair| pair[0] == pair[1]) {
         return None;
     }
     let required = fields.get("required").and_then(Value::as_array);
-    // Something required that is not described could never be given.
+    // A required property without a schema could never be sent.
     if required.is_some_and(|required| required.iter().any(|name| name.as_str().is_none_or(|name| !properties.contains_key(name)))) {
         return None;
     }
@@ -107,11 +107,11 @@ fn parts(schema: &Value, arguments: &Arguments) -> Option<Vec<(String, Value, bo
     Some(properties.iter().map(|(name, schema)| (name.clone(), schema.clone(), needed(name))).collect())
 }
 
-/// The schema of the body as one argument.
+/// The schema of the body as a single argument.
 fn whole(mut schema: Value, request: &Value) -> Value {
-    let words = request.get("description").and_then(Value::as_str).unwrap_or("The body of the request.");
+    let description = request.get("description").and_then(Value::as_str).unwrap_or("The body of the request.");
     if let Some(fields) = schema.as_object_mut() {
-        fields.entry("description").or_insert_with(|| json!(super::text::clean(words, 400)));
+        fields.entry("description").or_insert_with(|| json!(super::text::clean(description, 400)));
     }
     schema
 }

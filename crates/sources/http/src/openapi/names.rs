@@ -1,4 +1,4 @@
-//! Names that models can use: of tools, from operations, and of arguments, from parameters.
+//! Names of tools and arguments that all model providers accept.
 
 use std::collections::HashMap;
 
@@ -7,39 +7,42 @@ use helve_core::authored::FieldError;
 
 use super::document::{Operation, shown};
 
-/// The longest name of a tool or an argument; what all providers take.
+/// Maximum length of a tool or argument name that all providers accept.
 pub(super) const MAX_NAME: usize = 64;
-/// The longest prefix; the rest of a name has to say something too.
+/// Maximum length of a prefix.
 const MAX_PREFIX: usize = 32;
-/// Ways to write a name, from the plainest to the one that is surely its own.
+/// Number of naming schemes, from the plainest to a unique one.
 const LEVELS: usize = 5;
 
-/// The name of an operation, without the prefix.
+/// The tool name of an operation, without the prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct ToolName {
     pub name: String,
-    /// Why it is not the one the document suggests.
+    /// Why it differs from the name in the document.
     pub why: Option<String>,
 }
 
-/// How long names may be beside the prefix.
+/// Maximum length of a name without the prefix.
 pub(super) fn room(prefix: Option<&str>) -> Result<usize, FieldError> {
     let Some(prefix) = prefix.filter(|prefix| !prefix.is_empty()) else { return Ok(MAX_NAME) };
     if prefix.len() > MAX_PREFIX {
-        return Err(FieldError::new("/prefix", format!("a prefix has at most {MAX_PREFIX} characters")));
+        return Err(FieldError::new("/prefix", format!("a prefix can have at most {MAX_PREFIX} characters")));
     }
     let plain = snake(prefix);
     if plain != prefix || !prefix.starts_with(|first: char| first.is_ascii_lowercase()) {
-        let error = FieldError::new("/prefix", "a prefix has only small letters, digits and single `_`, and begins with a letter");
+        let error = FieldError::new(
+            "/prefix",
+            "a prefix must start with a letter and contain only lowercase letters, digits and single underscores",
+        );
         return Err(if plain.is_empty() { error } else { error.hint(format!("write `{}`", lettered(plain, "api"))) });
     }
     Ok(MAX_NAME - prefix.len() - 1)
 }
 
-/// Gives every operation a name of its own, whatever their order; `None` where that failed.
+/// Gives every operation a unique name that does not depend on their order; `None` if that fails.
 ///
-/// Operations that want the same name all get another one, so that none depends on who came first.
-pub(super) fn allocate(operations: &[Operation<'_>], room: usize) -> Vec<Option<Named>> {
+/// If several operations want the same name, all of them get another one.
+pub(super) fn allocate(operations: &[Operation<'_>], room: usize) -> Vec<Option<ToolName>> {
     let wanted: Vec<String> = operations.iter().map(wanted).collect();
     let mut levels = vec![0; operations.len()];
     let name = |index: usize, level: usize| at_level(&operations[index], &wanted[index], level, room);
@@ -47,7 +50,7 @@ pub(super) fn allocate(operations: &[Operation<'_>], room: usize) -> Vec<Option<
     for _ in 0..2 * LEVELS {
         let mut clashing = Vec::new();
         for group in groups(&names).into_values().filter(|group| group.len() > 1) {
-            // A name that someone simply has is not taken away by one that had to change.
+            // An unchanged name has precedence over a changed one.
             let any_changed = group.iter().any(|index| levels[*index] > 0);
             clashing.extend(group.into_iter().filter(|index| !any_changed || levels[*index] > 0));
         }
@@ -63,13 +66,13 @@ pub(super) fn allocate(operations: &[Operation<'_>], room: usize) -> Vec<Option<
     let finish = |(index, name): (usize, &String)| {
         let first = owners.get(name).and_then(|group| group.first()) == Some(&index);
         let why = if levels[index] > 0 {
-            Some(format!("It is called `{name}`, because more than one operation would be `{}`.", cut(&wanted[index], room)))
+            Some(format!("Named `{name}`, because several operations would be named `{}`.", cut(&wanted[index], room)))
         } else if *name != wanted[index] {
-            Some(format!("It is called `{name}`, because `{}` is too long.", shown(&wanted[index])))
+            Some(format!("Named `{name}`, because `{}` is too long.", shown(&wanted[index])))
         } else {
             None
         };
-        first.then(|| Named { name: name.clone(), why })
+        first.then(|| ToolName { name: name.clone(), why })
     };
     names.iter().enumerate().map(finish).collect()
 }
@@ -82,7 +85,7 @@ fn groups(names: &[String]) -> HashMap<String, Vec<usize>> {
     groups
 }
 
-/// The name that an operation would have if it were the only one.
+/// The name of an operation if it were the only one.
 fn wanted(operation: &Operation<'_>) -> String {
     match operation.id.map(snake) {
         Some(name) if !name.is_empty() => lettered(name, "call"),
@@ -118,7 +121,7 @@ fn at_level(operation: &Operation<'_>, wanted: &str, level: usize, room: usize) 
     format!("{}_{ending}", cut(wanted, room - ending.len() - 1))
 }
 
-/// Shortens a name, where possible between words.
+/// Shortens a name, between words if possible.
 pub(super) fn cut(name: &str, room: usize) -> String {
     if name.len() <= room {
         return name.to_owned();
@@ -129,14 +132,14 @@ pub(super) fn cut(name: &str, room: usize) -> String {
     head[..end].trim_end_matches('_').to_owned()
 }
 
-/// The name with a word before it, if it does not begin with a letter.
+/// Adds a word to the front of a name that does not start with a letter.
 pub(super) fn lettered(name: String, word: &str) -> String {
     if name.starts_with(|first: char| first.is_ascii_alphabetic()) { name } else { format!("{word}_{name}") }
 }
 
-/// The words of a text in snake case: `getPetById` and `get-pet-by-id` become `get_pet_by_id`.
+/// A text in snake case: `getPetById` and `get-pet-by-id` become `get_pet_by_id`.
 pub(super) fn snake(text: &str) -> String {
-    // A name is never longer, and a document may be.
+    // Names are shorter; the document may contain anything.
     let letters: Vec<char> = text.chars().take(1_000).collect();
     let mut name = String::new();
     for (index, letter) in letters.iter().enumerate() {
@@ -149,7 +152,7 @@ pub(super) fn snake(text: &str) -> String {
         let before = index.checked_sub(1).map_or(' ', |before| letters[before]);
         if letter.is_ascii_uppercase() && before.is_ascii_alphanumeric() {
             let after = |distance: usize| letters.get(index + distance).copied().unwrap_or(' ');
-            // The last letter of `HTTPServer`'s capitals begins a word, but that of `listURLs` does not.
+            // In `HTTPServer` the last capital starts a new word, but not in `listURLs`.
             let plural = after(1) == 's' && !after(2).is_ascii_lowercase();
             if !before.is_ascii_uppercase() || (after(1).is_ascii_lowercase() && !plural) {
                 name.push('_');

@@ -1,7 +1,7 @@
-//! Schemas of a document as JSON Schema of a request: references resolved, the dialect of OpenAPI 3.0 translated.
+//! Converts the schemas of a document to JSON Schema for requests: references are resolved, OpenAPI 3.0 keywords translated.
 //!
-//! What is referred to is written out in place, because models read that best; what refers to itself becomes a
-//! definition. Defaults become words: if Helve filled them in, a change of one field would reset the others.
+//! References are inlined, because models read that best; recursive ones become definitions. Defaults are mentioned in descriptions but
+//! not filled in, because a partial update would then reset all other fields.
 
 mod combine;
 mod definitions;
@@ -20,18 +20,18 @@ use super::Obstacle;
 use super::document::Document;
 use super::text::{READ_FOR_ONE, clean};
 
-/// Schemas written out for one tool before references are used instead.
+/// Maximum number of inlined schemas of a tool, before references are used instead.
 const MAX_INLINE: usize = 2_000;
-/// Schemas of one tool altogether.
+/// Maximum number of schemas of a tool.
 const MAX_SCHEMAS: usize = 10_000;
-/// Schemas inside each other, written out; a level takes two levels of JSON, of which 64 are allowed.
+/// Maximum depth of inlined schemas. A level takes two levels of JSON, of which 64 are allowed.
 const MAX_INLINE_DEPTH: usize = 28;
-/// Schemas inside each other, references followed.
+/// Maximum depth of schemas through references.
 const MAX_DEPTH: usize = 100;
-/// Characters of the description of a value.
+/// Maximum length of a description in characters.
 const MAX_DESCRIPTION: usize = 400;
 
-/// Keywords that mean the same everywhere and hold no schema.
+/// Keywords that are copied as they are.
 const COPIED: [&str; 17] = [
     "type",
     "enum",
@@ -51,7 +51,7 @@ const COPIED: [&str; 17] = [
     "minProperties",
     "dependentRequired",
 ];
-/// Keywords that hold one schema.
+/// Keywords that contain one schema.
 const ONE: [&str; 11] = [
     "items",
     "additionalProperties",
@@ -65,10 +65,10 @@ const ONE: [&str; 11] = [
     "unevaluatedProperties",
     "additionalItems",
 ];
-/// Keywords that hold a list of schemas.
+/// Keywords that contain a list of schemas.
 const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 
-/// Which patterns can run in linear time, found out once for each.
+/// Caches which patterns can be matched in linear time.
 #[derive(Default)]
 pub(super) struct Patterns(HashMap<String, bool>);
 
@@ -87,13 +87,13 @@ impl Patterns {
 pub(super) struct Converter<'a, 'd> {
     document: &'a Document<'d>,
     patterns: &'a mut Patterns,
-    /// Whether references are written out.
+    /// Whether references are inlined.
     inline: bool,
-    /// How much was converted.
+    /// Work done so far.
     work: usize,
-    /// References that are being followed.
+    /// References being resolved.
     open: Vec<&'d str>,
-    /// References that were met while they were followed.
+    /// References that refer to themselves.
     recursive: HashSet<&'d str>,
     definitions: Definitions<'d>,
 }
@@ -104,17 +104,17 @@ impl<'a, 'd> Converter<'a, 'd> {
         Self { document, patterns, inline, work: 0, open, recursive, definitions }
     }
 
-    /// The schema of a part of a request.
+    /// Converts a schema.
     pub fn convert(&mut self, schema: &'d Value) -> Result<Value, Obstacle> {
         self.any(schema, 0)
     }
 
-    /// What a converted schema says, also where it is a reference to a definition.
+    /// The schema itself, or its definition if it is a reference.
     pub fn opened<'v>(&'v self, schema: &'v Value) -> &'v Value {
         definitions::referred(schema).and_then(|name| self.definitions.get(name)).unwrap_or(schema)
     }
 
-    /// The definitions that the given schemas need.
+    /// The definitions that the schemas need.
     pub fn definitions<'v>(&self, schemas: impl IntoIterator<Item = &'v Value>) -> Map<String, Value> {
         self.definitions.needed(schemas)
     }
@@ -124,12 +124,12 @@ impl<'a, 'd> Converter<'a, 'd> {
         match schema {
             Value::Bool(_) => Ok(schema.clone()),
             Value::Object(_) if self.inline && depth > MAX_INLINE_DEPTH => Err(Obstacle::TooLarge),
-            Value::Object(_) if depth > MAX_DEPTH => Err(Obstacle::Reason("its schemas are nested too deep".into())),
+            Value::Object(_) if depth > MAX_DEPTH => Err(Obstacle::Reason("its schemas are nested too deeply".into())),
             Value::Object(fields) => match fields.get("$ref") {
                 Some(Value::String(reference)) => self.reference(reference, fields, depth),
                 _ => Ok(Value::Object(finished(fields, self.keywords(fields, depth)?))),
             },
-            _ => Err(Obstacle::Reason("one of its schemas is not a map".into())),
+            _ => Err(Obstacle::Reason("one of its schemas is not an object".into())),
         }
     }
 
@@ -138,7 +138,7 @@ impl<'a, 'd> Converter<'a, 'd> {
         if self.work > if self.inline { MAX_INLINE } else { MAX_SCHEMAS } { Err(Obstacle::TooLarge) } else { Ok(()) }
     }
 
-    /// A reference with what stands beside it, which holds as well.
+    /// A reference and its sibling keywords, which apply as well.
     fn reference(&mut self, reference: &'d str, fields: &'d Map<String, Value>, depth: usize) -> Result<Value, Obstacle> {
         let target = self.expanded(reference, depth)?;
         let mut beside = self.keywords(fields, depth)?;
@@ -168,7 +168,7 @@ impl<'a, 'd> Converter<'a, 'd> {
         Ok(self.definitions.define(reference, schema))
     }
 
-    /// The keywords of a schema that say something about requests; all others are dropped.
+    /// The keywords that matter for requests; all others are dropped.
     fn keywords(&mut self, fields: &'d Map<String, Value>, depth: usize) -> Result<Map<String, Value>, Obstacle> {
         let mut schema = Map::new();
         let mut hidden = HashSet::new();
@@ -189,7 +189,7 @@ impl<'a, 'd> Converter<'a, 'd> {
                 ("exclusiveMaximum" | "exclusiveMinimum", Value::Number(_)) => value.clone(),
                 ("pattern", Value::String(pattern)) if self.patterns.usable(pattern) => value.clone(),
                 ("description", Value::String(text)) => {
-                    // Cleaning is work too.
+                    // Cleaning a description counts as work.
                     self.spend(text.len().min(MAX_DESCRIPTION * READ_FOR_ONE) / 200)?;
                     json!(clean(text, MAX_DESCRIPTION))
                 }
@@ -208,7 +208,7 @@ impl<'a, 'd> Converter<'a, 'd> {
         list.map(|schema| self.any(schema, depth + 1)).collect::<Result<Vec<_>, _>>().map(Value::Array)
     }
 
-    /// The properties that a request may have; the server's own ones are hidden.
+    /// The properties that a request may have; `readOnly` ones are hidden.
     fn properties(&mut self, named: &'d Map<String, Value>, hidden: &mut HashSet<&'d str>, depth: usize) -> Result<Value, Obstacle> {
         let mut properties = Map::new();
         for (name, schema) in named {
@@ -226,7 +226,7 @@ impl<'a, 'd> Converter<'a, 'd> {
         let mut schemas = Map::new();
         for (name, schema) in named {
             if keyword == "patternProperties" && !self.patterns.usable(name) {
-                return Err(Obstacle::Reason("it names properties by a pattern that cannot be checked in linear time".into()));
+                return Err(Obstacle::Reason("it has a property name pattern that cannot be matched in linear time".into()));
             }
             schemas.insert(name.clone(), self.any(schema, depth + 1)?);
         }

@@ -1,4 +1,4 @@
-//! Where the service is, and the address of one operation there.
+//! The base URL of the service, and the URL of each operation.
 
 use helve_core::authored::FieldError;
 use serde_json::{Map, Value};
@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use super::document::{Document, Operation, shown};
 use super::{Obstacle, names};
 
-/// The address of the service that an operation belongs to, without a slash at its end.
+/// The base URL of an operation, without a trailing slash.
 ///
-/// What the definition says holds for all operations: a test system must never be mixed with the one in the document.
+/// A URL in the definition applies to all operations, so that a test system is never mixed with the one in the document.
 pub(super) fn base(given: Option<&str>, document: &Document<'_>, operation: &Operation<'_>) -> Result<String, Obstacle> {
     if let Some(given) = given {
         return absolute(given).map_err(|message| Obstacle::Definition(FieldError::new("/api_url", message)));
@@ -19,45 +19,38 @@ pub(super) fn base(given: Option<&str>, document: &Document<'_>, operation: &Ope
         }
     }
     let wrong =
-        |message: String| Obstacle::Definition(FieldError::new("/api_url", message).hint("give `api_url`, the address of the service"));
+        |message: String| Obstacle::Definition(FieldError::new("/api_url", message).hint("set `api_url` to the base URL of the service"));
     match document.field("servers").and_then(|servers| servers.get(0)) {
         Some(server) => address(server).map_err(wrong),
-        None => Err(wrong("the document does not say where the service is".into())),
+        None => Err(wrong("the document has no server URL".into())),
     }
 }
 
 fn address(server: &Value) -> Result<String, String> {
-    let url = server.get("url").and_then(Value::as_str).ok_or("the server in the document has no `url`")?;
+    let url = server.get("url").and_then(Value::as_str).ok_or("the document's server has no `url`")?;
     let default = |name: &str| {
         let value = server.get("variables")?.get(name)?.get("default")?;
         value.as_str().map(str::to_owned).or_else(|| value.is_number().then(|| value.to_string()))
     };
-    let mut text = String::new();
-    for piece in pieces(url)? {
-        match piece {
-            Piece::Fixed(fixed) => text.push_str(fixed),
-            Piece::Variable(name) => {
-                text += &default(name).ok_or_else(|| format!("the server's variable `{}` has no default", shown(name)))?;
-            }
-        }
-    }
-    absolute(&text)
+    let replaced =
+        replace_variables(url, |name| default(name).ok_or_else(|| format!("the server variable `{}` has no default", shown(name))))?;
+    absolute(&replaced)
 }
 
 fn absolute(url: &str) -> Result<String, String> {
     let url = url.trim();
     let host = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme));
     match host {
-        None => Err(format!("the server `{}` is no address that begins with https:// or http://", shown(url))),
-        Some("") => Err(format!("the server `{}` has no host", shown(url))),
+        None => Err(format!("the server URL `{}` does not start with https:// or http://", shown(url))),
+        Some("") => Err(format!("the server URL `{}` has no host", shown(url))),
         Some(_) if url.contains(['{', '}', '?', '#', '\\']) || url.chars().any(|c| c.is_whitespace() || c.is_control()) => {
-            Err(format!("the server `{}` is more than an address", shown(url)))
+            Err(format!("the server URL `{}` contains characters that are not allowed", shown(url)))
         }
         Some(_) => Ok(url.trim_end_matches('/').to_owned()),
     }
 }
 
-/// The variables of a path, in their order, each once.
+/// The unique variables of a path, in order.
 pub(super) fn variables(path: &str) -> Result<Vec<&str>, String> {
     let mut found = Vec::new();
     for piece in pieces(path)? {
@@ -70,21 +63,24 @@ pub(super) fn variables(path: &str) -> Result<Vec<&str>, String> {
     Ok(found)
 }
 
-/// The path with templates instead of its variables.
+/// The path with templates instead of variables.
 pub(super) fn with_templates(path: &str, templates: &Map<String, Value>) -> Result<String, String> {
     let dots = path.split('/').any(|segment| matches!(segment, "." | ".."));
     if dots || path.contains(['?', '#', '\\']) || path.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err("its path is more than a path".into());
+        return Err("its path contains characters that are not allowed".into());
     }
-    // Without the slash, a path could change the host that comes before it.
-    let mut text = if path.starts_with('/') { String::new() } else { "/".to_owned() };
-    for piece in pieces(path)? {
-        match piece {
-            Piece::Fixed(fixed) => text.push_str(fixed),
-            Piece::Variable(name) => text.push_str(templates.get(name).and_then(Value::as_str).unwrap_or_default()),
-        }
-    }
-    Ok(text)
+    // Without the slash, the path could change the host.
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let path = replace_variables(path, |name| Ok(templates.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()))?;
+    Ok(format!("{slash}{path}"))
+}
+
+fn replace_variables(text: &str, value: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
+    let piece = |piece| match piece {
+        Piece::Fixed(fixed) => Ok(fixed.to_owned()),
+        Piece::Variable(name) => value(name),
+    };
+    pieces(text)?.into_iter().map(piece).collect()
 }
 
 enum Piece<'t> {
@@ -93,7 +89,7 @@ enum Piece<'t> {
 }
 
 fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
-    let braces = || format!("the braces in `{}` do not match", shown(text));
+    let braces = || format!("unbalanced braces in `{}`", shown(text));
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find(['{', '}']) {

@@ -1,13 +1,13 @@
-//! Descriptions for models: without markup, without hidden characters, and not too long.
+//! Descriptions for models: without markup and hidden characters, and of limited length.
 
 use helve_core::printable::is_deceptive;
 
-/// How many bytes are read for one character that may be kept; longer texts are manuals.
+/// Bytes read per character that may be kept.
 pub(super) const READ_FOR_ONE: usize = 16;
-/// How far the end of a tag or link is looked for.
+/// How far to look for the end of a tag or link.
 const MAX_MARKUP: usize = 2_000;
 
-/// Tags after which a new line begins.
+/// Tags that start a new line.
 const BLOCKS: [&str; 25] = [
     "blockquote",
     "br",
@@ -35,7 +35,7 @@ const BLOCKS: [&str; 25] = [
     "tr",
     "ul",
 ];
-/// Other tags. Words in angle brackets that are not listed, such as `<token>`, are no markup.
+/// Other tags. Words in angle brackets that are not listed, such as `<token>`, are text.
 const INLINE: [&str; 28] = [
     "a", "abbr", "article", "b", "cite", "code", "del", "em", "figure", "font", "i", "iframe", "img", "ins", "kbd", "mark", "nav", "s",
     "script", "small", "span", "strong", "style", "sub", "sup", "tbody", "th", "thead",
@@ -43,7 +43,7 @@ const INLINE: [&str; 28] = [
 const ENTITIES: [(&str, &str); 7] =
     [("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&apos;", "'"), ("&nbsp;", " ")];
 
-/// A text as models read it: one line, cut at the end of a sentence near `limit` characters.
+/// The text on one line, cut at the end of a sentence near `limit` characters.
 pub(super) fn clean(text: &str, limit: usize) -> String {
     let mut plain = String::new();
     without_markup(head(text, limit * READ_FOR_ONE), &mut plain, 0);
@@ -52,7 +52,7 @@ pub(super) fn clean(text: &str, limit: usize) -> String {
     at_sentence(&words.join(" "), limit)
 }
 
-/// Two texts as one, where the second often begins with the first.
+/// Joins a summary and a description, which often starts with the summary.
 pub(super) fn joined(summary: &str, description: &str) -> String {
     let bare = summary.trim_end_matches(['.', ' ']);
     if summary.is_empty() || description.to_lowercase().starts_with(&bare.to_lowercase()) {
@@ -61,7 +61,7 @@ pub(super) fn joined(summary: &str, description: &str) -> String {
     if description.is_empty() { summary.to_owned() } else { format!("{} {description}", sentence(summary)) }
 }
 
-/// The text with a full stop, if it has no end.
+/// Adds a full stop if the text does not end with punctuation.
 pub(super) fn sentence(text: &str) -> String {
     let ended = text.is_empty() || text.ends_with(['.', '!', '?', ':', ';', '…', '。', '！', '？']);
     if ended { text.to_owned() } else { format!("{text}.") }
@@ -95,7 +95,7 @@ fn without_markup(text: &str, plain: &mut String, depth: usize) {
             })
         };
         if taken == 0 {
-            // All four characters are one byte long.
+            // All four characters are single bytes.
             plain.push_str(&rest[..1]);
         }
         rest = &rest[taken.max(1)..];
@@ -103,7 +103,7 @@ fn without_markup(text: &str, plain: &mut String, depth: usize) {
     plain.push_str(rest);
 }
 
-/// The length of the tag that a text begins with; 0 if it is none.
+/// The length of the tag at the start of a text; 0 if there is none.
 fn tag(text: &str, plain: &mut String) -> usize {
     let inner = text[1..].trim_start_matches('/');
     let name = head(inner, 12).split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_ascii_lowercase();
@@ -118,12 +118,12 @@ fn tag(text: &str, plain: &mut String) -> usize {
     end + 1
 }
 
-/// The label of the Markdown link that a text begins with, and the length of the link.
+/// The label of the Markdown link at the start of a text, and the length of the link.
 fn label(text: &str) -> Option<(&str, usize)> {
     let mut open = 0usize;
     let end = text.char_indices().find_map(|(at, c)| {
         match c {
-            // Deeper ones are no links, and looking at each would take long.
+            // Deeper brackets are not links, and scanning each of them would take long.
             '[' if open == 3 => return Some(None),
             '[' => open += 1,
             ']' => open = open.saturating_sub(1),
@@ -138,7 +138,7 @@ fn label(text: &str) -> Option<(&str, usize)> {
     Some((&text[1..end], end + close + 1))
 }
 
-/// A clean text, cut at the end of a sentence near `limit` characters.
+/// A cleaned text, cut at the end of a sentence near `limit` characters.
 pub(super) fn at_sentence(text: &str, limit: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(limit) else { return text.to_owned() };
     let kept = &text[..end];

@@ -1,4 +1,4 @@
-//! One operation as one tool.
+//! Converts one operation to one tool.
 
 use helve_core::authored::RulesFields;
 use helve_core::{Permission, Schema};
@@ -11,12 +11,12 @@ use super::text::{at_sentence, clean, joined};
 use super::{Obstacle, body, parameters, servers};
 use crate::definition::{HttpDefinition, OpenApiDefinition};
 
-/// Characters of a description, about: it ends with a sentence.
+/// Approximate maximum length of a description in characters; it ends with a sentence.
 const MAX_DESCRIPTION: usize = 1_000;
-/// Characters of a title.
+/// Maximum length of a title in characters.
 const MAX_TITLE: usize = 120;
 
-/// Makes tools of the operations of one document.
+/// Converts the operations of a document.
 pub(super) struct Importer<'a, 'd> {
     definition: &'a OpenApiDefinition,
     document: &'a Document<'d>,
@@ -28,7 +28,7 @@ impl<'a, 'd> Importer<'a, 'd> {
         Self { definition, document, patterns }
     }
 
-    /// The tool of an operation, and what is different from the document.
+    /// The tool of an operation, and how it differs from the document.
     pub fn tool(&mut self, operation: &Operation<'d>, name: &str) -> Result<(HttpDefinition, Vec<String>), Obstacle> {
         match self.attempt(operation, name, true) {
             Err(Obstacle::TooLarge) => self.attempt(operation, name, false),
@@ -39,20 +39,20 @@ impl<'a, 'd> Importer<'a, 'd> {
     fn attempt(&mut self, operation: &Operation<'d>, name: &str, inline: bool) -> Result<(HttpDefinition, Vec<String>), Obstacle> {
         let definition = self.definition;
         let Some(method) = operation.method else {
-            return Err(format!("tools make no {} requests", operation.verb).into());
+            return Err(format!("{} requests are not supported", operation.verb).into());
         };
         let mut converter = Converter::new(self.document, &mut self.patterns, inline);
         let mut arguments = Arguments::default();
-        let placed = parameters::place(definition, self.document, operation, &mut converter, &mut arguments)?;
+        let templates = parameters::place(definition, self.document, operation, &mut converter, &mut arguments)?;
         let body = body::place(self.document, operation, &mut converter, &mut arguments)?;
-        let path = servers::with_templates(operation.path, &placed.path)?;
+        let path = servers::with_templates(operation.path, &templates.path)?;
         let definitions = converter.definitions(arguments.schemas());
         let parameters = arguments.schema(definitions);
-        Schema::new(parameters.clone()).map_err(|error| format!("its input schema was refused: {error}"))?;
-        // Last, because it is the definition's mistake only if there is a tool that needs it.
+        Schema::new(parameters.clone()).map_err(|error| format!("its input schema is not supported: {error}"))?;
+        // Last, because a missing URL matters only if a tool needs it.
         let base = servers::base(definition.api_url.as_deref(), self.document, operation)?;
         let mut headers = definition.headers.clone();
-        headers.extend(placed.headers);
+        headers.extend(templates.headers);
         if let Some(kind) = body.content_type
             && !headers.keys().any(|name| name.eq_ignore_ascii_case("content-type"))
         {
@@ -60,14 +60,14 @@ impl<'a, 'd> Importer<'a, 'd> {
         }
         let (title, description) = describe(operation);
         let tool = HttpDefinition {
-            name: prefixed(definition.prefix.as_deref(), name),
+            name: prefixed(definition.selection.prefix.as_deref(), name),
             title,
             description,
             api_url: base + &path,
             method,
             auth_method: definition.auth_method.clone(),
             parameters: Some(parameters),
-            query: placed.query,
+            query: templates.query,
             headers,
             body: body.value,
             body_format: body.format,
@@ -77,7 +77,7 @@ impl<'a, 'd> Importer<'a, 'd> {
             retry_on: Vec::new(),
             rules: rules(&definition.rules, operation.reads()),
         };
-        Ok((tool, placed.notes.into_iter().chain(body.note).collect()))
+        Ok((tool, templates.notes.into_iter().chain(body.note).collect()))
     }
 }
 
@@ -100,7 +100,7 @@ fn describe(operation: &Operation<'_>) -> (Option<String>, String) {
     (Some(title).filter(|title| !title.is_empty()), at_sentence(&described, MAX_DESCRIPTION))
 }
 
-/// Reading is harmless and can be repeated; for anything else a person is asked, and nothing is answered from memory.
+/// Read-only requests are harmless and repeatable. All others need confirmation and are not cached.
 fn rules(given: &RulesFields, reads: bool) -> RulesFields {
     let mut rules = given.clone();
     rules.permission = Some(given.permission.unwrap_or(if reads { Permission::Auto } else { Permission::Confirm }));

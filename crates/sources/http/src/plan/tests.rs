@@ -1,4 +1,4 @@
-//! What requests come of arguments, and which mistakes are found before there are any.
+//! Requests made from arguments, and mistakes found before the first call.
 
 use helve_core::authored::read_parameters;
 use serde_json::json;
@@ -76,7 +76,7 @@ fn headers_hold_one_line() {
     for bad in ["a\r\nx-evil: 1", "a\nb", "a\rb", "a\0b", "a\u{7f}", "a\u{85}b", "a\u{9b}b", "a\u{2028}b"] {
         let error = request(&definition, &json!({"x": bad})).expect_err(bad);
         assert_eq!(error.kind(), helve_core::ErrorKind::InvalidParameters);
-        assert!(error.message().contains("`x` goes into the header"), "{error}");
+        assert!(error.message().contains("`x` is not allowed in the header"), "{error}");
     }
     let sent = request(&definition, &json!({"x": "ü\tb"})).expect("a request");
     assert_eq!(sent.headers["x-one"].as_bytes(), "aü\tb".as_bytes());
@@ -112,5 +112,5 @@ fn mistakes_are_found_where_they_are() {
         assert_eq!(error.path, path, "{definition}: {error}");
     }
     let typo = plan(&json!({"query": {"q": "{{ qeury }}"}, "parameters": word})).expect_err("a mistake");
-    assert_eq!((typo.message.as_str(), typo.hint.as_deref()), ("there is no parameter `qeury`", Some("did you mean `query`?")));
+    assert_eq!((typo.message.as_str(), typo.hint.as_deref()), ("unknown parameter `qeury`", Some("did you mean `query`?")));
 }

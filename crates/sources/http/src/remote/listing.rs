@@ -1,4 +1,4 @@
-//! The list of tools that a server gives. It is a stranger's: entries that cannot be used are skipped.
+//! The tool list of a remote tool server. It is untrusted: unusable entries are skipped.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::definition::RemoteDefinition;
 use crate::failure;
 
 const KEY_HEADER: &str = "X-API-Key";
-/// More tools than this help no agent.
+/// Maximum number of tools of a server.
 const MAX_TOOLS: usize = 1_000;
 const LIST_LIMITS: JsonLimits = JsonLimits { bytes: 4 << 20, depth: 64, nodes: 200_000 };
 
-/// Where the list is, and what becomes of it.
+/// Fetches the tool list of a server.
 pub(super) struct Listing {
     server: Arc<Server>,
     definition: RemoteDefinition,
@@ -38,14 +38,14 @@ impl Listing {
             }
             None => Credentials::None,
         };
-        // Whoever runs the server decides what its tools do, so a person is asked unless the file says otherwise.
+        // The server's operator decides what its tools do, so they need confirmation by default.
         let rules = definition.rules.rules(Permission::Confirm);
         let server = Arc::new(Server::new(&url, credentials, rules.attempt_timeout(), fetch, redactor));
         Ok(Self { server, definition: definition.clone(), url, rules })
     }
 
-    /// The tools, or why there are none.
-    pub(super) async fn ask(&self) -> Result<ToolList, String> {
+    /// Fetches the tools.
+    pub(super) async fn fetch(&self) -> Result<ToolList, String> {
         let mut request = Request::new(Method::GET, self.url.clone());
         request.reach = Reach::Any;
         request.limits = FetchLimits { bytes: LIST_LIMITS.bytes as u64, ..FetchLimits::default() };
@@ -53,10 +53,10 @@ impl Listing {
         let response = self.server.send(request).await.map_err(|error| error.message().to_owned())?;
         let response = json::parse(&response.body, LIST_LIMITS).map_err(|error| {
             let excerpt = failure::excerpt(&response.body, self.server.redactor());
-            format!("the list of tools was not accepted: {error}: {excerpt}")
+            format!("invalid tool list: {error}: {excerpt}")
         })?;
         let Some(entries) = response.get("tools").unwrap_or(&response).as_array() else {
-            return Err("the response has no list `tools`".to_owned());
+            return Err("invalid tool list: `tools` is not a list".to_owned());
         };
         self.tools(entries).map_err(|error| error.to_string())
     }
@@ -64,22 +64,22 @@ impl Listing {
     fn tools(&self, entries: &[Value]) -> Result<ToolList, helve_core::SpecError> {
         let source = &self.definition.name;
         if entries.len() > MAX_TOOLS {
-            tracing::warn!(source, count = entries.len(), "the server lists more tools than are taken; the rest is left out");
+            tracing::warn!(source, count = entries.len(), "the server lists too many tools; the rest is ignored");
         }
         let mut names = HashSet::new();
         let mut tools: Vec<Arc<dyn DynTool>> = Vec::new();
         for (index, entry) in entries.iter().take(MAX_TOOLS).enumerate() {
             match self.tool(entry, index) {
                 Ok(tool) if names.insert(tool.spec.name().clone()) => tools.push(Arc::new(tool)),
-                Ok(tool) => tracing::warn!(source, tool = %tool.spec.name(), "the server lists a tool twice; the first one stays"),
+                Ok(tool) => tracing::warn!(source, tool = %tool.spec.name(), "the server lists a tool twice; the second one is ignored"),
                 Err(error) => {
                     let (path, why) = (printable::escape(&error.path), printable::escape(&error.message));
-                    tracing::warn!(source, path, why, "an entry of the server's list is no tool");
+                    tracing::warn!(source, path, why, "invalid entry in the server's tool list");
                 }
             }
         }
         let list: ToolList = tools.into_iter().collect();
-        list.filtered(&self.definition.include, &self.definition.exclude).prefixed(self.definition.prefix())
+        list.filtered(&self.definition.selection.include, &self.definition.selection.exclude).prefixed(self.definition.prefix())
     }
 
     fn tool(&self, entry: &Value, index: usize) -> Result<RemoteTool, FieldError> {
@@ -87,7 +87,7 @@ impl Listing {
         let text = |field: &str| entry.get(field).and_then(Value::as_str);
         let Some(name) = text("name") else { return Err(FieldError::new(at("/name"), "a tool needs a name")) };
         if self.definition.prefix().len() + 1 + name.len() > ToolSpec::MAX_NAME {
-            return Err(FieldError::new(at("/name"), "the name is too long"));
+            return Err(FieldError::new(at("/name"), "the tool name is too long"));
         }
         let field =
             ["parameters", "input_schema", "inputSchema"].into_iter().find(|field| entry.get(field).is_some_and(|value| !value.is_null()));

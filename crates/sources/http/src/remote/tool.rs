@@ -1,4 +1,4 @@
-//! One tool of such a server: a POST to `/execute`.
+//! A tool of a remote tool server: a POST to `/execute`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::failure;
 
 const RESPONSE_LIMITS: JsonLimits = JsonLimits { bytes: 1 << 20, depth: 64, nodes: 200_000 };
 
-/// A server, as all its tools share it.
+/// The server, shared by all its tools.
 pub(super) struct Server {
     execute: Url,
     credentials: Credentials,
@@ -26,7 +26,7 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(url: &Url, credentials: Credentials, time: Duration, fetch: &Fetch, redactor: &Redactor) -> Self {
         let mut execute = url.clone();
-        // An http address always has a path that can be added to.
+        // An http URL always has a path.
         if let Ok(mut path) = execute.path_segments_mut() {
             path.pop_if_empty().push("execute");
         }
@@ -37,7 +37,7 @@ impl Server {
         &self.redactor
     }
 
-    /// Sends a request with the key of the server. Only a success is a response.
+    /// Sends a request with the server's API key. Any status but success is an error.
     pub(super) async fn send(&self, request: Request) -> Result<Response, ToolError> {
         let response = self.credentials.send(&self.fetch, request).await?;
         if response.status.is_success() { Ok(response) } else { Err(failure::of_status(&response, &[], &self.redactor)) }
@@ -53,22 +53,22 @@ impl Server {
         let response = self.send(request).await?;
         let excerpt = || failure::excerpt(&response.body, &self.redactor);
         let mut body = json::parse(&response.body, RESPONSE_LIMITS)
-            .map_err(|error| ToolError::failed(format!("the server's response was not accepted: {error}: {}", excerpt())))?;
+            .map_err(|error| ToolError::failed(format!("invalid response: {error}: {}", excerpt())))?;
         if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
             let message = error.as_str().or_else(|| error.get("message")?.as_str()).map_or_else(|| error.to_string(), str::to_owned);
             return Err(ToolError::failed(failure::excerpt(message.as_bytes(), &self.redactor)));
         }
         match body.get_mut("output") {
             Some(output) => Ok(Output::data(output.take()).with_metadata("status", json!(response.status.as_u16()))),
-            None => Err(ToolError::failed(format!("the server's response has neither `output` nor `error`: {}", excerpt()))),
+            None => Err(ToolError::failed(format!("invalid response: neither `output` nor `error`: {}", excerpt()))),
         }
     }
 }
 
-/// One tool of a server.
+/// A tool of a remote tool server.
 pub(super) struct RemoteTool {
     pub(super) spec: Arc<ToolSpec>,
-    /// What the server calls it.
+    /// The server's name for it.
     pub(super) name: Box<str>,
     pub(super) server: Arc<Server>,
 }

@@ -1,4 +1,4 @@
-//! What templates give for values of every kind.
+//! Results of templates for values of every kind.
 
 use serde_json::json;
 
@@ -8,8 +8,8 @@ fn value(template: &str, variables: &Value) -> Result<Option<Value>, TemplateErr
     Template::new(template).expect("a template").value(&Variables::new(variables))
 }
 
-fn written(template: &str, writing: Writing, variables: &Value) -> Result<String, TemplateError> {
-    Template::text(template, writing).expect("a template").written(&Variables::new(variables))
+fn written(template: &str, encoding: Encoding, variables: &Value) -> Result<String, TemplateError> {
+    Template::text(template, encoding).expect("a template").written(&Variables::new(variables))
 }
 
 #[test]
@@ -52,10 +52,10 @@ fn values_are_never_templates() {
 fn values_cannot_leave_their_place_in_an_address() {
     let all = json!({"x": "../a?b=c#d e/é%2e&", "n": 7, "e": "", "l": [1]});
     let encoded = "..%2Fa%3Fb%3Dc%23d%20e%2F%C3%A9%252e%26";
-    assert_eq!(written("/p/{{ x }}/{{ n }}", Writing::Path, &all), Ok(format!("/p/{encoded}/7")));
-    assert_eq!(written("q={{ x }}&e={{ e }}", Writing::Query, &all), Ok(format!("q={encoded}&e=")));
-    for (template, writing) in [("/{{ e }}", Writing::Path), ("/{{ l }}", Writing::Path), ("q={{ l }}", Writing::Query)] {
-        assert!(matches!(written(template, writing, &all), Err(TemplateError::Other(_))), "{template}");
+    assert_eq!(written("/p/{{ x }}/{{ n }}", Encoding::Path, &all), Ok(format!("/p/{encoded}/7")));
+    assert_eq!(written("q={{ x }}&e={{ e }}", Encoding::Query, &all), Ok(format!("q={encoded}&e=")));
+    for (template, encoding) in [("/{{ e }}", Encoding::Path), ("/{{ l }}", Encoding::Path), ("q={{ l }}", Encoding::Query)] {
+        assert!(matches!(written(template, encoding, &all), Err(TemplateError::Other(_))), "{template}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Definitions: what is found to be wrong with them, and what becomes of good ones.
+//! Mistakes in definitions, and the tools of valid ones.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ fn secrets_are_known_in_every_spelling() {
     assert!(known.iter().any(|secret| secret.expose_secret() == "header-secret"));
 }
 
-/// An approval must not outlive a change of what a call does; a new key changes nothing of that.
+/// An approval must not survive a change of what a call does; a new key is no such change.
 #[test]
 fn what_stands_behind_a_tool_is_known_by_its_hash() {
     let hash = |url: &str, more: &Value| tool(url, more, &Redactor::default()).spec().implementation();

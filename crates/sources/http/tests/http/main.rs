@@ -2,13 +2,11 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
-mod answers;
 mod credentials;
 mod definitions;
 mod failures;
 mod remote;
-#[path = "../../../../fetch/tests/fetch/server.rs"]
-mod server;
+mod responses;
 
 use std::sync::Arc;
 
@@ -16,14 +14,14 @@ use helve_core::{DynTool, Redactor};
 use helve_fetch::Fetch;
 use helve_http::HttpDefinition;
 use helve_testkit::toolkit;
+use helve_testkit::{RawServer, within};
 use helve_tools::{Executor, ExecutorOptions};
 use serde_json::{Value, json};
-use server::{Server, within};
 
-/// A secret that must be seen by the right server only.
+/// A secret that only the right server may see.
 const CANARY: &str = "canary-0123456789";
 
-/// A definition with what every one needs.
+/// A definition with all required fields.
 fn definition(url: &str, more: &Value) -> HttpDefinition {
     let mut whole = json!({"name": "ask", "description": "Asks.", "api_url": url, "timeout": "5s"});
     whole.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
@@ -34,11 +32,11 @@ fn tool(url: &str, more: &Value, redactor: &Redactor) -> Arc<dyn DynTool> {
     definition(url, more).tool("tools/native/ask.yaml", &Fetch::default(), redactor).expect("a tool")
 }
 
-/// Calls the tool through the executor, and looks whether the outcome keeps its secrets.
+/// Calls the tool through the executor, and checks that the outcome shows no secrets.
 async fn call(url: &str, more: &Value, arguments: Value) -> Value {
     let redactor = Redactor::default();
     let toolkit = toolkit([tool(url, more, &redactor)]);
-    // The executor has no redactor here: what leaves the tool must be clean already, except for results.
+    // The executor has no redactor here: everything but results must be clean when it leaves the tool.
     let executor = Executor::new(ExecutorOptions::default());
     let outcome = within(helve_testkit::call(&executor, &toolkit, "ask", arguments)).await;
     if outcome["success"] == json!(false) {
@@ -47,8 +45,8 @@ async fn call(url: &str, more: &Value, arguments: Value) -> Value {
     outcome
 }
 
-/// Calls a tool of a server that gives one answer.
+/// Calls a tool of a server with a single response.
 async fn call_once(answer: Vec<u8>, more: &Value) -> Value {
-    let server = Server::answering([answer]).await;
+    let server = RawServer::responding([answer]).await;
     call(&server.url("/"), more, json!({})).await
 }

@@ -1,4 +1,4 @@
-//! Servers of the older contract: a list at one address, `/execute` below it.
+//! Remote tool servers: a list at one URL, `/execute` below it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use crate::CANARY;
-use crate::server::{Server, answer, within};
+use helve_testkit::{RawServer, raw_response, within};
 
 fn definition(url: &str, more: &Value) -> RemoteDefinition {
     let mut whole = json!({"name": "lab", "mcp_server_url": url, "mcp_api_key": CANARY, "permission": "auto", "timeout": "5s"});
@@ -58,13 +58,13 @@ fn listing() -> Value {
     ]})
 }
 
-/// Lists tools, and answers calls with what stands here.
-async fn server(executed: &'static str) -> Server {
-    Server::start(move |seen, mut stream| async move {
+/// Lists tools, and responds to calls with this body.
+async fn server(executed: &'static str) -> RawServer {
+    RawServer::start(move |seen, mut stream| async move {
         let bytes = match seen.line.as_str() {
-            "GET /tools HTTP/1.1" => answer("200 OK", "application/json", &listing().to_string()),
-            "POST /tools/execute HTTP/1.1" => answer("200 OK", "application/json", executed),
-            _ => answer("404 Not Found", "text/plain", ""),
+            "GET /tools HTTP/1.1" => raw_response("200 OK", "application/json", &listing().to_string()),
+            "POST /tools/execute HTTP/1.1" => raw_response("200 OK", "application/json", executed),
+            _ => raw_response("404 Not Found", "text/plain", ""),
         };
         let _ = stream.write_all(&bytes).await;
     })
@@ -88,7 +88,7 @@ async fn tools_are_listed_and_called() {
     assert_eq!(add.input().value()["required"], json!(["a", "b"]));
     let outcome = call(&source, "lab_add", json!({"a": "1", "b": 2})).await;
     assert_eq!((&outcome["data"], &outcome["metadata"]), (&json!({"sum": 3}), &json!({"status": 200})), "{outcome}");
-    let seen = server.seen();
+    let seen = server.requests();
     let posted = seen.last().expect("a request");
     assert_eq!(posted.body, r#"{"name":"add","parameters":{"a":1,"b":2}}"#);
     assert!(seen.iter().all(|seen| seen.header("x-api-key") == Some(CANARY)));
@@ -104,8 +104,8 @@ async fn answers_of_every_form() {
         (r#"{"output": [1]}"#, true, "[1]"),
         (r#"{"error": "no such row"}"#, false, "failed: no such row"),
         (r#"{"output": 1, "error": {"message": "canary-0123456789 is wrong"}}"#, false, "failed: [REDACTED] is wrong"),
-        (r#"{"result": 1}"#, false, "failed: the server's response has neither `output` nor `error`: {\"result\": 1}"),
-        ("<p>", false, "failed: the server's response was not accepted: not valid JSON: expected value at line 1 column 1: <p>"),
+        (r#"{"result": 1}"#, false, "failed: invalid response: neither `output` nor `error`: {\"result\": 1}"),
+        ("<p>", false, "failed: invalid response: not valid JSON: expected value at line 1 column 1: <p>"),
     ] {
         let server = server(executed).await;
         let source = connect(&server.url("/tools/"), &json!({"mcp_server_url": server.url("/tools")})).expect("a source");
@@ -125,8 +125,8 @@ async fn a_server_may_come_later() {
     assert!(why.contains("cannot be reached") && !why.contains("canary"), "{why}");
     let listener = TcpListener::bind(address).await.expect("the same port");
     let body = json!({"tools": [{"name": "late"}]}).to_string();
-    let _server = Server::on(listener, move |_, mut stream| {
-        let bytes = answer("200 OK", "application/json", &body);
+    let _server = RawServer::on(listener, move |_, mut stream| {
+        let bytes = raw_response("200 OK", "application/json", &body);
         async move {
             let _ = stream.write_all(&bytes).await;
         }
@@ -137,13 +137,13 @@ async fn a_server_may_come_later() {
 #[tokio::test]
 async fn lists_that_are_none_fail_and_say_why() {
     for (bytes, why) in [
-        (answer("401 Unauthorized", "text/plain", CANARY), "127.0.0.1 answered 401 Unauthorized: [REDACTED]"),
-        (answer("200 OK", "text/html", "<p>hi</p>"), "the list of tools was not accepted"),
-        (answer("200 OK", "application/json", r#"{"tools": {}}"#), "the response has no list `tools`"),
-        (answer("200 OK", "application/json", "7"), "the response has no list `tools`"),
-        (answer("200 OK", "application/json", &"[".repeat(5 << 20)), "the response of"),
+        (raw_response("401 Unauthorized", "text/plain", CANARY), "127.0.0.1 responded with 401 Unauthorized: [REDACTED]"),
+        (raw_response("200 OK", "text/html", "<p>hi</p>"), "invalid tool list"),
+        (raw_response("200 OK", "application/json", r#"{"tools": {}}"#), "invalid tool list: `tools` is not a list"),
+        (raw_response("200 OK", "application/json", "7"), "invalid tool list: `tools` is not a list"),
+        (raw_response("200 OK", "application/json", &"[".repeat(5 << 20)), "the response of"),
     ] {
-        let server = Server::answering([bytes]).await;
+        let server = RawServer::responding([bytes]).await;
         let source = connect(&server.url("/"), &json!({})).expect("a source");
         let said = failed(&source).await;
         assert!(said.starts_with(why), "{said}");
@@ -153,7 +153,7 @@ async fn lists_that_are_none_fail_and_say_why() {
 #[tokio::test]
 async fn a_list_without_end_is_cut() {
     let many: Vec<Value> = (0..1_500).map(|number| json!({"name": format!("t{number}")})).collect();
-    let server = Server::answering([answer("200 OK", "application/json", &json!(many).to_string())]).await;
+    let server = RawServer::responding([raw_response("200 OK", "application/json", &json!(many).to_string())]).await;
     let source = connect(&server.url("/"), &json!({"prefix": ""})).expect("a source");
     let names = names(&ready(&source).await);
     assert_eq!((names.len(), names[999].as_str()), (1_000, "t999"));
@@ -167,9 +167,9 @@ async fn names_are_filtered_and_prefixed() {
     let source = connect(&server.url("/tools"), &more).expect("a source");
     let list = ready(&source).await;
     assert_eq!(names(&list), ["far_add", "far_mix"]);
-    // A stranger's tool asks first.
+    // A tool of an untrusted server needs confirmation.
     assert_eq!(list.as_slice()[0].spec().rules().permission, Permission::Confirm);
-    assert_eq!(server.seen()[0].header("x-other"), Some(CANARY));
+    assert_eq!(server.requests()[0].header("x-other"), Some(CANARY));
     for (name, may) in
         [("far_add", true), ("far_any", true), ("far_none", false), ("far_other", false), ("far", false), ("far_", false), ("add", false)]
     {
@@ -179,13 +179,13 @@ async fn names_are_filtered_and_prefixed() {
 
 #[tokio::test]
 async fn dropping_the_source_ends_its_task() {
-    let server = Server::answering([answer("503 Service Unavailable", "text/plain", "")]).await;
+    let server = RawServer::responding([raw_response("503 Service Unavailable", "text/plain", "")]).await;
     let source = connect(&server.url("/"), &json!({})).expect("a source");
     failed(&source).await;
     let mut states = source.tools();
     states.mark_unchanged();
     drop(source);
-    // The state can change no more, because whoever could change it is gone.
+    // The state can no longer change, because its task is gone.
     assert!(within(states.changed()).await.is_err());
 }
 

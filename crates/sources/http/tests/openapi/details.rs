@@ -1,11 +1,11 @@
-//! Single rules of the import, each with the smallest document that shows it.
+//! Single rules of the import, each with a minimal document.
 
 use helve_http::BodyFormat;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// The only tool of `POST /p/{id}` with the given fields.
+/// The only tool of `POST /p/{id}` with these fields.
 fn post(fields: &Value) -> HttpDefinition {
     let mut imported = import_with(&json!({}), &small(&json!({"/p/{id}": {"post": fields}}))).expect("tools");
     check(&imported);
@@ -13,7 +13,7 @@ fn post(fields: &Value) -> HttpDefinition {
     imported.tools.remove(0)
 }
 
-/// Why `GET /p` with the given fields is skipped.
+/// Why `GET /p` with these fields is skipped.
 fn refused(fields: &Value) -> String {
     let imported = import_with(&json!({}), &small(&json!({"/p": {"get": fields}}))).expect("tools");
     imported.skipped.first().map(|skipped| skipped.reason.clone()).unwrap_or_default()
@@ -122,7 +122,7 @@ fn objects_in_a_query_are_spread() {
     let form = post(&json!({"parameters": [{"name": "f", "in": "query", "schema": schema}]}));
     assert_eq!(Value::Object(form.query), json!({"a": "{{ a }}", "b": "{{ b }}"}));
     let unknown = json!({"name": "f", "in": "query", "required": true, "schema": {"type": "object"}});
-    assert_eq!(refused(&json!({"parameters": [unknown]})), "its query parameter `f` is an object, which has no common form there");
+    assert_eq!(refused(&json!({"parameters": [unknown]})), "its query parameter `f` is an object, which is not supported there");
 }
 
 #[test]
@@ -158,9 +158,7 @@ fn nothing_of_the_document_becomes_a_template() {
         let imported = import_with(&json!({}), &small(&json!({path: {"get": {}}}))).expect("tools");
         assert!(imported.tools.is_empty() && imported.skipped.len() == 1, "{path}");
     }
-    assert!(
-        refused(&json!({"parameters": [{"name": "X {{ a }}", "in": "header", "required": true}]})).contains("not the name of a header")
-    );
+    assert!(refused(&json!({"parameters": [{"name": "X {{ a }}", "in": "header", "required": true}]})).contains("not a valid header name"));
     let imported = import_with(&json!({}), &small(&json!({"@evil.example": {"get": {}}}))).expect("tools");
     assert_eq!(imported.tools[0].api_url, "https://x.example/@evil.example");
 }
@@ -170,12 +168,12 @@ fn skipped_operations_say_why() {
     for (fields, reason) in [
         (
             json!({"parameters": [{"$ref": "other.yaml#/a"}]}),
-            "it refers to `other.yaml#/a`, which is outside the document; bundle the document first",
+            "its reference `other.yaml#/a` points outside the document; bundle the document first",
         ),
-        (json!({"parameters": [{"$ref": "#/a"}]}), "it refers to `#/a`, which is not in the document"),
+        (json!({"parameters": [{"$ref": "#/a"}]}), "its reference `#/a` cannot be resolved"),
         (json!({"parameters": [{"in": "query"}]}), "one of its parameters has no `name` or no `in`"),
-        (json!({"parameters": [{"name": "a", "in": "query", "schema": {"type": "file"}}]}), "its input schema was refused: "),
-        (json!({"parameters": [{"name": "a", "in": "query", "schema": 3}]}), "one of its schemas is not a map"),
+        (json!({"parameters": [{"name": "a", "in": "query", "schema": {"type": "file"}}]}), "its input schema is not supported: "),
+        (json!({"parameters": [{"name": "a", "in": "query", "schema": 3}]}), "one of its schemas is not an object"),
     ] {
         let found = refused(&fields);
         assert!(found.starts_with(reason), "{found}");
@@ -187,5 +185,5 @@ fn clashing_names_are_told() {
     let document = small(&json!({"/a": {"get": {"operationId": "get/it"}}, "/b": {"post": {"operationId": "getIt"}}}));
     let imported = import_with(&json!({}), &document).expect("tools");
     assert_eq!(names(&imported), ["get_it_get", "get_it_post"]);
-    assert_eq!(imported.notes[1].message, "It is called `get_it_post`, because more than one operation would be `get_it`.");
+    assert_eq!(imported.notes[1].message, "Named `get_it_post`, because several operations would be named `get_it`.");
 }

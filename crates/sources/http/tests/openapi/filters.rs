@@ -1,4 +1,4 @@
-//! Which operations come, under which names, and what is said about wishes that nothing fulfils.
+//! Which operations are imported, under which names, and errors of filters that match nothing.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn what_was_not_asked_for_is_not_reported() {
 #[test]
 fn deprecated_operations_come_by_name_only() {
     let by_pattern = import_with(&json!({"include": ["search_*"]}), &hosting()).expect("tools");
-    assert_eq!(by_pattern.skipped[0].reason, "it is deprecated; `include: [search_legacy]` brings it in by name");
+    assert_eq!(by_pattern.skipped[0].reason, "it is deprecated; import it with `include: [search_legacy]`");
     for name in ["search_legacy", "search/legacy"] {
         assert_eq!(names(&import_with(&json!({"include": [name]}), &hosting()).expect("tools")), ["search_legacy"]);
     }
@@ -84,17 +84,17 @@ fn wishes_that_nothing_fulfils_are_mistakes() {
 #[test]
 fn other_documents_are_refused_with_a_hint() {
     for (document, message) in [
-        (json!({"swagger": "2.0", "paths": {}}), "this is a Swagger 2.0 document; OpenAPI 3 is needed"),
-        (json!({"openapi": "3.0.3"}), "the document has no `paths`, so it has no operations"),
-        (json!({"openapi": "2.5", "paths": {}}), "OpenAPI 2.5 cannot be read"),
-        (json!({"paths": {}}), "this is not an OpenAPI document"),
-        (json!([]), "this is not an OpenAPI document"),
-        (json!("x"), "this is not an OpenAPI document"),
+        (json!({"swagger": "2.0", "paths": {}}), "the document is Swagger 2.0; OpenAPI 3 is required"),
+        (json!({"openapi": "3.0.3"}), "the document has no `paths`"),
+        (json!({"openapi": "2.5", "paths": {}}), "OpenAPI 2.5 is not supported"),
+        (json!({"paths": {}}), "not an OpenAPI document"),
+        (json!([]), "not an OpenAPI document"),
+        (json!("x"), "not an OpenAPI document"),
     ] {
         let (path, found, hint) = mistake(&json!({}), &document);
         assert_eq!((path.as_str(), found.as_str(), hint.is_empty()), ("/openapi", message, false));
     }
-    // YAML reads the version as a number.
+    // YAML parses the version as a number.
     assert!(import_with(&json!({}), &json!({"openapi": 3.1, "paths": {}})).is_ok());
 }
 
@@ -102,7 +102,7 @@ fn other_documents_are_refused_with_a_hint() {
 fn too_many_operations_are_a_mistake_only_if_all_are_wanted() {
     let paths: serde_json::Map<String, Value> = (0..1_200).map(|number| (format!("/p{number}"), json!({"get": {}}))).collect();
     let document = small(&Value::Object(paths));
-    assert_eq!(mistake(&json!({}), &document).2, "choose some with `include` or `tags`");
+    assert_eq!(mistake(&json!({}), &document).2, "select some with `include` or `tags`");
     assert_eq!(import_with(&json!({"include": ["get_p1?"]}), &document).expect("tools").tools.len(), 10);
 }
 
@@ -116,7 +116,7 @@ fn the_address_comes_from_the_definition_or_the_document() {
         import_with(&json!({}), &document).map(|imported| imported.tools[0].api_url.clone()).map_err(|error| (error.path, error.hint))
     };
     assert_eq!(at(json!([{"url": "http://x.example:8080/"}])), Ok("http://x.example:8080/a".into()));
-    let wrong = ("/api_url".to_owned(), Some("give `api_url`, the address of the service".to_owned()));
+    let wrong = ("/api_url".to_owned(), Some("set `api_url` to the base URL of the service".to_owned()));
     for servers in [
         json!([{"url": "/v1"}]),
         json!([]),

@@ -1,11 +1,11 @@
-//! Documents that nobody means well with: whatever they hold, the import ends, and what it brings can be used.
+//! Hostile documents: the import always ends, and its tools are usable.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
 
-/// Words that the import looks at, so that chance meets them.
+/// Words that the import treats specially, so that random documents contain them.
 const WORDS: [&str; 44] = [
     "openapi",
     "paths",
@@ -73,7 +73,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every place of a document, as JSON pointers.
+/// All JSON pointers of a document.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
@@ -118,7 +118,7 @@ proptest! {
         let mut all = Vec::new();
         places(&document, "", &mut all);
         for (index, value) in changes {
-            // The first place is the document itself.
+            // The first pointer is the document itself.
             let place = &all[1..][index.index(all.len() - 1)];
             if let Some(target) = document.pointer_mut(place) {
                 *target = value;

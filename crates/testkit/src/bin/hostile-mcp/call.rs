@@ -1,10 +1,10 @@
-//! Calls that go wrong, each in the way that the name of the tool says.
+//! Calls that go wrong, each in the way that its tool name says.
 
 use std::io::{self, Lines, StdinLock};
 
 use serde_json::{Value, json};
 
-use crate::mouth::Mouth;
+use crate::writer::Writer;
 use crate::{end, flood, text, tool};
 
 const QUESTIONS: [&str; 4] = ["sampling/createMessage", "roots/list", "tools/list", "ping"];
@@ -49,17 +49,17 @@ const TOOLS: [&str; 37] = [
     "half",
 ];
 
-/// All of them; one makes a promise.
+/// All of them; one declares an output schema.
 pub fn tools() -> Vec<Value> {
     let promise = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let broken = json!({"name": "promise", "inputSchema": {"type": "object"}, "outputSchema": promise});
     TOOLS.iter().map(|name| tool(name, "")).chain([broken]).collect()
 }
 
-/// Answers a call, or does not.
-pub fn answer(id: &Value, params: &Value, mouth: &mut Mouth, lines: &mut Lines<StdinLock<'static>>) -> io::Result<()> {
+/// Handles a call, with or without a response.
+pub fn answer(id: &Value, params: &Value, writer: &mut Writer, lines: &mut Lines<StdinLock<'static>>) -> io::Result<()> {
     let name = params["name"].as_str().unwrap_or_default();
-    if flood::answer(name, id, params, mouth)? {
+    if flood::answer(name, id, params, writer)? {
         return Ok(());
     }
     let number = id.as_i64().unwrap_or(0);
@@ -67,39 +67,39 @@ pub fn answer(id: &Value, params: &Value, mouth: &mut Mouth, lines: &mut Lines<S
         "mark" => text(&std::env::var("HELVE_SERVER_ID").unwrap_or_default()),
         "stuck" => return Ok(()),
         "wrong-id" => {
-            mouth.answer(&json!(number + 1000), &text("for nobody"))?;
-            mouth.answer(&json!(-number), &text("for nobody"))?;
-            mouth.answer(&json!(1e300), &text("for nobody"))?;
+            writer.answer(&json!(number + 1000), &text("for nobody"))?;
+            writer.answer(&json!(-number), &text("for nobody"))?;
+            writer.answer(&json!(1e300), &text("for nobody"))?;
             text("right")
         }
         "twice" => {
-            mouth.answer(id, &text("first"))?;
-            mouth.answer(id, &text("second"))?;
-            return mouth.refuse(id, -32000, "third");
+            writer.answer(id, &text("first"))?;
+            writer.answer(id, &text("second"))?;
+            return writer.refuse(id, -32000, "third");
         }
         "early" => {
-            mouth.answer(&json!(number + 1), &text("too early"))?;
+            writer.answer(&json!(number + 1), &text("too early"))?;
             text("on time")
         }
         "text-id" => {
-            mouth.answer(&json!(number.to_string()), &text("a text"))?;
-            mouth.answer(&Value::Null, &text("nothing"))?;
+            writer.answer(&json!(number.to_string()), &text("a text"))?;
+            writer.answer(&Value::Null, &text("nothing"))?;
             text("a number")
         }
         "asks" => {
-            ask(mouth, 1000, &QUESTIONS)?;
+            ask(writer, 1000, &QUESTIONS)?;
             text("done")
         }
         "asks-some" => {
-            ask(mouth, QUESTIONS.len(), &QUESTIONS)?;
+            ask(writer, QUESTIONS.len(), &QUESTIONS)?;
             json!({"content": [], "structuredContent": {"heard": hear(QUESTIONS.len(), lines)?}})
         }
         "asks-people" => {
-            ask(mouth, 1000, &["elicitation/create"])?;
+            ask(writer, 1000, &["elicitation/create"])?;
             text("done")
         }
         "pings" => {
-            ask(mouth, 10_000, &["ping"])?;
+            ask(writer, 10_000, &["ping"])?;
             text("done")
         }
         "dies" => std::process::exit(7),
@@ -109,7 +109,7 @@ pub fn answer(id: &Value, params: &Value, mouth: &mut Mouth, lines: &mut Lines<S
         }
         "pieces" => {
             let line = json!({"jsonrpc": "2.0", "id": id, "result": text("in pieces")}).to_string() + "\n";
-            return line.bytes().try_for_each(|byte| mouth.bytes(&[byte]));
+            return line.bytes().try_for_each(|byte| writer.bytes(&[byte]));
         }
         "nothing" => json!({"isError": true}),
         "kinds" => {
@@ -117,35 +117,35 @@ pub fn answer(id: &Value, params: &Value, mouth: &mut Mouth, lines: &mut Lines<S
         }
         "no-object" => json!("a text"),
         "no-list" => json!({"content": "a text"}),
-        "strange-error" => return mouth.refuse(id, i64::MIN, "\u{1b}[31mno\u{202e} way\u{e0041}"),
-        "huge-error" => return mouth.refuse(id, -32602, &"\u{1b}".repeat(2 << 20)),
-        "garbled" => return mouth.line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[}}}}"#)),
-        "deep" => return mouth.repeat(id, r#"{"content":[],"structuredContent":"#, "[", 10_000, &"]".repeat(10_000)),
+        "strange-error" => return writer.refuse(id, i64::MIN, "\u{1b}[31mno\u{202e} way\u{e0041}"),
+        "huge-error" => return writer.refuse(id, -32602, &"\u{1b}".repeat(2 << 20)),
+        "garbled" => return writer.line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[}}}}"#)),
+        "deep" => return writer.repeat(id, r#"{"content":[],"structuredContent":"#, "[", 10_000, &"]".repeat(10_000)),
         "ansi" => text("\u{1b}[2J\u{202e}\u{e0041}hidden\u{0}"),
         "result-type" => json!({"resultType": "\u{1b}[31mmystery", "content": []}),
         "promise" => json!({"content": [{"type": "text", "text": "{}"}], "structuredContent": {"n": "\u{1b}[31mnone"}}),
         "half" => {
-            mouth.bytes(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":["#).as_bytes())?;
+            writer.bytes(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":["#).as_bytes())?;
             std::process::exit(0);
         }
         "change" => {
-            mouth.notify("notifications/tools/list_changed", &json!({}))?;
+            writer.notify("notifications/tools/list_changed", &json!({}))?;
             text("changed")
         }
         _ => json!({"content": [{"type": "text", "text": params["arguments"].to_string()}], "structuredContent": params["arguments"]}),
     };
-    mouth.answer(id, &result)
+    writer.answer(id, &result)
 }
 
-/// Asks many things at once.
-fn ask(mouth: &mut Mouth, count: usize, methods: &[&str]) -> io::Result<()> {
+/// Sends many requests at once.
+fn ask(writer: &mut Writer, count: usize, methods: &[&str]) -> io::Result<()> {
     (0..count).try_for_each(|n| {
         let method = methods[n % methods.len()];
-        mouth.say(&json!({"jsonrpc": "2.0", "id": format!("ask-{n}"), "method": method, "params": {"message": "?"}}))
+        writer.say(&json!({"jsonrpc": "2.0", "id": format!("ask-{n}"), "method": method, "params": {"message": "?"}}))
     })
 }
 
-/// What comes back, in short: the result or the error's code of each answer.
+/// A summary of each response: its result or its error code.
 fn hear(count: usize, lines: &mut Lines<StdinLock<'static>>) -> io::Result<Value> {
     let mut heard = Vec::new();
     for line in lines.take(count) {

@@ -1,46 +1,46 @@
-//! Ways to begin badly.
+//! Ways to fail the handshake.
 
 use std::io::{self, BufRead, Write};
 
 use serde_json::{Value, json};
 
-use crate::mouth::Mouth;
+use crate::writer::Writer;
 
-/// Whether a mode does not come as far as a greeting.
+/// Returns whether a mode never reaches the handshake.
 pub fn is_none(mode: &str) -> bool {
     ["silent", "deaf", "garbage", "blank", "endless-line", "dies"].contains(&mode)
 }
 
-/// Anything but a greeting.
-pub fn refuse(mode: &str, mouth: &mut Mouth) -> io::Result<()> {
+/// Does anything but the handshake.
+pub fn refuse(mode: &str, writer: &mut Writer) -> io::Result<()> {
     match mode {
         "silent" => io::stdin().lock().lines().try_for_each(|line| line.map(drop)),
-        "deaf" => crate::sleep_for_ever(),
+        "deaf" => crate::sleep_forever(),
         "garbage" => loop {
-            mouth.line("\u{1b}[31mListening\u{202e} on port 80; got {\"id\":1,\"method\":\"server/discover\"}")?;
+            writer.line("\u{1b}[31mListening\u{202e} on port 80; got {\"id\":1,\"method\":\"server/discover\"}")?;
         },
         "blank" => loop {
-            mouth.fill("\n", 1 << 20)?;
+            writer.fill("\n", 1 << 20)?;
         },
         "endless-line" => loop {
-            mouth.fill("x", 1 << 20)?;
+            writer.fill("x", 1 << 20)?;
         },
         _ => io::stderr().write_all("\u{1b}[2Jno licence\u{202e} found\n".as_bytes()),
     }
 }
 
-/// The answer to `initialize`.
-pub fn initialize(mode: &str, id: &Value, mouth: &mut Mouth) -> io::Result<()> {
+/// The response to `initialize`.
+pub fn initialize(mode: &str, id: &Value, writer: &mut Writer) -> io::Result<()> {
     let version = if mode == "version" { "\u{1b}[31m9999-99-99" } else { "2025-11-25" };
     match mode {
         "mute" => Ok(()),
-        "refuses" => mouth.refuse(id, -32000, &"\u{1b}[31mgo away\u{202e} ".repeat(50_000)),
-        "refuses-version" => mouth.refuse(id, -32022, &"\u{1b}[31mtoo old\u{202e} ".repeat(50_000)),
-        _ => mouth.answer(id, &json!({"protocolVersion": version, "capabilities": capabilities(mode), "serverInfo": info()})),
+        "refuses" => writer.refuse(id, -32000, &"\u{1b}[31mgo away\u{202e} ".repeat(50_000)),
+        "refuses-version" => writer.refuse(id, -32022, &"\u{1b}[31mtoo old\u{202e} ".repeat(50_000)),
+        _ => writer.answer(id, &json!({"protocolVersion": version, "capabilities": capabilities(mode), "serverInfo": info()})),
     }
 }
 
-/// The answer to `server/discover`.
+/// The response to `server/discover`.
 pub fn discovered(mode: &str) -> Value {
     json!({
         "supportedVersions": ["2026-07-28"],

@@ -3,13 +3,13 @@
 use helve_core::{EndReason, Usage};
 use serde_json::{Value, json};
 
-use crate::server::answer::{Answer, Call};
 use crate::server::failure::Failure;
-use crate::server::request::{Asked, Request, Turn, items, string, words};
+use crate::server::output::{Call, ModelOutput};
+use crate::server::request::{ParsedRequest, Request, Turn, items, string, words};
 use crate::server::sse::Event;
 
-/// What a request asks.
-pub(super) fn read(body: &Value) -> Asked {
+/// Parses a request.
+pub(super) fn read(body: &Value) -> ParsedRequest {
     let mut turns = Vec::new();
     if !body["system"].is_null() {
         turns.push(Turn::System(words(&body["system"])));
@@ -31,7 +31,7 @@ pub(super) fn read(body: &Value) -> Asked {
         }
     }
     let formats = [&body["output_config"]["format"], &body["output_format"]];
-    Asked {
+    ParsedRequest {
         model: string(&body["model"]),
         streaming: body["stream"] == true,
         turns,
@@ -40,55 +40,55 @@ pub(super) fn read(body: &Value) -> Asked {
     }
 }
 
-/// An answer that comes at once.
-pub(super) fn whole(answer: &Answer, request: &Request) -> Value {
+/// A complete response.
+pub(super) fn whole(output: &ModelOutput, request: &Request) -> Value {
     let mut content = Vec::new();
-    if !answer.reasoning.is_empty() {
-        content.push(json!({"type": "thinking", "thinking": answer.reasoning, "signature": signature(answer)}));
+    if !output.reasoning.is_empty() {
+        content.push(json!({"type": "thinking", "thinking": output.reasoning, "signature": signature(output)}));
     }
-    if !answer.text.is_empty() {
-        content.push(json!({"type": "text", "text": answer.text}));
+    if !output.text.is_empty() {
+        content.push(json!({"type": "text", "text": output.text}));
     }
-    content.extend(answer.calls.iter().enumerate().map(|(at, call)| block_of(answer, request, at, call.value())));
+    content.extend(output.calls.iter().enumerate().map(|(at, call)| block_of(output, request, at, call.value())));
     let mut message = frame(request);
     message["content"] = Value::Array(content);
-    message["stop_reason"] = json!(stop_reason(answer.end()));
-    if let Some(usage) = answer.usage() {
+    message["stop_reason"] = json!(stop_reason(output.end()));
+    if let Some(usage) = output.usage() {
         message["usage"] = write_usage(usage, usage.output_tokens);
     }
     message
 }
 
-/// An answer that comes as a stream.
-pub(super) fn events(answer: &Answer, request: &Request) -> Vec<Event> {
-    let mut stream = Stream { answer, blocks: 0, events: Vec::new() };
+/// A streamed response.
+pub(super) fn events(output: &ModelOutput, request: &Request) -> Vec<Event> {
+    let mut stream = Stream { output, blocks: 0, events: Vec::new() };
     let mut message = frame(request);
-    if let Some(usage) = answer.usage() {
+    if let Some(usage) = output.usage() {
         message["usage"] = write_usage(usage, 1);
     }
     stream.send(json!({"type": "message_start", "message": message}));
     stream.send(json!({"type": "ping"}));
-    if !answer.reasoning.is_empty() {
+    if !output.reasoning.is_empty() {
         let block = stream.start(json!({"type": "thinking", "thinking": "", "signature": ""}));
-        for piece in answer.pieces(&answer.reasoning) {
+        for piece in output.pieces(&output.reasoning) {
             stream.delta(block, json!({"type": "thinking_delta", "thinking": piece}));
         }
-        stream.delta(block, json!({"type": "signature_delta", "signature": signature(answer)}));
+        stream.delta(block, json!({"type": "signature_delta", "signature": signature(output)}));
         stream.stop(block);
     }
-    if !answer.text.is_empty() {
+    if !output.text.is_empty() {
         let block = stream.start(json!({"type": "text", "text": ""}));
-        for piece in answer.pieces(&answer.text) {
+        for piece in output.pieces(&output.text) {
             stream.delta(block, json!({"type": "text_delta", "text": piece}));
         }
         stream.stop(block);
     }
-    // Calls that are interleaved are open at the same time, so a call's block is known by its place.
+    // Interleaved calls are open at the same time, so the block of a call follows from its index.
     let first = stream.blocks;
-    for piece in answer.call_pieces().into_iter().flatten() {
+    for piece in output.call_pieces().into_iter().flatten() {
         let block = first + piece.call;
         if piece.opens {
-            stream.start(block_of(answer, request, piece.call, json!({})));
+            stream.start(block_of(output, request, piece.call, json!({})));
         }
         if !piece.arguments.is_empty() {
             stream.delta(block, json!({"type": "input_json_delta", "partial_json": piece.arguments}));
@@ -97,8 +97,8 @@ pub(super) fn events(answer: &Answer, request: &Request) -> Vec<Event> {
             stream.stop(block);
         }
     }
-    let mut last = json!({"type": "message_delta", "delta": {"stop_reason": stop_reason(answer.end()), "stop_sequence": null}});
-    if let Some(usage) = answer.usage() {
+    let mut last = json!({"type": "message_delta", "delta": {"stop_reason": stop_reason(output.end()), "stop_sequence": null}});
+    if let Some(usage) = output.usage() {
         last["usage"] = json!({"output_tokens": usage.output_tokens});
     }
     stream.send(last);
@@ -106,9 +106,9 @@ pub(super) fn events(answer: &Answer, request: &Request) -> Vec<Event> {
     stream.events
 }
 
-/// The events of a message, and how many of its blocks were opened.
+/// The events of a message, and the number of blocks opened.
 struct Stream<'a> {
-    answer: &'a Answer,
+    output: &'a ModelOutput,
     blocks: usize,
     events: Vec<Event>,
 }
@@ -134,7 +134,7 @@ impl Stream<'_> {
     }
 
     fn send_of(&mut self, block: usize, mut data: Value) {
-        if self.answer.with_index {
+        if self.output.with_index {
             data["index"] = json!(block);
         }
         self.send(data);
@@ -153,16 +153,16 @@ fn frame(request: &Request) -> Value {
     })
 }
 
-fn block_of(answer: &Answer, request: &Request, at: usize, input: Value) -> Value {
-    let mut block = json!({"type": "tool_use", "name": answer.calls[at].name, "input": input});
-    if let Some(id) = answer.call_id(at, "toolu", request.number) {
+fn block_of(output: &ModelOutput, request: &Request, at: usize, input: Value) -> Value {
+    let mut block = json!({"type": "tool_use", "name": output.calls[at].name, "input": input});
+    if let Some(id) = output.call_id(at, "toolu", request.number) {
         block["id"] = json!(id);
     }
     block
 }
 
-fn signature(answer: &Answer) -> &str {
-    answer.signature.as_deref().unwrap_or("c2lnbmF0dXJl")
+fn signature(output: &ModelOutput) -> &str {
+    output.signature.as_deref().unwrap_or("c2lnbmF0dXJl")
 }
 
 fn stop_reason(end: EndReason) -> &'static str {
@@ -183,7 +183,7 @@ fn write_usage(usage: Usage, output: u64) -> Value {
     })
 }
 
-/// The status and the body of a refusal.
+/// The status and body of an error.
 pub(super) fn failure(failure: &Failure) -> (u16, Value) {
     const INVALID: &str = "invalid_request_error";
     let (status, kind, message) = match failure {

@@ -1,16 +1,16 @@
-//! Gemini's `generateContent` and `streamGenerateContent`. A call has no id here unless the script gives it one, and is never cut.
+//! Gemini's `generateContent` and `streamGenerateContent`. A call has no id unless the script sets one, and is never split.
 
 use helve_core::{EndReason, Usage};
 use serde_json::{Value, json};
 
-use crate::server::answer::{Answer, Call, CallPieces};
 use crate::server::failure::Failure;
-use crate::server::request::{Asked, Request, Turn, items, string, words};
+use crate::server::output::{Call, CallPieces, ModelOutput};
+use crate::server::request::{ParsedRequest, Request, Turn, items, string, words};
 use crate::server::sse::Event;
 use crate::server::wire::Wire;
 
-/// What a request asks.
-pub(super) fn read(path: &str, body: &Value) -> Asked {
+/// Parses a request.
+pub(super) fn read(path: &str, body: &Value) -> ParsedRequest {
     let mut turns = Vec::new();
     let system = &body["systemInstruction"];
     if !system.is_null() {
@@ -24,7 +24,7 @@ pub(super) fn read(path: &str, body: &Value) -> Asked {
     let any_json = || (configuration["responseMimeType"] == "application/json").then(|| json!({}));
     let declared = |tool: &Value| items(&tool["functionDeclarations"]).iter().map(|it| string(&it["name"])).collect::<Vec<_>>();
     let (model, method) = path.rsplit('/').next().and_then(|name| name.split_once(':')).unwrap_or_default();
-    Asked {
+    ParsedRequest {
         model: model.to_owned(),
         streaming: method.starts_with("streamGenerateContent"),
         turns,
@@ -51,67 +51,67 @@ fn read_content(content: &Value, turns: &mut Vec<Turn>) {
     }
 }
 
-/// Whether the client wants a stream, but not as server-sent events: it comes as one JSON array then.
+/// Returns whether the client wants a stream as a JSON array instead of server-sent events.
 pub(in crate::server) fn wants_array(request: &Request) -> bool {
     let query = request.path.split_once('?').map_or("", |(_, query)| query);
     request.wire == Wire::Gemini && request.streaming && !query.split('&').any(|pair| pair == "alt=sse")
 }
 
-/// An answer that comes at once.
-pub(super) fn whole(answer: &Answer, request: &Request) -> Value {
+/// A complete response.
+pub(super) fn whole(output: &ModelOutput, request: &Request) -> Value {
     let mut parts = Vec::new();
-    if !answer.reasoning.is_empty() {
-        parts.push(json!({"text": answer.reasoning, "thought": true}));
+    if !output.reasoning.is_empty() {
+        parts.push(json!({"text": output.reasoning, "thought": true}));
     }
-    if !answer.text.is_empty() {
-        parts.push(json!({"text": answer.text}));
+    if !output.text.is_empty() {
+        parts.push(json!({"text": output.text}));
     }
-    parts.extend(calls(answer));
-    frame(answer, request, parts, Some(answer.end()))
+    parts.extend(calls(output));
+    frame(output, request, parts, Some(output.end()))
 }
 
-/// An answer that comes as a stream.
-pub(super) fn events(answer: &Answer, request: &Request) -> Vec<Event> {
+/// A streamed response.
+pub(super) fn events(output: &ModelOutput, request: &Request) -> Vec<Event> {
     let mut chunks: Vec<Vec<Value>> = Vec::new();
-    chunks.extend(answer.pieces(&answer.reasoning).iter().map(|piece| vec![json!({"text": piece, "thought": true})]));
-    chunks.extend(answer.pieces(&answer.text).iter().map(|piece| vec![json!({"text": piece})]));
-    let calls = calls(answer);
-    if answer.call_pieces == CallPieces::Together {
+    chunks.extend(output.pieces(&output.reasoning).iter().map(|piece| vec![json!({"text": piece, "thought": true})]));
+    chunks.extend(output.pieces(&output.text).iter().map(|piece| vec![json!({"text": piece})]));
+    let calls = calls(output);
+    if output.call_pieces == CallPieces::Together {
         chunks.push(calls);
     } else {
         chunks.extend(calls.into_iter().map(|call| vec![call]));
     }
     chunks.retain(|parts| !parts.is_empty());
-    let mut events: Vec<Event> = chunks.into_iter().map(|parts| Event::data(frame(answer, request, parts, None))).collect();
-    events.push(Event::data(frame(answer, request, vec![json!({"text": ""})], Some(answer.end()))));
+    let mut events: Vec<Event> = chunks.into_iter().map(|parts| Event::data(frame(output, request, parts, None))).collect();
+    events.push(Event::data(frame(output, request, vec![json!({"text": ""})], Some(output.end()))));
     events
 }
 
-/// The calls as parts. The first of them carries the signature, as it does at the provider.
-fn calls(answer: &Answer) -> Vec<Value> {
+/// The calls as parts. The first one carries the signature, as at the provider.
+fn calls(output: &ModelOutput) -> Vec<Value> {
     let part = |(at, call): (usize, &Call)| {
         let mut part = json!({"functionCall": {"name": call.name, "args": call.value()}});
-        if let Some(id) = call.id.as_ref().filter(|_| answer.with_ids) {
+        if let Some(id) = call.id.as_ref().filter(|_| output.with_ids) {
             part["functionCall"]["id"] = json!(id);
         }
-        if let Some(signature) = answer.signature.as_ref().filter(|_| at == 0) {
+        if let Some(signature) = output.signature.as_ref().filter(|_| at == 0) {
             part["thoughtSignature"] = json!(signature);
         }
         part
     };
-    answer.calls.iter().enumerate().map(part).collect()
+    output.calls.iter().enumerate().map(part).collect()
 }
 
-fn frame(answer: &Answer, request: &Request, parts: Vec<Value>, end: Option<EndReason>) -> Value {
+fn frame(output: &ModelOutput, request: &Request, parts: Vec<Value>, end: Option<EndReason>) -> Value {
     let mut candidate = json!({"content": {"parts": parts, "role": "model"}});
     if let Some(end) = end {
         candidate["finishReason"] = json!(finish(end));
     }
-    if answer.with_index {
+    if output.with_index {
         candidate["index"] = json!(0);
     }
     let mut frame = json!({"candidates": [candidate]});
-    if let Some(usage) = answer.usage() {
+    if let Some(usage) = output.usage() {
         frame["usageMetadata"] = write_usage(usage);
     }
     frame["modelVersion"] = json!(request.model);
@@ -139,7 +139,7 @@ fn write_usage(usage: Usage) -> Value {
     written
 }
 
-/// The status and the body of a refusal.
+/// The status and body of an error.
 pub(super) fn failure(failure: &Failure) -> (u16, Value) {
     const INVALID: &str = "INVALID_ARGUMENT";
     let (status, kind, message) = match failure {

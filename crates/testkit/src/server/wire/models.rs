@@ -1,10 +1,10 @@
-//! The list of models, in the shape of the provider whose headers the client sends.
+//! The model list, in the format of the provider that the client's headers indicate.
 
 use serde_json::{Value, json};
 
 use crate::server::request::Request;
 
-/// The answer to `GET …/models`.
+/// The response to `GET …/models`.
 pub(in crate::server) fn list(request: &Request, names: &[String]) -> Value {
     if request.headers.contains_key("x-goog-api-key") || request.path.contains("?key=") || request.path.contains("&key=") {
         let model = |name: &String| {

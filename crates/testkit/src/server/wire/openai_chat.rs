@@ -1,15 +1,15 @@
-//! `OpenAI` Chat Completions. Its refusals are those of the Responses wire too.
+//! `OpenAI` Chat Completions. The Responses wire has the same errors.
 
 use helve_core::{EndReason, Usage};
 use serde_json::{Value, json};
 
-use crate::server::answer::{Answer, Call, CallPiece, Tokens};
 use crate::server::failure::Failure;
-use crate::server::request::{Asked, Request, Turn, items, string, words};
+use crate::server::output::{Call, CallPiece, ModelOutput, Tokens};
+use crate::server::request::{ParsedRequest, Request, Turn, items, string, words};
 use crate::server::sse::Event;
 
-/// What a request asks.
-pub(super) fn read(body: &Value) -> Asked {
+/// Parses a request.
+pub(super) fn read(body: &Value) -> ParsedRequest {
     let turn = |message: &Value| {
         let text = words(&message["content"]);
         match message["role"].as_str() {
@@ -20,7 +20,7 @@ pub(super) fn read(body: &Value) -> Asked {
         }
     };
     let format = &body["response_format"];
-    Asked {
+    ParsedRequest {
         model: string(&body["model"]),
         streaming: body["stream"] == true,
         turns: items(&body["messages"]).iter().map(turn).collect(),
@@ -38,36 +38,36 @@ fn read_call(call: &Value) -> Call {
     Call { id: call["id"].as_str().map(str::to_owned), ..Call::raw(string(&function["name"]), string(&function["arguments"])) }
 }
 
-/// An answer that comes at once.
-pub(super) fn whole(answer: &Answer, request: &Request) -> Value {
-    let content = if answer.text.is_empty() && !answer.calls.is_empty() { Value::Null } else { json!(answer.text) };
+/// A complete response.
+pub(super) fn whole(output: &ModelOutput, request: &Request) -> Value {
+    let content = if output.text.is_empty() && !output.calls.is_empty() { Value::Null } else { json!(output.text) };
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
-    if !answer.reasoning.is_empty() {
-        message[answer.reasoning_field] = json!(answer.reasoning);
+    if !output.reasoning.is_empty() {
+        message[output.reasoning_field] = json!(output.reasoning);
     }
-    if !answer.calls.is_empty() {
+    if !output.calls.is_empty() {
         let call = |(at, call): (usize, &Call)| {
             let mut written = json!({"type": "function", "function": {"name": call.name, "arguments": call.arguments}});
-            if let Some(id) = answer.call_id(at, "call", request.number) {
+            if let Some(id) = output.call_id(at, "call", request.number) {
                 written["id"] = json!(id);
             }
             written
         };
-        message["tool_calls"] = answer.calls.iter().enumerate().map(call).collect();
+        message["tool_calls"] = output.calls.iter().enumerate().map(call).collect();
     }
-    let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish(answer.end())});
+    let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish(output.end())});
     let mut body = frame(request, "chat.completion", json!([choice]));
-    if let Some(usage) = answer.usage() {
+    if let Some(usage) = output.usage() {
         body["usage"] = write_usage(usage);
     }
     body
 }
 
-/// An answer that comes as a stream.
-pub(super) fn events(answer: &Answer, request: &Request) -> Vec<Event> {
+/// A streamed response.
+pub(super) fn events(output: &ModelOutput, request: &Request) -> Vec<Event> {
     let asked = request.body["stream_options"]["include_usage"] == true;
-    let usage = match answer.tokens {
-        Tokens::AsAsked(usage) => Some(usage).filter(|_| asked),
+    let usage = match output.tokens {
+        Tokens::AsRequested(usage) => Some(usage).filter(|_| asked),
         Tokens::Always(usage) => Some(usage),
         Tokens::Never => None,
     };
@@ -79,15 +79,15 @@ pub(super) fn events(answer: &Answer, request: &Request) -> Vec<Event> {
         }
         Event::data(chunk)
     };
-    let only_calls = answer.text.is_empty() && !answer.calls.is_empty();
+    let only_calls = output.text.is_empty() && !output.calls.is_empty();
     let mut events = vec![chunk(json!({"role": "assistant", "content": if only_calls { Value::Null } else { json!("") }}), None)];
-    events.extend(answer.pieces(&answer.reasoning).iter().map(|piece| chunk(json!({answer.reasoning_field: piece}), None)));
-    events.extend(answer.pieces(&answer.text).iter().map(|piece| chunk(json!({"content": piece}), None)));
-    for pieces in answer.call_pieces() {
-        let deltas: Value = pieces.iter().map(|piece| call_delta(answer, request, piece)).collect();
+    events.extend(output.pieces(&output.reasoning).iter().map(|piece| chunk(json!({output.reasoning_field: piece}), None)));
+    events.extend(output.pieces(&output.text).iter().map(|piece| chunk(json!({"content": piece}), None)));
+    for pieces in output.call_pieces() {
+        let deltas: Value = pieces.iter().map(|piece| call_delta(output, request, piece)).collect();
         events.push(chunk(json!({"tool_calls": deltas}), None));
     }
-    events.push(chunk(json!({}), Some(finish(answer.end()))));
+    events.push(chunk(json!({}), Some(finish(output.end()))));
     if let Some(usage) = usage {
         let mut last = frame(request, "chat.completion.chunk", json!([]));
         last["usage"] = write_usage(usage);
@@ -97,17 +97,17 @@ pub(super) fn events(answer: &Answer, request: &Request) -> Vec<Event> {
     events
 }
 
-fn call_delta(answer: &Answer, request: &Request, piece: &CallPiece) -> Value {
+fn call_delta(output: &ModelOutput, request: &Request, piece: &CallPiece) -> Value {
     let mut delta = json!({});
-    if answer.with_index {
+    if output.with_index {
         delta["index"] = json!(piece.call);
     }
     if piece.opens {
-        if let Some(id) = answer.call_id(piece.call, "call", request.number) {
+        if let Some(id) = output.call_id(piece.call, "call", request.number) {
             delta["id"] = json!(id);
         }
         delta["type"] = json!("function");
-        delta["function"]["name"] = json!(answer.calls[piece.call].name);
+        delta["function"]["name"] = json!(output.calls[piece.call].name);
     }
     delta["function"]["arguments"] = json!(piece.arguments);
     delta
@@ -147,7 +147,7 @@ fn write_usage(usage: Usage) -> Value {
     written
 }
 
-/// The status and the body of a refusal.
+/// The status and body of an error.
 pub(super) fn failure(failure: &Failure) -> (u16, Value) {
     const INVALID: &str = "invalid_request_error";
     let (status, kind, code, message) = match failure {

@@ -3,12 +3,12 @@
 use helve_core::{EndReason, Usage};
 use serde_json::{Value, json};
 
-use crate::server::answer::{Answer, Call};
-use crate::server::request::{Asked, Request, Turn, items, string, words};
+use crate::server::output::{Call, ModelOutput};
+use crate::server::request::{ParsedRequest, Request, Turn, items, string, words};
 use crate::server::sse::Event;
 
-/// What a request asks.
-pub(super) fn read(body: &Value) -> Asked {
+/// Parses a request.
+pub(super) fn read(body: &Value) -> ParsedRequest {
     let mut turns = Vec::new();
     if let Some(instructions) = body["instructions"].as_str() {
         turns.push(Turn::System(instructions.to_owned()));
@@ -18,7 +18,7 @@ pub(super) fn read(body: &Value) -> Asked {
         input => items(input).iter().for_each(|item| read_item(item, &mut turns)),
     }
     let format = &body["text"]["format"];
-    Asked {
+    ParsedRequest {
         model: string(&body["model"]),
         streaming: body["stream"] == true,
         turns,
@@ -31,7 +31,7 @@ pub(super) fn read(body: &Value) -> Asked {
     }
 }
 
-/// Words and calls of one answer are items of their own here; neighbours become one turn.
+/// Text and calls of one response are separate items here; adjacent ones become one turn.
 fn read_item(item: &Value, turns: &mut Vec<Turn>) {
     let (said, called) = match (item["type"].as_str(), item["role"].as_str()) {
         (Some("function_call"), _) => {
@@ -55,40 +55,39 @@ fn read_item(item: &Value, turns: &mut Vec<Turn>) {
     }
 }
 
-/// An answer that comes at once.
-pub(super) fn whole(answer: &Answer, request: &Request) -> Value {
+/// A complete response.
+pub(super) fn whole(model_output: &ModelOutput, request: &Request) -> Value {
     let mut output = Vec::new();
-    if !answer.reasoning.is_empty() {
-        output.push(reasoning_item(answer, request, json!([{"type": "summary_text", "text": answer.reasoning}])));
+    if !model_output.reasoning.is_empty() {
+        output.push(reasoning_item(model_output, request, json!([{"type": "summary_text", "text": model_output.reasoning}])));
     }
-    if !answer.text.is_empty() {
-        output.push(message_item(request, "completed", json!([text_part(&answer.text)])));
+    if !model_output.text.is_empty() {
+        output.push(message_item(request, "completed", json!([text_part(&model_output.text)])));
     }
-    let call = |(at, call): (usize, &Call)| call_item(answer, request, at, "completed", &call.arguments);
-    output.extend(answer.calls.iter().enumerate().map(call));
-    finished(answer, request, output)
+    let call = |(at, call): (usize, &Call)| call_item(model_output, request, at, "completed", &call.arguments);
+    output.extend(model_output.calls.iter().enumerate().map(call));
+    finished(model_output, request, output)
 }
 
-/// An answer that comes as a stream.
-pub(super) fn events(answer: &Answer, request: &Request) -> Vec<Event> {
-    let mut stream = Stream { answer, sent: Vec::new(), output: Vec::new() };
+/// A streamed response.
+pub(super) fn events(model_output: &ModelOutput, request: &Request) -> Vec<Event> {
+    let mut stream = Stream { model_output, sent: Vec::new(), output: Vec::new() };
     stream.send(json!({"type": "response.created", "response": frame(request, "in_progress")}));
     stream.send(json!({"type": "response.in_progress", "response": frame(request, "in_progress")}));
-    if !answer.reasoning.is_empty() {
+    if !model_output.reasoning.is_empty() {
         stream.reasoning(request);
     }
-    if !answer.text.is_empty() {
+    if !model_output.text.is_empty() {
         stream.text(request);
     }
     stream.calls(request);
-    let response = finished(answer, request, stream.output.clone());
+    let response = finished(model_output, request, stream.output.clone());
     let kind = if response["status"] == "incomplete" { "response.incomplete" } else { "response.completed" };
     stream.send(json!({"type": kind, "response": response}));
     stream.sent.into_iter().map(Event::typed).collect()
 }
 
-/// The events of an error: `error`, with the error inside as the provider sends it, and not flat as it is documented; then
-/// `response.failed`.
+/// The events of an error: `error`, with the error nested as the provider sends it, not flat as documented; then `response.failed`.
 pub(super) fn failure_events(error: &Value, request: &Request, after: usize) -> Vec<Event> {
     let mut response = frame(request, "failed");
     let code = if error["code"].is_null() { &error["type"] } else { &error["code"] };
@@ -99,9 +98,9 @@ pub(super) fn failure_events(error: &Value, request: &Request, after: usize) -> 
     ]
 }
 
-/// The events that were sent, and the items that are done.
+/// The events sent, and the completed items.
 struct Stream<'a> {
-    answer: &'a Answer,
+    model_output: &'a ModelOutput,
     sent: Vec<Value>,
     output: Vec<Value>,
 }
@@ -112,13 +111,13 @@ impl Stream<'_> {
         self.sent.push(data);
     }
 
-    /// Sends an event about an item; `rest` has what is particular to its kind.
+    /// Sends an event about an item; `rest` has the fields of its kind.
     fn send_of(&mut self, item: &Value, output_index: usize, kind: &str, rest: Value) {
         let mut data = json!({"type": kind});
         if !item["id"].is_null() {
             data["item_id"] = item["id"].clone();
         }
-        if self.answer.with_index {
+        if self.model_output.with_index {
             data["output_index"] = json!(output_index);
         }
         if let (Value::Object(data), Value::Object(rest)) = (&mut data, rest) {
@@ -129,33 +128,33 @@ impl Stream<'_> {
 
     fn send_item(&mut self, item: &Value, output_index: usize, kind: &str) {
         let mut data = json!({"type": kind, "item": item});
-        if self.answer.with_index {
+        if self.model_output.with_index {
             data["output_index"] = json!(output_index);
         }
         self.send(data);
     }
 
     fn reasoning(&mut self, request: &Request) {
-        let (at, text) = (self.output.len(), &self.answer.reasoning);
-        let item = reasoning_item(self.answer, request, json!([]));
+        let (at, text) = (self.output.len(), &self.model_output.reasoning);
+        let item = reasoning_item(self.model_output, request, json!([]));
         let part = |text: &str| json!({"summary_index": 0, "part": {"type": "summary_text", "text": text}});
         self.send_item(&item, at, "response.output_item.added");
         self.send_of(&item, at, "response.reasoning_summary_part.added", part(""));
-        for piece in self.answer.pieces(text) {
+        for piece in self.model_output.pieces(text) {
             self.send_of(&item, at, "response.reasoning_summary_text.delta", json!({"summary_index": 0, "delta": piece}));
         }
         self.send_of(&item, at, "response.reasoning_summary_text.done", json!({"summary_index": 0, "text": text}));
         self.send_of(&item, at, "response.reasoning_summary_part.done", part(text));
-        self.done(reasoning_item(self.answer, request, json!([{"type": "summary_text", "text": text}])), at);
+        self.done(reasoning_item(self.model_output, request, json!([{"type": "summary_text", "text": text}])), at);
     }
 
     fn text(&mut self, request: &Request) {
-        let (at, text) = (self.output.len(), &self.answer.text);
+        let (at, text) = (self.output.len(), &self.model_output.text);
         let item = message_item(request, "in_progress", json!([]));
         let part = |text: &str| json!({"content_index": 0, "part": text_part(text)});
         self.send_item(&item, at, "response.output_item.added");
         self.send_of(&item, at, "response.content_part.added", part(""));
-        for piece in self.answer.pieces(text) {
+        for piece in self.model_output.pieces(text) {
             self.send_of(&item, at, "response.output_text.delta", json!({"content_index": 0, "delta": piece, "logprobs": []}));
         }
         self.send_of(&item, at, "response.output_text.done", json!({"content_index": 0, "text": text, "logprobs": []}));
@@ -165,11 +164,11 @@ impl Stream<'_> {
 
     fn calls(&mut self, request: &Request) {
         let first = self.output.len();
-        // Interleaved calls end in another order than they began in, and the output has the order of the beginning.
-        let mut done = vec![Value::Null; self.answer.calls.len()];
-        for piece in self.answer.call_pieces().into_iter().flatten() {
-            let (at, arguments) = (first + piece.call, &self.answer.calls[piece.call].arguments);
-            let item = call_item(self.answer, request, piece.call, "in_progress", "");
+        // Interleaved calls end in a different order than they start, and the output lists them in the order they started.
+        let mut done = vec![Value::Null; self.model_output.calls.len()];
+        for piece in self.model_output.call_pieces().into_iter().flatten() {
+            let (at, arguments) = (first + piece.call, &self.model_output.calls[piece.call].arguments);
+            let item = call_item(self.model_output, request, piece.call, "in_progress", "");
             if piece.opens {
                 self.send_item(&item, at, "response.output_item.added");
             }
@@ -177,9 +176,9 @@ impl Stream<'_> {
                 self.send_of(&item, at, "response.function_call_arguments.delta", json!({"delta": piece.arguments}));
             }
             if piece.closes {
-                let name = &self.answer.calls[piece.call].name;
+                let name = &self.model_output.calls[piece.call].name;
                 self.send_of(&item, at, "response.function_call_arguments.done", json!({"name": name, "arguments": arguments}));
-                done[piece.call] = call_item(self.answer, request, piece.call, "completed", arguments);
+                done[piece.call] = call_item(self.model_output, request, piece.call, "completed", arguments);
                 self.send_item(&done[piece.call], at, "response.output_item.done");
             }
         }
@@ -207,8 +206,8 @@ fn frame(request: &Request, status: &str) -> Value {
     })
 }
 
-fn finished(answer: &Answer, request: &Request, output: Vec<Value>) -> Value {
-    let incomplete = match answer.end() {
+fn finished(model_output: &ModelOutput, request: &Request, output: Vec<Value>) -> Value {
+    let incomplete = match model_output.end() {
         EndReason::Length => Some("max_output_tokens"),
         EndReason::Filter => Some("content_filter"),
         _ => None,
@@ -218,15 +217,15 @@ fn finished(answer: &Answer, request: &Request, output: Vec<Value>) -> Value {
     if let Some(reason) = incomplete {
         response["incomplete_details"] = json!({"reason": reason});
     }
-    if let Some(usage) = answer.usage() {
+    if let Some(usage) = model_output.usage() {
         response["usage"] = write_usage(usage);
     }
     response
 }
 
-fn reasoning_item(answer: &Answer, request: &Request, summary: Value) -> Value {
+fn reasoning_item(model_output: &ModelOutput, request: &Request, summary: Value) -> Value {
     let mut item = json!({"id": format!("rs_{}", request.number + 1), "type": "reasoning", "summary": summary});
-    if let Some(signature) = &answer.signature {
+    if let Some(signature) = &model_output.signature {
         item["encrypted_content"] = json!(signature);
     }
     item
@@ -237,9 +236,9 @@ fn message_item(request: &Request, status: &str, content: Value) -> Value {
     json!({"id": id, "type": "message", "status": status, "role": "assistant", "content": content})
 }
 
-fn call_item(answer: &Answer, request: &Request, at: usize, status: &str, arguments: &str) -> Value {
-    let mut item = json!({"type": "function_call", "status": status, "name": answer.calls[at].name, "arguments": arguments});
-    if let Some(call_id) = answer.call_id(at, "call", request.number) {
+fn call_item(model_output: &ModelOutput, request: &Request, at: usize, status: &str, arguments: &str) -> Value {
+    let mut item = json!({"type": "function_call", "status": status, "name": model_output.calls[at].name, "arguments": arguments});
+    if let Some(call_id) = model_output.call_id(at, "call", request.number) {
         item["id"] = json!(format!("fc_{}_{}", request.number + 1, at + 1));
         item["call_id"] = json!(call_id);
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::document::Document;
 use super::*;
 
-fn names(document: &Value, room: usize) -> Vec<Named> {
+fn names(document: &Value, room: usize) -> Vec<ToolName> {
     let document = Document::new(document).expect("a document");
     let listed = document.operations().expect("operations");
     allocate(&listed.operations, room).into_iter().map(|named| named.expect("a name")).collect()
@@ -58,13 +58,13 @@ fn clashes_are_settled_whatever_the_order() {
     let mut reversed: Vec<_> = paths.as_object().expect("paths").clone().into_iter().collect();
     reversed.reverse();
     let backwards = names(&json!({"openapi": "3.1.0", "paths": Value::Object(reversed.into_iter().collect())}), MAX_NAME);
-    let sorted = |names: &[Named]| {
+    let sorted = |names: &[ToolName]| {
         let mut names: Vec<String> = names.iter().map(|named| named.name.clone()).collect();
         names.sort();
         names
     };
     assert_eq!(sorted(&forwards), sorted(&backwards));
-    // The one that simply is `do_it_post` keeps its name, and the others say why they do not have the one they wanted.
+    // The operation that is `do_it_post` anyway keeps its name, and the notes of the others say why theirs changed.
     let why: HashSet<bool> = forwards.iter().filter(|named| named.name != "do_it_post").map(|named| named.why.is_some()).collect();
     assert_eq!((forwards[3].name.as_str(), &forwards[3].why, why), ("do_it_post", &None, HashSet::from([true])));
     assert_eq!(sorted(&forwards), ["do_it_post", "get_a", "get_b", "post_a"]);

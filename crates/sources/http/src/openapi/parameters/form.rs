@@ -1,4 +1,4 @@
-//! How the value of a parameter is written, which OpenAPI calls its style, and the argument that fits it.
+//! How the value of a parameter is serialised (its OpenAPI style), and the argument that fits.
 
 use serde_json::{Value, json};
 
@@ -7,19 +7,19 @@ use crate::openapi::Obstacle;
 use crate::openapi::schema::{Converter, without_null};
 use crate::openapi::text::{clean, sentence};
 
-/// Characters of the description of a parameter.
+/// Maximum length of a parameter description in characters.
 const MAX_DESCRIPTION: usize = 400;
 
-/// How a value is written.
+/// How a value is serialised.
 pub(super) enum Form {
-    /// As it is; a list repeats the name in a query.
+    /// As it is; in a query, a list repeats the name.
     Plain(Value),
-    /// Each property by itself: the name in the query, its schema, whether it is required.
+    /// One query entry per property: its name, its schema, whether it is required.
     Spread(Vec<(String, Value, bool)>),
 }
 
 impl<'d> Parameter<'d> {
-    /// How it is written, or why it cannot be.
+    /// How the parameter is serialised, or why it cannot be.
     pub(super) fn form(&self, converter: &mut Converter<'_, 'd>) -> Result<Result<Form, String>, Obstacle> {
         let (schema, as_json) = match (self.fields.get("schema"), self.fields.get("content").and_then(Value::as_object)) {
             (Some(schema), _) => (without_null(converter.convert(schema)?), false),
@@ -33,34 +33,34 @@ impl<'d> Parameter<'d> {
         let (list, object) = (may_be(&opened, "array"), may_be(&opened, "object"));
         let schema = self.described(schema);
         if as_json {
-            // Templates write an object as JSON, but repeat a list in a query and take neither in a path.
-            let kept = self.place == "header" || !list && (!object || self.place == "query");
+            // Templates write an object as JSON, but repeat a list in a query, and accept neither in a path.
+            let kept = self.location == "header" || !list && (!object || self.location == "query");
             return Ok(Ok(Form::Plain(if kept { schema } else { written(&schema, "Written as JSON.") })));
         }
         let style = self.fields.get("style").and_then(Value::as_str);
         let explode = self.fields.get("explode").and_then(Value::as_bool);
-        let form = match (self.place, style) {
-            ("path", Some("label" | "matrix")) => Err(format!("has the style `{}`, which is not supported", style.unwrap_or_default())),
-            ("path" | "header", _) if object => Err("is an object, which has no common form there".into()),
+        let form = match (self.location, style) {
+            ("path", Some("label" | "matrix")) => Err(format!("has the unsupported style `{}`", style.unwrap_or_default())),
+            ("path" | "header", _) if object => Err("is an object, which is not supported there".into()),
             ("path" | "header", _) if list => Ok(Form::Plain(separated(&schema, &opened, "commas"))),
             ("query", _) if object => self.spread(&opened, style.unwrap_or("form"), explode),
             ("query", Some("spaceDelimited")) if list && explode != Some(true) => Ok(Form::Plain(separated(&schema, &opened, "spaces"))),
             ("query", Some("pipeDelimited")) if list && explode != Some(true) => Ok(Form::Plain(separated(&schema, &opened, "`|`"))),
             ("query", None | Some("form")) if list && explode == Some(false) => Ok(Form::Plain(separated(&schema, &opened, "commas"))),
             ("query", _) if list && opened.get("items").is_some_and(|items| may_be(converter.opened(items), "object")) => {
-                Err("is a list of objects, which has no common form there".into())
+                Err("is a list of objects, which is not supported there".into())
             }
             _ => Ok(Form::Plain(schema)),
         };
         Ok(form)
     }
 
-    /// An object in a query, property by property.
+    /// An object in a query, one entry per property.
     fn spread(&self, schema: &Value, style: &str, explode: Option<bool>) -> Result<Form, String> {
         let deep = style == "deepObject";
         let properties = schema.get("properties").and_then(Value::as_object).filter(|properties| !properties.is_empty());
         let Some(properties) = properties.filter(|_| deep || (style == "form" && explode != Some(false))) else {
-            return Err("is an object, which has no common form there".into());
+            return Err("is an object, which is not supported there".into());
         };
         let required = schema.get("required").and_then(Value::as_array);
         let spread = properties.iter().filter(|(_, property)| !may_be(property, "object")).map(|(name, property)| {
@@ -71,7 +71,7 @@ impl<'d> Parameter<'d> {
         Ok(Form::Spread(spread.collect()))
     }
 
-    /// The schema with the words of the parameter, which say more than those of its type.
+    /// The schema with the description of the parameter, which is more specific than the type's.
     fn described(&self, mut schema: Value) -> Value {
         let words = clean(self.fields.get("description").and_then(Value::as_str).unwrap_or_default(), MAX_DESCRIPTION);
         let Some(fields) = schema.as_object_mut().filter(|_| !words.is_empty()) else { return schema };
@@ -85,7 +85,7 @@ impl<'d> Parameter<'d> {
     }
 }
 
-/// Whether values of a type fit, as far as the schema says.
+/// Returns whether the schema allows values of a type.
 fn may_be(schema: &Value, kind: &str) -> bool {
     let named = match schema.get("type") {
         Some(Value::Array(types)) => types.iter().any(|name| name == kind),
@@ -96,7 +96,7 @@ fn may_be(schema: &Value, kind: &str) -> bool {
     named || choices.into_iter().any(|choice| may_be(choice, kind))
 }
 
-/// A text argument instead of a list, because templates write a list only by repeating it.
+/// A string argument instead of a list, because templates can only repeat a list.
 fn separated(schema: &Value, opened: &Value, by: &str) -> Value {
     let options = opened.get("items").and_then(|items| items.get("enum")).and_then(Value::as_array);
     let options: Vec<String> =

@@ -1,8 +1,8 @@
-//! `allOf` written as one schema where that means the same: models read it better, and bodies can be taken apart.
+//! Merges `allOf` into one schema if the meaning stays the same: models read it better, and bodies can be split into arguments.
 
 use serde_json::{Map, Value};
 
-/// Keywords that look at other keywords beside them, so that moving them changes what they mean.
+/// Keywords that depend on sibling keywords, so that moving them changes their meaning.
 const BOUND: [&str; 14] = [
     "$ref",
     "additionalProperties",
@@ -20,14 +20,14 @@ const BOUND: [&str; 14] = [
     "else",
 ];
 
-/// The schema without `allOf`, if it can be had.
+/// The schema with its `allOf` merged, if possible.
 pub(super) fn merged(mut schema: Map<String, Value>) -> Map<String, Value> {
     let Some(Value::Array(parts)) = schema.shift_remove("allOf") else { return schema };
     let all: Option<Vec<&Map<String, Value>>> = parts.iter().map(Value::as_object).collect();
     let merged = all.and_then(|all| {
-        // Alone with words, even a bound keyword means what it meant.
-        let only_words = schema.keys().all(|keyword| keyword == "description");
-        let may_be_bound = all.len() == 1 && only_words;
+        // With nothing but a description beside it, even such a keyword keeps its meaning.
+        let only_description = schema.keys().all(|keyword| keyword == "description");
+        let may_be_bound = all.len() == 1 && only_description;
         let free = |part: &Map<String, Value>| !part.keys().any(|keyword| BOUND.contains(&keyword.as_str()));
         let all_free = free(&schema) && all.iter().all(|part| free(part));
         if !may_be_bound && !all_free {
@@ -44,7 +44,7 @@ pub(super) fn merged(mut schema: Map<String, Value>) -> Map<String, Value> {
     })
 }
 
-/// Adds the keywords of a part; `None` where two parts disagree.
+/// Adds the keywords of a part. Returns `None` if two parts disagree.
 fn add(whole: &mut Map<String, Value>, part: &Map<String, Value>, outer: bool) -> Option<()> {
     for (keyword, value) in part {
         match (whole.get_mut(keyword), keyword.as_str()) {

@@ -1,10 +1,10 @@
-//! The definitions of one input schema: what is referred to instead of being written out.
+//! The `$defs` of one input schema.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-/// The definitions of one tool, by the references of the document.
+/// The definitions of a tool, by the references of the document.
 #[derive(Default)]
 pub(super) struct Definitions<'d> {
     names: HashMap<&'d str, String>,
@@ -13,29 +13,29 @@ pub(super) struct Definitions<'d> {
 }
 
 impl<'d> Definitions<'d> {
-    /// Whether a reference of the document is defined.
+    /// Returns whether a reference of the document has a definition.
     pub fn has(&self, reference: &str) -> bool {
         self.names.get(reference).is_some_and(|name| self.schemas.contains_key(name))
     }
 
-    /// The schema of that name.
+    /// The schema of this name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.schemas.get(name)
     }
 
-    /// Defines what a reference of the document means, and refers to it.
+    /// Adds the definition of a reference, and returns a reference to it.
     pub fn define(&mut self, reference: &'d str, schema: Value) -> Value {
         let name = self.name(reference);
         self.schemas.insert(name, schema);
         self.reference(reference)
     }
 
-    /// Refers to a definition, which may still have to come.
+    /// A reference to a definition that may be added later.
     pub fn reference(&mut self, reference: &'d str) -> Value {
         json!({"$ref": format!("#/$defs/{}", self.name(reference))})
     }
 
-    /// The definitions that the given schemas need, directly or through others.
+    /// The definitions that the schemas need, directly or indirectly.
     pub fn needed<'v>(&self, schemas: impl IntoIterator<Item = &'v Value>) -> Map<String, Value> {
         let mut wanted = Vec::new();
         schemas.into_iter().for_each(|schema| collect(schema, &mut wanted));

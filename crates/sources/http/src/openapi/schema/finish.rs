@@ -1,4 +1,4 @@
-//! What can be said of a schema only when all of its keywords are there: what is required, bounds, null, defaults.
+//! Keywords that depend on the complete schema: `required`, exclusive bounds, null, defaults.
 
 use std::collections::HashSet;
 
@@ -8,20 +8,20 @@ use super::combine::merged;
 use super::nullable::with_null;
 use crate::openapi::text::{clean, sentence};
 
-/// Characters of a default that is worth telling.
+/// Maximum length of a default that is mentioned, in characters.
 const MAX_DEFAULT: usize = 60;
 
-/// The schema with what stands beside its keywords: `allOf` as one, null, and the default in words.
+/// Merges `allOf`, adds null, and mentions the default.
 pub(super) fn finished(fields: &Map<String, Value>, schema: Map<String, Value>) -> Map<String, Value> {
     let mut schema = merged(schema);
     if fields.get("nullable") == Some(&Value::Bool(true)) {
         schema = with_null(schema);
     }
-    tell_default(fields, &mut schema);
+    mention_default(fields, &mut schema);
     schema
 }
 
-/// Adds what must be given, without what only the server gives.
+/// Adds the required properties, except hidden ones.
 pub(super) fn required(fields: &Map<String, Value>, hidden: &HashSet<&str>, schema: &mut Map<String, Value>) {
     let mut names: Vec<&str> = Vec::new();
     let mut seen = HashSet::new();
@@ -35,7 +35,7 @@ pub(super) fn required(fields: &Map<String, Value>, hidden: &HashSet<&str>, sche
     }
 }
 
-/// In OpenAPI 3.0 a bound is made exclusive by a flag beside it.
+/// Converts the boolean flags of OpenAPI 3.0 to exclusive bounds.
 pub(super) fn bounds(fields: &Map<String, Value>, schema: &mut Map<String, Value>) {
     for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         if fields.get(flag) == Some(&Value::Bool(true))
@@ -46,13 +46,13 @@ pub(super) fn bounds(fields: &Map<String, Value>, schema: &mut Map<String, Value
     }
 }
 
-fn tell_default(fields: &Map<String, Value>, schema: &mut Map<String, Value>) {
+fn mention_default(fields: &Map<String, Value>, schema: &mut Map<String, Value>) {
     let Some(default) = fields.get("default").filter(|default| !default.is_null()) else { return };
     let written = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
     let known = schema.get("description").and_then(Value::as_str).unwrap_or_default();
     if written.is_empty() || written.chars().count() > MAX_DEFAULT || known.to_lowercase().contains("default") {
         return;
     }
-    let told = format!("{} Default: {}.", sentence(known), clean(&written, MAX_DEFAULT));
-    schema.insert("description".into(), json!(told.trim_start()));
+    let mention = format!("{} Default: {}.", sentence(known), clean(&written, MAX_DEFAULT));
+    schema.insert("description".into(), json!(mention.trim_start()));
 }

@@ -1,11 +1,11 @@
-//! Null, which OpenAPI 3.0 allows by a flag and JSON Schema by a type.
+//! Null, which OpenAPI 3.0 expresses by a flag and JSON Schema by a type.
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that null would have to fit as well.
+/// Keywords that also apply to null.
 const STRICT: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "const", "if"];
 
-/// The schema, or null.
+/// The schema extended by null.
 pub(super) fn with_null(mut schema: Map<String, Value>) -> Map<String, Value> {
     if STRICT.iter().any(|keyword| schema.contains_key(*keyword)) {
         let description = schema.shift_remove("description");
@@ -27,7 +27,7 @@ pub(super) fn with_null(mut schema: Map<String, Value>) -> Map<String, Value> {
     schema
 }
 
-/// The schema without null, which cannot be written in an address or a header.
+/// The schema without null, which URLs and headers cannot express.
 pub(in crate::openapi) fn without_null(mut schema: Value) -> Value {
     let Some(fields) = schema.as_object_mut() else { return schema };
     if let Some(Value::Array(types)) = fields.get_mut("type") {

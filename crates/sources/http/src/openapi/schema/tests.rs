@@ -106,8 +106,8 @@ fn references_that_lead_nowhere_are_refused() {
     for (reference, reason) in [
         ("other.yaml#/Pet", "outside the document"),
         ("https://x.example/pet.json", "outside the document"),
-        ("#/components/schemas/Gone", "not in the document"),
-        ("#anchor", "not in the document"),
+        ("#/components/schemas/Gone", "cannot be resolved"),
+        ("#anchor", "cannot be resolved"),
         ("#/components/schemas/Loop", "leads back to itself"),
         ("#/components/schemas/All", "leads back to itself"),
     ] {
@@ -125,7 +125,7 @@ fn what_would_explode_stays_a_reference() {
     }
     let schema = json!({"$ref": "#/components/schemas/s19"});
     assert_eq!(converted(&schema, &components, true), Err("too large".into()));
-    // Written as references it is small, but still more work than Helve takes on for one call.
+    // As references it is small, but still more work than Helve does for one call.
     assert!(converted(&schema, &components, false).is_err_and(|error| error.contains("too many alternatives")));
     assert!(converted(&json!({"$ref": "#/components/schemas/s15"}), &components, false).is_ok());
 }
@@ -138,5 +138,5 @@ fn a_long_chain_of_references_is_no_danger() {
     }
     let schema = json!({"$ref": "#/components/schemas/s4999"});
     assert_eq!(converted(&schema, &components, true), Err("too large".into()));
-    assert_eq!(converted(&schema, &components, false), Err("its schemas are nested too deep".into()));
+    assert_eq!(converted(&schema, &components, false), Err("its schemas are nested too deeply".into()));
 }

@@ -1,46 +1,46 @@
-//! What a model says in a reply, and how it comes in pieces. How a piece is written is a matter of the wire.
+//! What a model responds, and how it is split into chunks. Each wire writes the chunks in its own format.
 
 use std::iter;
 
 use helve_core::{EndReason, Usage};
 use serde_json::Value;
 
-/// A call that a model makes.
+/// A tool call of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The tool's name.
+    /// The tool name.
     pub name: String,
-    /// The arguments as they are sent: JSON, or what should have been JSON.
+    /// The arguments as sent: JSON, or what should have been JSON.
     pub arguments: String,
-    /// The provider's id. Where there is none, the server makes one up, unless [`Reply::without_ids`](crate::Reply::without_ids) says no.
+    /// The provider's call id. If `None`, the server generates one, unless [`Reply::without_ids`](crate::Reply::without_ids) is set.
     pub id: Option<String>,
 }
 
 impl Call {
-    /// A call with proper arguments.
+    /// A call with valid arguments.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "so that `json!(..)` is written without a reference")]
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
         Self::raw(name, arguments.to_string())
     }
 
-    /// A call whose arguments are any text: broken JSON, or nothing at all.
+    /// A call whose arguments are any text: broken JSON, or an empty string.
     ///
-    /// Where a wire has a JSON value and no text for them (Gemini, and whole answers of Anthropic), what is no JSON is sent as a string,
-    /// and nothing as `{}`.
+    /// Some wires send arguments as a JSON value, not as text (Gemini, and Anthropic without streaming). There, invalid JSON is sent as a string,
+    /// and an empty text as `{}`.
     #[must_use]
     pub fn raw(name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self { name: name.into(), arguments: arguments.into(), id: None }
     }
 
-    /// The same call under this id, which may be empty or that of another call.
+    /// Sets the id, which may be empty or the id of another call.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// The arguments for a wire that has a JSON value for them.
+    /// The arguments as a JSON value.
     pub(super) fn value(&self) -> Value {
         match self.arguments.as_str() {
             "" => Value::Object(serde_json::Map::new()),
@@ -55,32 +55,32 @@ impl<N: Into<String>> From<(N, Value)> for Call {
     }
 }
 
-/// How the calls of a streamed answer are cut into pieces. Gemini never cuts a call.
+/// How the calls of a streamed response are split into chunks. Gemini never splits a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallPieces {
-    /// One call after the other, each in many pieces.
+    /// One call after the other, each in many chunks.
     #[default]
     Split,
-    /// In many pieces, a piece of each call in turn.
+    /// In many chunks, one of each call in turn.
     Interleaved,
-    /// Each call in one piece.
+    /// One chunk per call.
     Whole,
-    /// All calls in one piece, where the wire has room for more than one; else like `Whole`.
+    /// All calls in one chunk if the wire allows it; else like `Whole`.
     Together,
 }
 
-/// Whether the server says what the answer cost.
+/// Whether the response reports token usage.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Tokens {
-    /// As the provider does: `OpenAI` leaves it out of a stream unless it is asked for.
-    AsAsked(Usage),
+    /// As the provider does: `OpenAI` omits it from streams unless requested.
+    AsRequested(Usage),
     Always(Usage),
     Never,
 }
 
-/// What a model says.
+/// What a model responds.
 #[derive(Debug, Clone)]
-pub(super) struct Answer {
+pub(super) struct ModelOutput {
     pub reasoning: String,
     pub signature: Option<String>,
     pub text: String,
@@ -94,7 +94,7 @@ pub(super) struct Answer {
     pub reasoning_field: &'static str,
 }
 
-impl Default for Answer {
+impl Default for ModelOutput {
     fn default() -> Self {
         Self {
             reasoning: String::new(),
@@ -102,7 +102,7 @@ impl Default for Answer {
             text: String::new(),
             calls: Vec::new(),
             end: None,
-            tokens: Tokens::AsAsked(Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() }),
+            tokens: Tokens::AsRequested(Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() }),
             piece_chars: 4,
             call_pieces: CallPieces::default(),
             with_ids: true,
@@ -112,45 +112,45 @@ impl Default for Answer {
     }
 }
 
-/// A piece of one call.
+/// A chunk of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CallPiece {
-    /// Which call of the answer.
+    /// Index of the call.
     pub call: usize,
-    /// Whether it is the first of its call.
+    /// Whether it is the first chunk of its call.
     pub opens: bool,
-    /// Whether it is the last of its call.
+    /// Whether it is the last chunk of its call.
     pub closes: bool,
     pub arguments: String,
 }
 
-impl Answer {
-    /// Why the answer ends, if nobody said otherwise.
+impl ModelOutput {
+    /// The end reason, or its default.
     pub fn end(&self) -> EndReason {
         self.end.unwrap_or(if self.calls.is_empty() { EndReason::Stop } else { EndReason::Calls })
     }
 
-    /// What it cost, for answers that always say so unless told not to.
+    /// The token usage, for responses that report it by default.
     pub fn usage(&self) -> Option<Usage> {
         match self.tokens {
-            Tokens::AsAsked(usage) | Tokens::Always(usage) => Some(usage),
+            Tokens::AsRequested(usage) | Tokens::Always(usage) => Some(usage),
             Tokens::Never => None,
         }
     }
 
-    /// The id of a call; `turn` keeps ids of different replies apart.
+    /// The id of a call; `turn` makes ids of different replies distinct.
     pub fn call_id(&self, call: usize, prefix: &str, turn: usize) -> Option<String> {
         let given = self.calls.get(call).and_then(|call| call.id.clone());
         self.with_ids.then(|| given.unwrap_or_else(|| format!("{prefix}_{}_{}", turn + 1, call + 1)))
     }
 
-    /// A text in pieces of the wanted length. An empty text has none.
+    /// Splits a text into chunks. An empty text has none.
     pub fn pieces(&self, text: &str) -> Vec<String> {
         let mut rest = text.chars();
         iter::from_fn(|| Some(rest.by_ref().take(self.piece_chars).collect::<String>()).filter(|piece| !piece.is_empty())).collect()
     }
 
-    /// The calls as they are streamed: each inner list goes out at once.
+    /// The calls as streamed; each inner list is one event.
     pub fn call_pieces(&self) -> Vec<Vec<CallPiece>> {
         let calls: Vec<Vec<CallPiece>> = self.calls.iter().enumerate().map(|(call, it)| self.pieces_of(call, &it.arguments)).collect();
         match self.call_pieces {
@@ -190,11 +190,11 @@ mod tests {
 
     fn shown(call_pieces: CallPieces) -> Vec<Vec<String>> {
         let calls = vec![Call::raw("a", "123456"), Call::raw("b", ""), Call::raw("c", "{}")];
-        let answer = Answer { calls, call_pieces, ..Answer::default() };
+        let output = ModelOutput { calls, call_pieces, ..ModelOutput::default() };
         let show = |piece: &CallPiece| {
             format!("{}{}{}{}", piece.call, if piece.opens { "<" } else { "" }, piece.arguments, if piece.closes { ">" } else { "" })
         };
-        answer.call_pieces().iter().map(|chunk| chunk.iter().map(show).collect()).collect()
+        output.call_pieces().iter().map(|chunk| chunk.iter().map(show).collect()).collect()
     }
 
     #[test]
@@ -207,9 +207,9 @@ mod tests {
 
     #[test]
     fn texts_are_cut_between_characters() {
-        let answer = Answer { piece_chars: 2, ..Answer::default() };
-        assert_eq!(answer.pieces("añb☃c"), ["añ", "b☃", "c"]);
-        assert!(answer.pieces("").is_empty());
+        let output = ModelOutput { piece_chars: 2, ..ModelOutput::default() };
+        assert_eq!(output.pieces("añb☃c"), ["añ", "b☃", "c"]);
+        assert!(output.pieces("").is_empty());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Packs a reply into an HTTP response: in whose wire, in which pieces, how fast, and how far.
+//! Turns a reply into an HTTP response: in which wire format, in which chunks, how fast and how far.
 
 use std::future;
 use std::io;
@@ -12,27 +12,27 @@ use hyper::body::{Bytes, Frame};
 use serde_json::Value;
 use tokio::{task, time};
 
-use super::delivery::{Delivery, Trouble};
+use super::delivery::{Delivery, Interruption};
 use super::failure::Failure;
 use super::reply::{Content, Reply};
 use super::request::Request;
 use super::sse::Event;
 use super::wire;
 
-/// A body that is sent piece by piece, and may break.
+/// A body that is sent in chunks and may break off.
 pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// Answers a request. It waits as long as the reply says, which may be for ever.
+/// Responds to a request, after the delay of the reply, which may be infinite.
 pub(super) async fn respond(reply: Reply, request: &Request) -> Response<Body> {
     let Reply { content, delivery } = reply;
     if !delivery.before.is_zero() {
         time::sleep(delivery.before).await;
     }
-    let parcel = match Parcel::pack(content, &delivery, request) {
-        Some(parcel) => parcel,
+    let packet = match Packet::new(content, &delivery, request) {
+        Some(packet) => packet,
         None => future::pending().await,
     };
-    parcel.response(&delivery).unwrap_or_else(|error| {
+    packet.response(&delivery).unwrap_or_else(|error| {
         let message = format!("the reply has a status or a header that HTTP does not know: {error}");
         let mut response = Response::new(body(vec![message.into()], false, Duration::ZERO));
         *response.status_mut() = hyper::StatusCode::INTERNAL_SERVER_ERROR;
@@ -40,22 +40,22 @@ pub(super) async fn respond(reply: Reply, request: &Request) -> Response<Body> {
     })
 }
 
-/// What is sent of a reply.
-struct Parcel {
+/// The HTTP response of a reply.
+struct Packet {
     status: u16,
     content_type: String,
     pieces: Vec<Bytes>,
-    /// The length that is announced. Where there is none, each piece is announced by itself.
+    /// The `Content-Length`; chunked encoding if `None`.
     length: Option<usize>,
-    /// Whether the connection is closed after the last piece.
+    /// Whether the connection closes after the last chunk.
     cut: bool,
 }
 
-impl Parcel {
-    /// Nothing, where there is no answer.
-    fn pack(content: Content, delivery: &Delivery, request: &Request) -> Option<Self> {
+impl Packet {
+    /// Returns `None` if the reply is silence.
+    fn new(content: Content, delivery: &Delivery, request: &Request) -> Option<Self> {
         let framing = if wire::wants_array(request) { Framing::Array } else { Framing::Events };
-        let parcel = match content {
+        let packet = match content {
             Content::Silence => return None,
             Content::Failure(failure) => {
                 let (status, error) = request.wire.failure(&failure);
@@ -63,22 +63,22 @@ impl Parcel {
                 Self { status, ..Self::whole(&error) }
             }
             Content::Raw { status, content_type, pieces } => {
-                let length = (pieces.len() == 1 && delivery.trouble.is_none()).then(|| pieces[0].len());
-                let parcel = Self { status, content_type, pieces, length, cut: false };
-                parcel.broken(delivery, request, Framing::Events)
+                let length = (pieces.len() == 1 && delivery.interruption.is_none()).then(|| pieces[0].len());
+                let packet = Self { status, content_type, pieces, length, cut: false };
+                packet.broken(delivery, request, Framing::Events)
             }
             Content::Events(events) => Self::stream(&events, Framing::Events, delivery).broken(delivery, request, Framing::Events),
-            Content::Answer(answer) if request.streaming => {
-                let events = request.wire.events(&answer, request);
+            Content::Output(output) if request.streaming => {
+                let events = request.wire.events(&output, request);
                 Self::stream(&events, framing, delivery).broken(delivery, request, framing)
             }
-            Content::Answer(answer) => match &delivery.trouble {
-                Some((_, Trouble::Fail(failure))) => Self::whole(&request.wire.failure(failure).1),
-                Some((_, Trouble::Cut)) => Self::whole(&request.wire.whole(&answer, request)).halved(),
-                Some((_, Trouble::Stop)) | None => Self::whole(&request.wire.whole(&answer, request)),
+            Content::Output(output) => match &delivery.interruption {
+                Some((_, Interruption::Fail(failure))) => Self::whole(&request.wire.failure(failure).1),
+                Some((_, Interruption::Cut)) => Self::whole(&request.wire.whole(&output, request)).halved(),
+                Some((_, Interruption::Stop)) | None => Self::whole(&request.wire.whole(&output, request)),
             },
         };
-        Some(parcel)
+        Some(packet)
     }
 
     fn whole(value: &Value) -> Self {
@@ -94,7 +94,7 @@ impl Parcel {
         Self { status: 200, content_type: framing.content_type().to_owned(), pieces, length: None, cut: false }
     }
 
-    /// Sends half of what it announces.
+    /// Sends half of the announced body.
     fn halved(mut self) -> Self {
         for piece in &mut self.pieces {
             piece.truncate(piece.len() / 2);
@@ -102,18 +102,18 @@ impl Parcel {
         Self { cut: true, ..self }
     }
 
-    /// Lets happen what the reply wants to happen on the way.
+    /// Applies the interruption of the reply.
     fn broken(mut self, delivery: &Delivery, request: &Request, framing: Framing) -> Self {
-        let Some((after, trouble)) = &delivery.trouble else { return self };
+        let Some((after, interruption)) = &delivery.interruption else { return self };
         let next = self.pieces.get(*after).cloned().unwrap_or_default();
         self.pieces.truncate(*after);
-        match trouble {
-            Trouble::Stop => {}
-            Trouble::Cut => {
+        match interruption {
+            Interruption::Stop => {}
+            Interruption::Cut => {
                 self.pieces.push(next.slice(..next.len() / 2));
                 self.cut = true;
             }
-            Trouble::Fail(failure) => self.pieces.extend(failure_pieces(failure, request, framing, delivery, self.pieces.len())),
+            Interruption::Fail(failure) => self.pieces.extend(failure_pieces(failure, request, framing, delivery, self.pieces.len())),
         }
         self
     }
@@ -138,12 +138,12 @@ impl Parcel {
     }
 }
 
-/// What stands around the events of a stream.
+/// The format around the events of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Framing {
     /// Server-sent events.
     Events,
-    /// A JSON array that grows.
+    /// A streamed JSON array.
     Array,
 }
 
@@ -172,8 +172,7 @@ fn failure_pieces(failure: &Failure, request: &Request, framing: Framing, delive
     pieces
 }
 
-/// Between two pieces the task is left at least once, so that each is sent before the next is looked at, and before the connection
-/// breaks.
+/// Yields between two chunks, so that each one is sent before the next one is polled and before the connection breaks.
 fn body(pieces: Vec<Bytes>, cut: bool, between: Duration) -> Body {
     let end = cut.then(|| Err(io::Error::new(io::ErrorKind::ConnectionAborted, "cut by the script")));
     let steps = pieces.into_iter().map(Ok).chain(end).enumerate();
