@@ -11,15 +11,11 @@ mod debug;
 #[cfg(feature = "project")]
 mod document;
 #[cfg(feature = "project")]
-mod eras;
-#[cfg(feature = "project")]
 mod folder_tool;
 #[cfg(feature = "project")]
 mod load;
-#[cfg(feature = "project")]
-mod logins;
 #[cfg(feature = "mcp")]
-mod mcp_service;
+mod mcp;
 #[cfg(all(feature = "project", feature = "models"))]
 mod model;
 #[cfg(feature = "project")]
@@ -27,13 +23,9 @@ mod open;
 #[cfg(all(feature = "project", feature = "models", feature = "store"))]
 mod open_agent;
 #[cfg(feature = "project")]
-mod pins;
-#[cfg(feature = "project")]
 mod project;
 #[cfg(feature = "project")]
 mod resolve;
-#[cfg(feature = "project")]
-mod servers;
 #[cfg(feature = "store")]
 mod store;
 #[cfg(all(feature = "project", feature = "sqlite"))]
@@ -52,9 +44,6 @@ use serde_json::Value;
 
 #[cfg(feature = "models")]
 pub use helve_fetch::Fetch;
-/// Servers of the Model Context Protocol.
-#[cfg(feature = "mcp")]
-pub use helve_mcp as mcp;
 /// Language models over HTTP.
 #[cfg(feature = "models")]
 pub use helve_models as models;
@@ -74,7 +63,7 @@ pub use self::agents::NoAgent;
 pub use self::approvals::DecideError;
 pub use self::builder::{BuildError, HelveBuilder};
 #[cfg(feature = "mcp")]
-pub use self::mcp_service::McpServing;
+pub use self::mcp::McpServing;
 #[cfg(all(feature = "project", feature = "models"))]
 pub use self::model::{ChosenModel, ModelChoice, NoModel};
 #[cfg(feature = "project")]

@@ -18,8 +18,8 @@ use serde_json::{Map, Value, json};
 
 use super::Helve;
 use super::load::{self, Loaded, Tools, UNTRUSTED, Workshop};
+use super::mcp::Servers;
 use super::resolve::{self, ProjectAgent};
-use super::servers::Servers;
 
 /// How often a running Helve looks whether its files changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

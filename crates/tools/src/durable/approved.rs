@@ -167,7 +167,7 @@ impl Executor {
         toolkit: &Toolkit,
         approved: ApprovedCall,
         cx: &CallContext,
-        goes_on: fn(&Outcome) -> bool,
+        goes_on: impl Fn(&Outcome) -> bool + Send + 'static,
     ) -> (CallState, Option<HeldTask>) {
         let ApprovedCall { task, mut waiting } = approved;
         waiting.over = true;
@@ -188,7 +188,7 @@ impl Executor {
         toolkit: &Toolkit,
         mut held: HeldTask,
         cx: &CallContext,
-        goes_on: fn(&Outcome) -> bool,
+        goes_on: impl Fn(&Outcome) -> bool + Send + 'static,
     ) -> (CallState, Option<HeldTask>) {
         // It is brought to its end also where nobody waits for that.
         let cancel = held.cancel.child_token();

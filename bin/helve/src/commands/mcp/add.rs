@@ -66,10 +66,10 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
         return Err(Failure::new("permission_denied", format_args!("the server `{}` wants a login", server.name))
             .hint(format!("log in with `helve mcp login {0}`, then look at its tools with `helve mcp approve {0}`", server.name)));
     }
-    if let Some(trouble) = &server.trouble {
+    if let Some(error) = &server.error {
         return Err(Failure::new(
             "unreachable",
-            format_args!("the server `{}` was written to {file} and is not connected: {trouble}", server.name),
+            format_args!("the server `{}` was written to {file} and is not connected: {error}", server.name),
         )
         .hint(format!("correct the file, and `helve mcp list` tries again; or `helve mcp remove {}`", server.name)));
     }
