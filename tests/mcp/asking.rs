@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use helve::mcp::McpServing;
-use helve::mcp::serve::{Options, Server};
+use helve::mcp::server::{Server, ServerOptions};
 use helve::tool::{InputNeeded, InputRequest};
 use helve::{CancellationToken, Helve, Output, ToolError};
 use helve_testkit::{fake, spec};
@@ -47,7 +47,7 @@ impl Greeter {
                 })
             });
             helve.catalogue().add_source(Arc::new(helve::catalogue::ListSource::new("own", [greet])));
-            let server = Server::new(helve.mcp_service(McpServing::default()).expect("a service"), Options::default());
+            let server = Server::new(helve.mcp_service(McpServing::default()).expect("a service"), ServerOptions::default());
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
             tell.send(format!("http://{}/mcp", listener.local_addr().expect("an address"))).expect("someone waits");
             server.listen(listener, stopped).await.expect("it ends well");

@@ -55,8 +55,8 @@ fn agreements_that_cannot_be_read_are_none() {
     fs::write(&pins, &kept[..kept.len() / 2]).expect("damaged");
     let (names, odd) = scene.tools();
     assert!(!names.iter().any(|name| name.starts_with("second_")), "{names:?}");
-    assert!(odd.contains("mcp-pins.json is damaged") && odd.contains("remove it and agree to the servers again"), "{odd}");
-    assert!(!odd.contains("nobody has agreed"), "that is not what is wrong: {odd}");
+    assert!(odd.contains("mcp-pins.json is damaged") && odd.contains("remove it and approve the servers again"), "{odd}");
+    assert!(!odd.contains("not approved"), "that is not what is wrong: {odd}");
     assert_eq!(scene.call("second_wave", &json!({"text": "hi"}))["success"], json!(false));
     assert!(scene.server("second")["error"].as_str().is_some_and(|error| error.contains("is damaged")));
     let refused = scene.project.run(&["mcp", "approve", "--yes"]);

@@ -61,7 +61,7 @@ fn the_server_that_shows_everything_shows_it_through_helve() {
     let scene = Scene::new(&[]).with("everything", program(&peers.everything("stdio"))).agreed();
     expect_server(&scene, "everything", OLDER, &EVERYTHING);
     let notes = scene.connected("everything")["notes"].to_string();
-    assert!(notes.contains("simulate-research-query is left out"), "what cannot be called is told: {notes}");
+    assert!(notes.contains("simulate-research-query is ignored"), "what cannot be called is told: {notes}");
     call_everything(&scene);
 }
 

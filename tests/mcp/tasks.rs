@@ -94,7 +94,7 @@ fn a_task_waits_for_a_person_and_then_for_the_user() {
         assert_eq!(begun["resultType"], json!("task"), "{begun}");
         let id = &begun["taskId"];
         let waits = until("a word", || Some(task(&mut client, id)).filter(|task| task.get("statusMessage").is_some()));
-        assert!(waits["statusMessage"].as_str().is_some_and(|said| said.starts_with("waits until a person has answered appr_")), "{waits}");
+        assert!(waits["statusMessage"].as_str().is_some_and(|said| said.starts_with("waits for approval appr_")), "{waits}");
         scene.approve_what_waits();
         let asks = reach(&mut client, id, "input_required");
         let requests = asks["inputRequests"].as_object().expect("requests");

@@ -6,20 +6,12 @@ mod agents;
 mod approvals;
 mod builder;
 mod debug;
-#[cfg(feature = "project")]
-mod eras;
-#[cfg(feature = "project")]
-mod logins;
 #[cfg(feature = "mcp")]
-mod mcp_service;
+mod mcp;
 #[cfg(all(feature = "project", feature = "models"))]
 mod model;
 #[cfg(feature = "project")]
-mod pins;
-#[cfg(feature = "project")]
 mod project;
-#[cfg(feature = "project")]
-mod servers;
 #[cfg(feature = "store")]
 mod store;
 #[cfg(all(feature = "project", feature = "store"))]
@@ -36,9 +28,6 @@ use serde_json::Value;
 
 #[cfg(feature = "models")]
 pub use helve_fetch::Fetch;
-/// Servers of the Model Context Protocol.
-#[cfg(feature = "mcp")]
-pub use helve_mcp as mcp;
 /// Language models over HTTP.
 #[cfg(feature = "models")]
 pub use helve_models as models;
@@ -62,7 +51,7 @@ pub use self::agents::{AgentChoice, OpenAgent, OpenAgentError};
 pub use self::approvals::DecideError;
 pub use self::builder::{BuildError, HelveBuilder};
 #[cfg(feature = "mcp")]
-pub use self::mcp_service::McpServing;
+pub use self::mcp::McpServing;
 #[cfg(all(feature = "project", feature = "models"))]
 pub use self::model::{ChooseModelError, ChosenModel, ModelChoice};
 #[cfg(feature = "project")]

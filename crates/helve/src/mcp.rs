@@ -15,4 +15,4 @@
 //! ```
 
 pub use crate::compose::McpServing;
-pub use crate::compose::mcp::*;
+pub use helve_mcp::*;

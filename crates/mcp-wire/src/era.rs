@@ -1,15 +1,15 @@
-//! Versions of the protocol, which fall into two eras, and the words that belong to them.
+//! Protocol versions, the two eras that they fall into, and error codes.
 
-/// How two sides speak: with a handshake and a session, or with everything in each request.
+/// The era of a protocol version: with a handshake and a session, or stateless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// `initialize` first; then both sides may ask.
+    /// A handshake with `initialize`, then requests in both directions.
     Legacy,
-    /// Each request says all that the server needs to know.
+    /// Each request carries all that the server needs to know.
     Modern,
 }
 
-/// Every version that is spoken here, the newest first.
+/// Every supported version, the newest first.
 pub const VERSIONS: [(&str, Era); 5] = [
     ("2026-07-28", Era::Modern),
     ("2025-11-25", Era::Legacy),
@@ -19,13 +19,13 @@ pub const VERSIONS: [(&str, Era); 5] = [
 ];
 
 impl Era {
-    /// The era of a version; nothing for one that is not known here.
+    /// The era of a version. Returns `None` if the version is not supported.
     #[must_use]
     pub fn of(version: &str) -> Option<Self> {
         VERSIONS.iter().find(|(known, _)| *known == version).map(|(_, era)| *era)
     }
 
-    /// Its newest version.
+    /// The newest version of the era.
     #[must_use]
     pub fn newest(self) -> &'static str {
         match self {
@@ -35,58 +35,28 @@ impl Era {
     }
 }
 
-/// Keys of `_meta`.
-#[derive(Debug)]
-pub struct MetaKeys {
-    /// Which version a request speaks.
-    pub version: &'static str,
-    /// Who asks.
-    pub client: &'static str,
-    /// What the one who asks can do.
-    pub capabilities: &'static str,
-    /// From which level on the server may write logs for this request.
-    pub log_level: &'static str,
-    /// Who answers.
-    pub server: &'static str,
-    /// To which subscription a notification belongs.
-    pub subscription: &'static str,
-    /// How progress of this request is named.
-    pub progress: &'static str,
-}
-
-/// Keys of `_meta`, as they are written.
-pub const META: MetaKeys = MetaKeys {
-    version: "io.modelcontextprotocol/protocolVersion",
-    client: "io.modelcontextprotocol/clientInfo",
-    capabilities: "io.modelcontextprotocol/clientCapabilities",
-    log_level: "io.modelcontextprotocol/logLevel",
-    server: "io.modelcontextprotocol/serverInfo",
-    subscription: "io.modelcontextprotocol/subscriptionId",
-    progress: "progressToken",
-};
-
-/// Codes of errors.
+/// JSON-RPC error codes.
 #[derive(Debug)]
 pub struct Codes {
-    /// It is no JSON.
+    /// Invalid JSON.
     pub parse: i64,
-    /// It is no request.
+    /// Invalid request.
     pub request: i64,
-    /// There is no such method.
+    /// Method not found.
     pub method: i64,
-    /// The parameters do not fit.
+    /// Invalid parameters.
     pub params: i64,
-    /// The other side failed.
+    /// Internal error.
     pub internal: i64,
-    /// Headers and body do not agree.
+    /// Headers and body do not match.
     pub headers: i64,
-    /// The one who asks lacks a capability.
+    /// The client lacks a capability.
     pub capability: i64,
-    /// The version is not spoken there.
+    /// The protocol version is not supported.
     pub version: i64,
 }
 
-/// Codes of errors, as they are written.
+/// The error codes as they are written.
 pub const CODES: Codes = Codes {
     parse: -32700,
     request: -32600,

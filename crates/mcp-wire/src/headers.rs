@@ -1,5 +1,5 @@
-//! Parts of a request's body that also stand in its HTTP headers, so that what lies between can route a request unread.
-//! Both sides need the same rules: one writes the headers, the other compares them with the body.
+//! Parts of a request that HTTP headers repeat, so that proxies can route it without reading the body. The client writes the headers, and
+//! the server compares them with the body.
 
 use std::borrow::Cow;
 
@@ -7,24 +7,24 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-/// Names of headers.
+/// Names of HTTP headers.
 #[derive(Debug)]
 pub struct HeaderNames {
-    /// Which version a request speaks.
+    /// The protocol version of a request.
     pub version: &'static str,
-    /// Names a session of the older era.
+    /// The id of a legacy session.
     pub session: &'static str,
     /// The method of a request.
     pub method: &'static str,
-    /// What a request is about: a tool, a prompt or a resource.
+    /// The tool, prompt or resource of a request.
     pub name: &'static str,
-    /// What the names of headers begin with that repeat an argument of a tool.
+    /// The prefix of headers that repeat an argument of a tool.
     pub param: &'static str,
-    /// After which event a broken stream goes on.
+    /// The last event before a stream broke.
     pub last_event: &'static str,
 }
 
-/// Names of headers, as they are written.
+/// The header names as they are written.
 pub const HEADERS: HeaderNames = HeaderNames {
     version: "mcp-protocol-version",
     session: "mcp-session-id",
@@ -34,12 +34,12 @@ pub const HEADERS: HeaderNames = HeaderNames {
     last_event: "last-event-id",
 };
 
-/// The keyword of a schema that gives an argument its header.
+/// The schema keyword that names the header of an argument.
 const KEYWORD: &str = "x-mcp-header";
 const BEGIN: &str = "=?base64?";
 const END: &str = "?=";
 
-/// What the header [`HeaderNames::name`] of a request says, before it is encoded; nothing where a request has none.
+/// The value of the header [`HeaderNames::name`] before it is encoded. Returns `None` for a request without one.
 #[must_use]
 pub fn name_of<'a>(method: &str, params: Option<&'a Value>) -> Option<&'a str> {
     let field = match method {
@@ -51,16 +51,16 @@ pub fn name_of<'a>(method: &str, params: Option<&'a Value>) -> Option<&'a str> {
     params?.get(field)?.as_str()
 }
 
-/// A text as the value of a header.
+/// Encodes a text as a header value.
 #[must_use]
 pub fn encode_header(text: &str) -> Cow<'_, str> {
     let plain = text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) && text.trim() == text;
-    // What only looks encoded is encoded too, or the other side would decode it.
+    // A text that looks encoded must be encoded, or the server would decode it.
     let plain = plain && !(text.starts_with(BEGIN) && text.ends_with(END));
     if plain { Cow::Borrowed(text) } else { Cow::Owned(format!("{BEGIN}{}{END}", STANDARD.encode(text))) }
 }
 
-/// The text that the value of a header stands for; nothing where it is none.
+/// Decodes a header value. Returns `None` if it is invalid.
 #[must_use]
 pub fn decode_header(value: &str) -> Option<Cow<'_, str>> {
     let value = value.trim_matches([' ', '\t']);
@@ -75,47 +75,47 @@ fn is_encoded(text: &str) -> bool {
     text.len() >= BEGIN.len() + END.len() && text.starts_with(BEGIN) && text.ends_with(END)
 }
 
-/// An argument of a tool that also stands in a header.
+/// An argument of a tool that a header repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderParam {
-    /// The whole name of the header, in small letters.
+    /// The full header name, in lower case.
     pub header: String,
-    /// Where the argument is: names of properties, from the outside in.
+    /// The path of the argument: property names, outermost first.
     pub path: Vec<String>,
 }
 
-/// Why the headers that a tool wants cannot be.
+/// Why a schema's headers are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{KEYWORD}` at `{path}` {reason}")]
-pub struct BadHeaderParam {
-    /// Where in the schema.
+pub struct HeaderParamError {
+    /// The path in the schema.
     pub path: String,
     /// What is wrong.
     pub reason: &'static str,
 }
 
 impl HeaderParam {
-    /// Reads which arguments of a tool also stand in headers, from its `inputSchema`.
+    /// Reads the header parameters of a tool from its `inputSchema`.
     ///
     /// # Errors
-    /// Where the schema breaks a rule for them; such a tool is not to be used over HTTP.
-    pub fn of(schema: &Value) -> Result<Vec<Self>, BadHeaderParam> {
+    /// If the schema breaks a rule for them; such a tool must not be used over HTTP.
+    pub fn of(schema: &Value) -> Result<Vec<Self>, HeaderParamError> {
         let mut found = Vec::new();
         walk(schema, &mut Vec::new(), true, &mut found)?;
         Ok(found)
     }
 
-    /// What the header says for these arguments, encoded; nothing where it is left out.
+    /// The encoded header value for these arguments. Returns `None` if the header is left out.
     #[must_use]
     pub fn value(&self, arguments: &Value) -> Option<String> {
         plain(self.argument(arguments)?).map(|text| encode_header(&text).into_owned())
     }
 
-    /// Whether a header that came, or did not, fits the arguments.
+    /// Returns whether a header, present or absent, matches the arguments.
     #[must_use]
     pub fn fits(&self, arguments: &Value, header: Option<&str>) -> bool {
         let Some(argument) = self.argument(arguments) else { return header.is_none() };
-        // Lists and objects have no header; that they do not fit the schema is for others to say.
+        // Lists and objects have no header. Validation reports that they do not fit the schema.
         let Some(expected) = plain(argument) else { return header.is_none() };
         let Some(given) = header.and_then(decode_header) else { return false };
         given == expected || argument.as_f64().is_some_and(|number| given.parse() == Ok(number))
@@ -135,12 +135,13 @@ fn plain(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Looks through a schema. Only what is reached through `properties` alone may have the keyword: there is one place for its value.
-fn walk(schema: &Value, path: &mut Vec<String>, reachable: bool, found: &mut Vec<HeaderParam>) -> Result<(), BadHeaderParam> {
+/// Walks a schema. Only properties that are reached through `properties` alone may have the keyword: only they have one value.
+fn walk(schema: &Value, path: &mut Vec<String>, reachable: bool, found: &mut Vec<HeaderParam>) -> Result<(), HeaderParamError> {
     match schema {
         Value::Object(fields) => {
             if let Some(name) = fields.get(KEYWORD) {
-                let param = read(name, fields, path, reachable, found).map_err(|reason| BadHeaderParam { path: path.join("."), reason })?;
+                let param =
+                    read(name, fields, path, reachable, found).map_err(|reason| HeaderParamError { path: path.join("."), reason })?;
                 found.push(param);
             }
             for (key, value) in fields {
@@ -171,17 +172,17 @@ fn read(
     reachable: bool,
     found: &[HeaderParam],
 ) -> Result<HeaderParam, &'static str> {
-    let name = name.as_str().ok_or("is no text")?;
+    let name = name.as_str().ok_or("is not a string")?;
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let header = format!("{}{}", HEADERS.param, name.to_ascii_lowercase());
     if name.is_empty() || !name.bytes().all(is_token) {
-        Err("is no name of a header")
+        Err("is not a valid header name")
     } else if !reachable || path.is_empty() {
-        Err("is not at a property that can be reached through `properties` alone")
+        Err("is not on a property that is reached through `properties` alone")
     } else if !matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
-        Err("is at something else than a string, an integer or a boolean")
+        Err("is not on a string, an integer or a boolean")
     } else if found.iter().any(|other| other.header == header) {
-        Err("is there twice")
+        Err("is used twice")
     } else {
         Ok(HeaderParam { header, path: path.to_vec() })
     }
@@ -250,18 +251,18 @@ mod tests {
     fn keywords_in_wrong_places_are_refused() {
         let text = json!({"type": "string", "x-mcp-header": "A"});
         for (properties, reason) in [
-            (json!({"a": {"type": "string", "x-mcp-header": ""}}), "no name"),
-            (json!({"a": {"type": "string", "x-mcp-header": "a\r\nb"}}), "no name"),
-            (json!({"a": {"type": "string", "x-mcp-header": 3}}), "no text"),
-            (json!({"a": {"type": "number", "x-mcp-header": "A"}}), "something else"),
+            (json!({"a": {"type": "string", "x-mcp-header": ""}}), "not a valid header name"),
+            (json!({"a": {"type": "string", "x-mcp-header": "a\r\nb"}}), "not a valid header name"),
+            (json!({"a": {"type": "string", "x-mcp-header": 3}}), "not a string"),
+            (json!({"a": {"type": "number", "x-mcp-header": "A"}}), "not on a string"),
             (json!({"a": text, "b": {"type": "string", "x-mcp-header": "a"}}), "twice"),
-            (json!({"a": {"type": "array", "items": text}}), "can be reached"),
-            (json!({"a": {"oneOf": [text]}}), "can be reached"),
+            (json!({"a": {"type": "array", "items": text}}), "is reached"),
+            (json!({"a": {"oneOf": [text]}}), "is reached"),
         ] {
             let error = HeaderParam::of(&json!({"properties": properties})).expect_err(reason).to_string();
             assert!(error.contains(reason), "{error}");
         }
-        assert!(HeaderParam::of(&json!({"x-mcp-header": "A", "type": "string"})).is_err(), "the root is no argument");
+        assert!(HeaderParam::of(&json!({"x-mcp-header": "A", "type": "string"})).is_err(), "the root is not an argument");
         assert_eq!(HeaderParam::of(&json!({"default": {"x-mcp-header": 1}, "enum": [{"x-mcp-header": 1}]})), Ok(Vec::new()));
     }
 }

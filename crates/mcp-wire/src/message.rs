@@ -1,4 +1,4 @@
-//! One message of JSON-RPC: a request, a notification, or an answer.
+//! A JSON-RPC message: a request, a notification, or a response.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use helve_core::json::{self, JsonError, JsonLimits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How many values a message may have. Each takes far more room in memory than on the wire, so its length alone does not bound it.
+/// Maximum number of JSON values in a message. Each takes far more memory than bytes on the wire, so a limit on bytes is not enough.
 const MAX_VALUES: usize = 100_000;
-/// How deep they may be inside each other.
+/// Maximum nesting depth.
 const MAX_DEPTH: usize = 127;
 
-/// Names a request until it is answered.
+/// Identifies a request until its response.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RequestId {
-    /// A whole number.
+    /// An integer.
     Number(i64),
-    /// A text.
+    /// A string.
     Text(Box<str>),
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Why the other side refuses.
+/// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
@@ -44,107 +44,115 @@ pub struct RpcError {
     pub data: Option<Value>,
 }
 
-/// What one side says to the other.
+impl RpcError {
+    /// An error without data.
+    #[must_use]
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+}
+
+/// A JSON-RPC message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// Something that must be answered.
+    /// A message that expects a response.
     Request {
-        /// The answer has the same.
+        /// The id that the response repeats.
         id: RequestId,
-        /// What is wanted.
+        /// The method.
         method: String,
-        /// With what.
+        /// The parameters.
         params: Option<Value>,
     },
-    /// Something that must not be answered.
+    /// A message without a response.
     Notification {
-        /// What happened.
+        /// The method.
         method: String,
-        /// What else is known of it.
+        /// The parameters.
         params: Option<Value>,
     },
-    /// What came of a request.
+    /// The result of a request.
     Response {
-        /// The request; nothing where the other side could not read it.
+        /// The id of the request; `None` if the sender could not read it.
         id: Option<RequestId>,
-        /// Its result, or why there is none.
+        /// The result, or an error.
         result: Result<Value, RpcError>,
     },
 }
 
-/// Something that is no message.
+/// Why a text is not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotAMessage {
-    /// It is no JSON.
-    #[error("it is no JSON: {0}")]
+pub enum MessageError {
+    /// It is not JSON.
+    #[error("invalid JSON: {0}")]
     Json(String),
     /// It has too many values.
-    #[error("it has more than {MAX_VALUES} values")]
+    #[error("the message has more than {MAX_VALUES} values")]
     Values,
-    /// It is JSON that can be read in more than one way, or not without a loss.
-    #[error("it is ambiguous: {reason}")]
+    /// It is JSON that parsers read in different ways, or not without loss.
+    #[error("ambiguous message: {reason}")]
     Ambiguous {
-        /// The request or the answer that it is about, where that is clear.
+        /// The id of the message, if it is clear.
         id: Option<RequestId>,
-        /// Whether only what the message carries is concerned, not the message itself.
+        /// Whether only the payload is ambiguous, not the envelope.
         inside: bool,
-        /// What is wrong, in words for whoever sent it.
+        /// What is wrong, for the sender.
         reason: String,
     },
-    /// It is JSON, and something else.
-    #[error("it is no message: {0}")]
+    /// It is JSON, but not a JSON-RPC message.
+    #[error("not a JSON-RPC message: {0}")]
     Shape(&'static str),
 }
 
 impl Message {
-    /// Reads one message. How long it may be is for whoever receives it to say.
+    /// Reads one message. The caller limits its length.
     ///
     /// # Errors
-    /// Where it is none.
-    pub fn read(text: &[u8]) -> Result<Self, NotAMessage> {
+    /// If it is not a message.
+    pub fn read(text: &[u8]) -> Result<Self, MessageError> {
         Self::of(parse(text)?)
     }
 
-    /// Reads one message, or several as servers of one older version may send them.
+    /// Reads one message, or a batch, which servers of one version may send.
     ///
     /// # Errors
-    /// Where one of them is none.
-    pub fn read_several(text: &[u8]) -> Result<Vec<Self>, NotAMessage> {
+    /// If one of them is not a message.
+    pub fn read_several(text: &[u8]) -> Result<Vec<Self>, MessageError> {
         match parse(text)? {
             Value::Array(several) => several.into_iter().map(Self::of).collect(),
             one => Ok(vec![Self::of(one)?]),
         }
     }
 
-    fn of(value: Value) -> Result<Self, NotAMessage> {
-        let Value::Object(mut fields) = value else { return Err(NotAMessage::Shape("not an object")) };
+    fn of(value: Value) -> Result<Self, MessageError> {
+        let Value::Object(mut fields) = value else { return Err(MessageError::Shape("not an object")) };
         let id = read_id(fields.remove("id"))?;
         match (fields.remove("method"), id) {
             (Some(Value::String(method)), Some(id)) => Ok(Self::Request { id, method, params: fields.remove("params") }),
             (Some(Value::String(method)), None) => Ok(Self::Notification { method, params: fields.remove("params") }),
-            (Some(_), _) => Err(NotAMessage::Shape("the method is no text")),
+            (Some(_), _) => Err(MessageError::Shape("the method is not a string")),
             (None, id) => Ok(Self::Response { id, result: read_result(&mut fields)? }),
         }
     }
 
-    /// The message as it is sent: one line without an end.
+    /// The message as it is sent: one line without a line break.
     #[must_use]
     pub fn write(&self) -> String {
-        let none = Written { jsonrpc: "2.0", id: None, method: None, params: None, result: None, error: None };
-        let written = match self {
-            Self::Request { id, method, params } => Written { id: Some(id), method: Some(method), params: params.as_ref(), ..none },
-            Self::Notification { method, params } => Written { method: Some(method), params: params.as_ref(), ..none },
-            Self::Response { id, result: Ok(result) } => Written { id: id.as_ref(), result: Some(result), ..none },
-            Self::Response { id, result: Err(error) } => Written { id: id.as_ref(), error: Some(error), ..none },
+        let empty = WireMessage { jsonrpc: "2.0", id: None, method: None, params: None, result: None, error: None };
+        let message = match self {
+            Self::Request { id, method, params } => WireMessage { id: Some(id), method: Some(method), params: params.as_ref(), ..empty },
+            Self::Notification { method, params } => WireMessage { method: Some(method), params: params.as_ref(), ..empty },
+            Self::Response { id, result: Ok(result) } => WireMessage { id: id.as_ref(), result: Some(result), ..empty },
+            Self::Response { id, result: Err(error) } => WireMessage { id: id.as_ref(), error: Some(error), ..empty },
         };
-        // Nothing in it can fail to be written: all names are texts.
-        serde_json::to_string(&written).unwrap_or_default()
+        // Serialising cannot fail: all keys are strings.
+        serde_json::to_string(&message).unwrap_or_default()
     }
 }
 
-/// A message's fields, in the order in which they are written. An unknown id is left out: `null` is no id in any version.
+/// The fields of a message, in the order in which they are written. An unknown id is left out: no version allows `null`.
 #[derive(Serialize)]
-struct Written<'a> {
+struct WireMessage<'a> {
     jsonrpc: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a RequestId>,
@@ -158,22 +166,22 @@ struct Written<'a> {
     error: Option<&'a RpcError>,
 }
 
-fn parse(text: &[u8]) -> Result<Value, NotAMessage> {
+fn parse(text: &[u8]) -> Result<Value, MessageError> {
     let limits = JsonLimits { bytes: usize::MAX, depth: MAX_DEPTH, nodes: MAX_VALUES };
     json::parse(text, limits).map_err(|error| not_json(&error, text))
 }
 
-fn not_json(error: &JsonError, text: &[u8]) -> NotAMessage {
+fn not_json(error: &JsonError, text: &[u8]) -> MessageError {
     let inside = match error {
-        JsonError::TooMany { .. } => return NotAMessage::Values,
+        JsonError::TooMany { .. } => return MessageError::Values,
         JsonError::DuplicateKey { depth, .. } => *depth > 0,
         JsonError::WideInteger => true,
-        JsonError::Syntax { message } => return NotAMessage::Json(message.clone()),
-        _ => return NotAMessage::Json(error.to_string()),
+        JsonError::Syntax { message } => return MessageError::Json(message.clone()),
+        _ => return MessageError::Json(error.to_string()),
     };
-    // Nothing else of the message is looked at again, and an id that comes twice is none.
+    // Only the id is read. An id that occurs twice is not one.
     let id = serde_json::from_slice::<OnlyId>(text).ok().and_then(|message| message.id);
-    NotAMessage::Ambiguous { inside: inside && id.is_some(), id, reason: error.to_string() }
+    MessageError::Ambiguous { inside: inside && id.is_some(), id, reason: error.to_string() }
 }
 
 #[derive(Deserialize)]
@@ -181,18 +189,18 @@ struct OnlyId {
     id: Option<RequestId>,
 }
 
-fn read_id(id: Option<Value>) -> Result<Option<RequestId>, NotAMessage> {
+fn read_id(id: Option<Value>) -> Result<Option<RequestId>, MessageError> {
     match id {
         None | Some(Value::Null) => Ok(None),
-        Some(id) => serde_json::from_value(id).map(Some).map_err(|_| NotAMessage::Shape("the id is neither a whole number nor a text")),
+        Some(id) => serde_json::from_value(id).map(Some).map_err(|_| MessageError::Shape("the id is neither an integer nor a string")),
     }
 }
 
-fn read_result(fields: &mut Map<String, Value>) -> Result<Result<Value, RpcError>, NotAMessage> {
+fn read_result(fields: &mut Map<String, Value>) -> Result<Result<Value, RpcError>, MessageError> {
     match (fields.remove("result"), fields.remove("error")) {
         (Some(result), None) => Ok(Ok(result)),
-        (_, Some(error)) => serde_json::from_value(error).map(Err).map_err(|_| NotAMessage::Shape("the error has no code, or is none")),
-        (None, None) => Err(NotAMessage::Shape("it has no method, no result and no error")),
+        (_, Some(error)) => serde_json::from_value(error).map(Err).map_err(|_| MessageError::Shape("the error has no code")),
+        (None, None) => Err(MessageError::Shape("no method, no result and no error")),
     }
 }
 
@@ -202,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Result<Message, NotAMessage> {
+    fn read(text: &str) -> Result<Message, MessageError> {
         Message::read(text.as_bytes())
     }
 
@@ -228,23 +236,23 @@ mod tests {
 
     #[test]
     fn the_order_of_fields_and_a_missing_id_do_not_matter() {
-        let answer = read(r#"{"result":{"a":1},"jsonrpc":"2.0","id":2}"#);
-        assert_eq!(answer, Ok(Message::Response { id: Some(RequestId::Number(2)), result: Ok(json!({"a": 1})) }));
+        let response = read(r#"{"result":{"a":1},"jsonrpc":"2.0","id":2}"#);
+        assert_eq!(response, Ok(Message::Response { id: Some(RequestId::Number(2)), result: Ok(json!({"a": 1})) }));
         let refused = read(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"not initialized"}}"#);
         assert!(matches!(refused, Ok(Message::Response { id: None, result: Err(RpcError { code: -32000, .. }) })), "{refused:?}");
-        // Some say both; that something is wrong counts.
+        // Some servers send both; the error counts.
         assert!(matches!(read(r#"{"id":1,"result":null,"error":{"code":1}}"#), Ok(Message::Response { result: Err(_), .. })));
     }
 
     #[test]
     fn what_is_no_message_is_refused_with_a_reason() {
         for (text, reason) in [
-            ("Listening on port 80", "no JSON"),
+            ("Listening on port 80", "invalid JSON"),
             ("[]", "not an object"),
             ("{}", "no method, no result and no error"),
-            (r#"{"id":1.5,"method":"x"}"#, "neither a whole number nor a text"),
-            (r#"{"id":{},"result":1}"#, "neither a whole number nor a text"),
-            (r#"{"method":3}"#, "the method is no text"),
+            (r#"{"id":1.5,"method":"x"}"#, "neither an integer nor a string"),
+            (r#"{"id":{},"result":1}"#, "neither an integer nor a string"),
+            (r#"{"method":3}"#, "the method is not a string"),
             (r#"{"id":1,"error":"no"}"#, "the error"),
         ] {
             let error = read(text).expect_err(text).to_string();
@@ -260,18 +268,18 @@ mod tests {
             (r#"{"id":18446744073709551617,"method":"a"}"#, (None, false)),
         ] {
             match read(text) {
-                Err(NotAMessage::Ambiguous { id, inside, .. }) => {
+                Err(MessageError::Ambiguous { id, inside, .. }) => {
                     assert_eq!((id, inside), (wanted.0.map(RequestId::Number), wanted.1), "{text}");
                 }
                 other => panic!("{text}: {other:?}"),
             }
         }
         let many = |value: &str| format!(r#"{{"id":1,"result":[0{}]}}"#, format!(",{value}").repeat(MAX_VALUES));
-        assert_eq!(read(&many("1")), Err(NotAMessage::Values));
-        assert_eq!(read(&many("{}")), Err(NotAMessage::Values));
+        assert_eq!(read(&many("1")), Err(MessageError::Values));
+        assert_eq!(read(&many("{}")), Err(MessageError::Values));
         let text = serde_json::to_string(&",[{\\\"".repeat(MAX_VALUES)).expect("a text");
-        assert!(read(&format!(r#"{{"id":1,"result":{text}}}"#)).is_ok(), "what stands in a text is one value");
+        assert!(read(&format!(r#"{{"id":1,"result":{text}}}"#)).is_ok(), "a string is one value");
         let deep = "[".repeat(100_000);
-        assert!(matches!(read(&format!(r#"{{"id":1,"result":{deep}"#)), Err(NotAMessage::Json(_))), "depth is bounded");
+        assert!(matches!(read(&format!(r#"{{"id":1,"result":{deep}"#)), Err(MessageError::Json(_))), "depth is bounded");
     }
 }

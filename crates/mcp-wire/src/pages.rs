@@ -1,15 +1,15 @@
-//! Lists that come in pages, from servers that may never stop.
+//! Paginated lists, with limits for servers that never stop.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// How much of a list is taken.
+/// Limits on a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimits {
-    /// So many pages.
+    /// Maximum number of pages.
     pub pages: usize,
-    /// So many items in all.
+    /// Maximum number of items on all pages.
     pub items: usize,
 }
 
@@ -19,64 +19,64 @@ impl Default for PageLimits {
     }
 }
 
-/// Why a list ends before its end.
+/// Why a list is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PageTrouble {
-    /// It is none.
-    #[error("there is no list `{0}` in the answer")]
+pub enum PageError {
+    /// The response has no list.
+    #[error("the response has no list `{0}`")]
     NoList(&'static str),
-    /// The same page would come again.
-    #[error("the server names a page a second time; the list may be incomplete")]
-    Again,
-    /// It has too many pages.
-    #[error("the list has more than {0} pages; the rest is left out")]
+    /// A cursor repeats.
+    #[error("the server repeats a cursor; the list may be incomplete")]
+    RepeatedCursor,
+    /// There are too many pages.
+    #[error("the list has more than {0} pages; the rest is ignored")]
     Pages(usize),
-    /// It has too many items.
-    #[error("the list has more than {0} items; the rest is left out")]
+    /// There are too many items.
+    #[error("the list has more than {0} items; the rest is ignored")]
     Items(usize),
 }
 
-/// Gathers a list.
+/// Collects a list.
 #[derive(Debug)]
 pub struct Pages {
     field: &'static str,
     limits: PageLimits,
     items: Vec<Value>,
-    taken: usize,
-    seen: HashSet<String>,
+    pages: usize,
+    cursors: HashSet<String>,
 }
 
 impl Pages {
-    /// A list that stands in this field of each answer.
+    /// Collects the list in this field of each response.
     #[must_use]
     pub fn new(field: &'static str, limits: PageLimits) -> Self {
-        Self { field, limits, items: Vec::new(), taken: 0, seen: HashSet::new() }
+        Self { field, limits, items: Vec::new(), pages: 0, cursors: HashSet::new() }
     }
 
-    /// Takes an answer. Gives the cursor of the next page to ask for; nothing where this was the last one.
+    /// Adds a response. Returns the cursor of the next page, or `None` after the last one.
     ///
     /// # Errors
-    /// Where the list ends early. What was taken before is kept.
-    pub fn take(&mut self, mut answer: Value) -> Result<Option<String>, PageTrouble> {
-        let Some(Value::Array(items)) = answer.get_mut(self.field).map(Value::take) else { return Err(PageTrouble::NoList(self.field)) };
+    /// If the list is cut off here. The items so far are kept.
+    pub fn take(&mut self, mut response: Value) -> Result<Option<String>, PageError> {
+        let Some(Value::Array(items)) = response.get_mut(self.field).map(Value::take) else { return Err(PageError::NoList(self.field)) };
         let room = self.limits.items.saturating_sub(self.items.len());
         let too_many = items.len() > room;
         self.items.extend(items.into_iter().take(room));
-        self.taken += 1;
+        self.pages += 1;
         if too_many {
-            return Err(PageTrouble::Items(self.limits.items));
+            return Err(PageError::Items(self.limits.items));
         }
-        let Some(Value::String(next)) = answer.get_mut("nextCursor").map(Value::take) else { return Ok(None) };
-        if self.taken >= self.limits.pages {
-            return Err(PageTrouble::Pages(self.limits.pages));
+        let Some(Value::String(next)) = response.get_mut("nextCursor").map(Value::take) else { return Ok(None) };
+        if self.pages >= self.limits.pages {
+            return Err(PageError::Pages(self.limits.pages));
         }
-        if !self.seen.insert(next.clone()) {
-            return Err(PageTrouble::Again);
+        if !self.cursors.insert(next.clone()) {
+            return Err(PageError::RepeatedCursor);
         }
         Ok(Some(next))
     }
 
-    /// What was taken.
+    /// The items.
     #[must_use]
     pub fn items(self) -> Vec<Value> {
         self.items
@@ -91,14 +91,14 @@ mod tests {
 
     const FEW: PageLimits = PageLimits { pages: 3, items: 4 };
 
-    /// Takes answers until one is the last. Gives what was taken, and what went wrong.
-    fn gather(answers: impl IntoIterator<Item = Value>) -> (usize, Option<PageTrouble>) {
+    /// Adds responses until the last one. Returns the number of items, and the error.
+    fn gather(responses: impl IntoIterator<Item = Value>) -> (usize, Option<PageError>) {
         let mut pages = Pages::new("tools", FEW);
-        for answer in answers {
-            match pages.take(answer) {
+        for response in responses {
+            match pages.take(response) {
                 Ok(Some(_)) => {}
                 Ok(None) => return (pages.items().len(), None),
-                Err(trouble) => return (pages.items().len(), Some(trouble)),
+                Err(error) => return (pages.items().len(), Some(error)),
             }
         }
         panic!("the last page was not the last");
@@ -106,22 +106,22 @@ mod tests {
 
     #[test]
     fn pages_become_one_list() {
-        let answers = [
+        let responses = [
             json!({"tools": [1, 2], "nextCursor": "a"}),
             json!({"tools": [], "nextCursor": ""}),
             json!({"tools": [3], "nextCursor": null}),
         ];
-        assert_eq!(gather(answers), (3, None), "an empty cursor is one");
+        assert_eq!(gather(responses), (3, None), "an empty cursor is one");
     }
 
     #[test]
     fn a_list_without_end_is_cut_and_what_came_is_kept() {
         let again = std::iter::repeat_n(json!({"tools": [1], "nextCursor": "a"}), 9);
-        assert_eq!(gather(again), (2, Some(PageTrouble::Again)));
+        assert_eq!(gather(again), (2, Some(PageError::RepeatedCursor)));
         let new = (0..9).map(|number| json!({"tools": [1], "nextCursor": number.to_string()}));
-        assert_eq!(gather(new), (3, Some(PageTrouble::Pages(3))));
-        assert_eq!(gather([json!({"tools": [1, 2, 3, 4, 5, 6]})]), (4, Some(PageTrouble::Items(4))));
-        assert_eq!(gather([json!({"tools": {}})]), (0, Some(PageTrouble::NoList("tools"))));
-        assert_eq!(gather([json!("nothing")]), (0, Some(PageTrouble::NoList("tools"))));
+        assert_eq!(gather(new), (3, Some(PageError::Pages(3))));
+        assert_eq!(gather([json!({"tools": [1, 2, 3, 4, 5, 6]})]), (4, Some(PageError::Items(4))));
+        assert_eq!(gather([json!({"tools": {}})]), (0, Some(PageError::NoList("tools"))));
+        assert_eq!(gather([json!("nothing")]), (0, Some(PageError::NoList("tools"))));
     }
 }

@@ -1,100 +1,100 @@
-//! Which era a server speaks: what is asked first, and what its answer says.
+//! Which era a server speaks, by its response to the first request.
 //!
-//! A client of both eras asks `server/discover`. Servers of the older era answer that in many ways, none of which is agreed on: whatever
-//! is not clearly an answer of the newer era means the older one. What is wrong with the connection itself says nothing about the era.
+//! A client of both eras sends `server/discover`. Legacy servers respond to that in many ways, none of them standardised: whatever is not
+//! clearly a modern response means the legacy era. Connection failures say nothing about the era.
 
 use serde_json::Value;
 
 use crate::{CODES, Era, RpcError};
 
-/// What came of asking.
+/// The response to a probe.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum ProbeResponse {
     /// A result.
     Result(Value),
-    /// An error of the protocol, whatever the transport says beside it.
-    Refused(RpcError),
-    /// A status of HTTP without a message in it.
+    /// A JSON-RPC error, whatever the HTTP status.
+    Error(RpcError),
+    /// An HTTP status without a JSON-RPC message.
     Status(u16),
-    /// Nothing, for as long as was waited.
-    Silence,
+    /// No response in time.
+    TimedOut,
 }
 
-/// What to do now.
+/// What to do next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    /// The server speaks this modern version, and has said what it can.
+pub enum ProbeOutcome {
+    /// The server speaks this modern version.
     Modern {
         /// The version.
         version: &'static str,
-        /// Its answer.
+        /// Its result.
         found: Value,
     },
-    /// The server wants `initialize`.
+    /// Send `initialize`.
     Legacy,
-    /// The same; but a server that is still busy with the question must be started again first.
+    /// Restart the server, which may still be busy with the probe, and send `initialize`.
     LegacyAfterRestart,
-    /// Ask once more.
-    Again,
-    /// The server wants to know who asks.
-    Authorise,
-    /// There is no way to speak with it.
+    /// Probe once more.
+    Retry,
+    /// The server requires a login.
+    LoginRequired,
+    /// The server cannot be used, for this reason.
     Fail(String),
 }
 
-/// One server's probe.
+/// The probe of one server.
 #[derive(Debug, Default)]
 pub struct Probe {
-    again: bool,
+    retried: bool,
 }
 
 impl Probe {
-    /// A probe that has not asked yet.
+    /// Creates a probe.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says what an answer means.
-    pub fn hear(&mut self, heard: Heard) -> Verdict {
-        match heard {
-            Heard::Result(found) => discovered(found),
-            Heard::Refused(error) if error.code == CODES.version => self.other_version(&error),
-            Heard::Refused(error) if [CODES.headers, CODES.capability].contains(&error.code) => Verdict::Fail(error.to_string()),
-            Heard::Refused(_) | Heard::Status(400 | 402 | 404..=499) => Verdict::Legacy,
-            Heard::Status(401 | 403) => Verdict::Authorise,
-            Heard::Status(status) => Verdict::Fail(format!("the server answers with HTTP {status}")),
-            Heard::Silence => Verdict::LegacyAfterRestart,
+    /// Evaluates a response.
+    pub fn evaluate(&mut self, response: ProbeResponse) -> ProbeOutcome {
+        match response {
+            ProbeResponse::Result(found) => discovered(found),
+            ProbeResponse::Error(error) if error.code == CODES.version => self.other_version(&error),
+            ProbeResponse::Error(error) if [CODES.headers, CODES.capability].contains(&error.code) => ProbeOutcome::Fail(error.to_string()),
+            ProbeResponse::Error(_) | ProbeResponse::Status(400 | 402 | 404..=499) => ProbeOutcome::Legacy,
+            ProbeResponse::Status(401 | 403) => ProbeOutcome::LoginRequired,
+            ProbeResponse::Status(status) => ProbeOutcome::Fail(format!("the server responded with HTTP {status}")),
+            ProbeResponse::TimedOut => ProbeOutcome::LegacyAfterRestart,
         }
     }
 
-    /// The server speaks the newer era, and not the version that was asked for.
-    fn other_version(&mut self, error: &RpcError) -> Verdict {
+    /// The server speaks the modern era, but does not accept the requested version.
+    fn other_version(&mut self, error: &RpcError) -> ProbeOutcome {
         let supported = error.data.as_ref().and_then(|data| data.get("supported"));
         let named: Vec<&str> = supported.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let knows = |era: Era| named.iter().any(|version| Era::of(version) == Some(era));
-        // One that names the very version that was asked for may mean it the second time.
-        if knows(Era::Modern) && !std::mem::replace(&mut self.again, true) {
-            return Verdict::Again;
+        // A server that lists the requested version may accept it the second time.
+        if knows(Era::Modern) && !std::mem::replace(&mut self.retried, true) {
+            return ProbeOutcome::Retry;
         }
         if knows(Era::Legacy) {
-            return Verdict::Legacy;
+            return ProbeOutcome::Legacy;
         }
-        Verdict::Fail(match named.join(", ") {
+        ProbeOutcome::Fail(match named.join(", ") {
             none if none.is_empty() => error.to_string(),
-            versions => format!("the server speaks only {versions}"),
+            versions => format!("the server supports only {versions}"),
         })
     }
 }
 
-fn discovered(found: Value) -> Verdict {
+fn discovered(found: Value) -> ProbeOutcome {
     let supported = found.get("supportedVersions").and_then(Value::as_array);
-    let spoken = supported.into_iter().flatten().filter_map(Value::as_str);
-    let modern = spoken.filter_map(|version| crate::VERSIONS.iter().find(|(known, era)| *known == version && *era == Era::Modern));
+    let versions = supported.into_iter().flatten().filter_map(Value::as_str);
+    let modern = versions.filter_map(|version| crate::VERSIONS.iter().find(|(known, era)| *known == version && *era == Era::Modern));
     match modern.map(|(version, _)| *version).max() {
-        Some(version) => Verdict::Modern { version, found },
-        // A result that says nothing, as from servers that answer everything, or one that names only older versions.
-        None => Verdict::Legacy,
+        Some(version) => ProbeOutcome::Modern { version, found },
+        // Some servers respond to any method; others list only legacy versions.
+        None => ProbeOutcome::Legacy,
     }
 }
 
@@ -104,57 +104,59 @@ mod tests {
 
     use super::*;
 
-    fn refused(code: i64, data: Option<Value>) -> Heard {
-        Heard::Refused(RpcError { code, message: "no".to_owned(), data })
+    fn error(code: i64, data: Option<Value>) -> ProbeResponse {
+        ProbeResponse::Error(RpcError { code, message: "no".to_owned(), data })
     }
 
     #[test]
     fn a_server_of_the_newer_era_says_so() {
         let found = json!({"supportedVersions": ["2099-01-01", "2026-07-28"], "capabilities": {}});
-        assert_eq!(Probe::new().hear(Heard::Result(found.clone())), Verdict::Modern { version: "2026-07-28", found });
+        assert_eq!(Probe::new().evaluate(ProbeResponse::Result(found.clone())), ProbeOutcome::Modern { version: "2026-07-28", found });
     }
 
     #[test]
     fn whatever_else_is_said_means_the_older_one() {
-        for heard in [
-            refused(-32601, None),
-            refused(-32600, None),
-            refused(-32000, None),
-            refused(-32602, None),
-            Heard::Result(json!({})),
-            Heard::Result(json!(null)),
-            Heard::Result(json!({"supportedVersions": ["2025-11-25"]})),
-            Heard::Status(400),
-            Heard::Status(404),
-            Heard::Status(405),
-            refused(-32022, Some(json!({"supported": ["2025-11-25", "2024-11-05"]}))),
+        for response in [
+            error(-32601, None),
+            error(-32600, None),
+            error(-32000, None),
+            error(-32602, None),
+            ProbeResponse::Result(json!({})),
+            ProbeResponse::Result(json!(null)),
+            ProbeResponse::Result(json!({"supportedVersions": ["2025-11-25"]})),
+            ProbeResponse::Status(400),
+            ProbeResponse::Status(404),
+            ProbeResponse::Status(405),
+            error(-32022, Some(json!({"supported": ["2025-11-25", "2024-11-05"]}))),
         ] {
-            assert_eq!(Probe::new().hear(heard.clone()), Verdict::Legacy, "{heard:?}");
+            assert_eq!(Probe::new().evaluate(response.clone()), ProbeOutcome::Legacy, "{response:?}");
         }
-        assert_eq!(Probe::new().hear(Heard::Silence), Verdict::LegacyAfterRestart);
+        assert_eq!(Probe::new().evaluate(ProbeResponse::TimedOut), ProbeOutcome::LegacyAfterRestart);
     }
 
     #[test]
     fn a_version_that_is_offered_is_asked_for_once_more() {
         let mut probe = Probe::new();
-        let offered = || refused(-32022, Some(json!({"supported": ["2026-07-28"], "requested": "2026-07-28"})));
-        assert_eq!(probe.hear(offered()), Verdict::Again);
-        assert_eq!(probe.hear(offered()), Verdict::Fail("the server speaks only 2026-07-28".to_owned()), "and not for ever");
+        let offered = || error(-32022, Some(json!({"supported": ["2026-07-28"], "requested": "2026-07-28"})));
+        assert_eq!(probe.evaluate(offered()), ProbeOutcome::Retry);
+        assert_eq!(probe.evaluate(offered()), ProbeOutcome::Fail("the server supports only 2026-07-28".to_owned()), "and not forever");
         let mut probe = Probe::new();
-        let both = || refused(-32022, Some(json!({"supported": ["2026-07-28", "2025-11-25"]})));
-        assert_eq!(probe.hear(both()), Verdict::Again);
-        assert_eq!(probe.hear(both()), Verdict::Legacy);
+        let both = || error(-32022, Some(json!({"supported": ["2026-07-28", "2025-11-25"]})));
+        assert_eq!(probe.evaluate(both()), ProbeOutcome::Retry);
+        assert_eq!(probe.evaluate(both()), ProbeOutcome::Legacy);
     }
 
     #[test]
     fn trouble_is_no_verdict_on_the_era() {
-        for heard in [refused(-32020, None), refused(-32021, None), Heard::Status(500), Heard::Status(503), Heard::Status(302)] {
-            assert!(matches!(Probe::new().hear(heard.clone()), Verdict::Fail(_)), "{heard:?}");
+        for response in
+            [error(-32020, None), error(-32021, None), ProbeResponse::Status(500), ProbeResponse::Status(503), ProbeResponse::Status(302)]
+        {
+            assert!(matches!(Probe::new().evaluate(response.clone()), ProbeOutcome::Fail(_)), "{response:?}");
         }
-        let unknown = refused(-32022, Some(json!({"supported": ["2099-01-01"]})));
-        assert_eq!(Probe::new().hear(unknown), Verdict::Fail("the server speaks only 2099-01-01".to_owned()));
+        let unknown = error(-32022, Some(json!({"supported": ["2099-01-01"]})));
+        assert_eq!(Probe::new().evaluate(unknown), ProbeOutcome::Fail("the server supports only 2099-01-01".to_owned()));
         for status in [401, 403] {
-            assert_eq!(Probe::new().hear(Heard::Status(status)), Verdict::Authorise);
+            assert_eq!(Probe::new().evaluate(ProbeResponse::Status(status)), ProbeOutcome::LoginRequired);
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) use self::resolve::unknown as unknown_name;
 pub use self::schemas::file_schemas;
 pub use self::trust::TrustChanges;
 use super::Helve;
-use super::servers::Servers;
+use super::mcp::Servers;
 
 /// Interval between checks for changed files.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use helve_core::{CallContext, DynTool, InputResponse, SourceState, ToolCall, ToolSource};
 use helve_fetch::Url;
-use helve_mcp::oauth::Browser;
-use helve_mcp::serve::Incoming;
+use helve_mcp::login::Browser;
+use helve_mcp::server::ClientRequest;
 use helve_mcp::{BackChannel, Downstream, Gateway, McpDefinition, McpOptions, McpSource};
 use helve_mcp_wire::{CODES, Era, RpcError};
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ async fn look_around(source: &Arc<McpSource>) -> Result<(), String> {
             channel: Arc::new(Nobody),
             between: None,
         };
-        Incoming { method: method.to_owned(), params, from, cancel: tokio_util::sync::CancellationToken::new() }
+        ClientRequest { method: method.to_owned(), params, from, cancel: tokio_util::sync::CancellationToken::new() }
     };
     for (list, field, read, key) in
         [("resources/list", "resources", "resources/read", "uri"), ("prompts/list", "prompts", "prompts/get", "name")]

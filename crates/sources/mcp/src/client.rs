@@ -1,14 +1,35 @@
-//! The client's side: connections to servers, in both eras.
+//! The client side: servers as sources of tools, and connections to them in both eras.
 
-pub(crate) mod connection;
+mod builder;
+mod connection;
+mod elicitation;
+mod era_store;
+mod error;
+mod handshake;
+mod held_call;
 mod http;
-mod http_sse;
 mod launch;
-pub(crate) mod peer;
+mod limits;
+mod offer;
+mod options;
+mod peer;
+mod source;
 mod stdio;
-pub(crate) mod trouble;
+mod subscription;
+mod tool;
+mod upstream;
 
-pub(crate) use connection::{Connection, Hello, How, Place};
+pub use builder::{ConnectError, Mcp};
+pub use era_store::EraStore;
+pub use error::RequestError;
+pub use offer::Offer;
+pub use options::McpOptions;
+pub use source::{McpSource, ServerReport};
+
+pub(crate) use connection::{RequestOptions, ServerAddress};
+pub(crate) use elicitation::{ASKS, MAX_REQUESTS};
+pub(crate) use handshake::ClientIdentity;
+pub(crate) use held_call::{CallProgress, HeldCall};
 pub(crate) use http::Site;
 pub(crate) use launch::{Launch, MARK};
-pub use trouble::Trouble;
+pub(crate) use upstream::{INPUT_KEY, Upstream, request_digest};

@@ -1,44 +1,34 @@
-//! What a tool of a server gives back: blocks of content become text for the model and data for programs, and the other way around.
+//! Results of `tools/call` as outputs, and outputs as results: blocks of content become text for the model and data for programs.
 
 use std::borrow::Cow;
 
 use helve_core::{ErrorKind, Output, ToolError, printable};
-use serde_json::{Value, json};
+use helve_mcp_wire::ToolResult;
+use serde_json::{Map, Value, json};
 
-/// Where blocks that are more than text are kept beside a result.
+/// The field of metadata and details that keeps blocks which are more than text.
 const CONTENT: &str = "content";
 
-/// The result of `tools/call`.
-pub(crate) fn read(mut result: Value) -> Result<Output, ToolError> {
-    let wrong = |what: &str| Err(ToolError::new(ErrorKind::InvalidOutput, format!("the server's result {what}")));
-    if !result.is_object() {
-        return wrong("is no object");
-    }
-    let blocks = match result.get_mut("content").map(Value::take) {
-        Some(Value::Array(blocks)) => blocks,
-        None | Some(Value::Null) => Vec::new(),
-        Some(_) => return wrong("has a `content` that is no list"),
-    };
-    let text = blocks.iter().map(words).collect::<Vec<_>>().join("\n");
-    let plain = blocks.iter().all(is_plain_text) && blocks.len() < 2;
-    if result.get("isError").and_then(Value::as_bool) == Some(true) {
+/// Reads the result of `tools/call`.
+pub(crate) fn read(result: Value) -> Result<Output, ToolError> {
+    let wrong = |what| ToolError::new(ErrorKind::InvalidOutput, format!("the server's result {what}"));
+    let ToolResult { content, structured, is_error, .. } = ToolResult::read(result).map_err(wrong)?;
+    let text = content.iter().map(words).collect::<Vec<_>>().join("\n");
+    let plain = content.iter().all(is_plain_text) && content.len() < 2;
+    if is_error {
         let message = if text.trim().is_empty() { "the tool gives no reason".to_owned() } else { text };
         let error = ToolError::failed(message);
-        return Err(if plain { error } else { error.with(CONTENT, Value::Array(blocks)) });
+        return Err(if plain { error } else { error.with(CONTENT, Value::Array(content)) });
     }
-    let data = result.get_mut("structuredContent").map(Value::take).unwrap_or_default();
-    let mut output = if blocks.is_empty() { Output::data(data) } else { Output::text(text).with_data(data) };
-    if !plain {
-        output = output.with_metadata(CONTENT, Value::Array(blocks));
-    }
-    Ok(output)
+    let output = if content.is_empty() { Output::data(structured) } else { Output::text(text).with_data(structured) };
+    Ok(if plain { output } else { output.with_metadata(CONTENT, Value::Array(content)) })
 }
 
 fn is_plain_text(block: &Value) -> bool {
     block.as_object().is_some_and(|block| block.len() == 2) && block["type"] == "text" && block["text"].is_string()
 }
 
-/// What a model reads of a block.
+/// The text of a block for the model.
 fn words(block: &Value) -> Cow<'_, str> {
     let text = |name: &str| text_of(block.get(name));
     let inside = |name: &str| text_of(block.get("resource").and_then(|resource| resource.get(name)));
@@ -49,7 +39,7 @@ fn words(block: &Value) -> Cow<'_, str> {
         "resource_link" => format!("[resource {}: {}]", text("name"), text("uri")),
         "resource" if block["resource"].get("text").is_some() => format!("[resource {}]\n{}", inside("uri"), inside("text")),
         "resource" => format!("[resource {}, {}, {} bytes]", inside("uri"), inside("mimeType"), bytes(inside("blob"))),
-        other => format!("[content of the kind `{}`, which is not known here]", printable::escape_line(&printable::shorten(other, 40))),
+        other => format!("[content of the unknown kind `{}`]", printable::escape_line(&printable::shorten(other, 40))),
     })
 }
 
@@ -57,26 +47,22 @@ fn text_of(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A result as `tools/call` gives it.
+/// The result of `tools/call` for an output or an error.
 #[must_use]
-pub fn write(result: &Result<Output, ToolError>) -> Value {
-    let block = |text: &str| json!([{"type": "text", "text": text}]);
-    match result {
-        Ok(output) => {
-            let content = output.metadata.get(CONTENT).filter(|blocks| blocks.is_array()).cloned();
-            let mut written = json!({"content": content.unwrap_or_else(|| block(&output.text))});
-            if !output.data.is_null() {
-                written["structuredContent"] = output.data.clone();
-            }
-            written
-        }
+pub fn write(result: Result<Output, ToolError>) -> Value {
+    let blocks = |fields: &Map<String, Value>, text: &str| match fields.get(CONTENT) {
+        Some(Value::Array(blocks)) => blocks.clone(),
+        _ => vec![json!({"type": "text", "text": text})],
+    };
+    let result = match result {
+        Ok(output) => ToolResult { content: blocks(&output.metadata, &output.text), structured: output.data, ..ToolResult::default() },
         Err(error) => {
-            let content = error.details().get(CONTENT).filter(|blocks| blocks.is_array()).cloned();
-            // That it failed is said beside; other kinds say what to do about them.
+            // `isError` already says that it failed; other kinds come with what to do about them.
             let text = if error.kind() == ErrorKind::Failed { error.message().to_owned() } else { error.for_model() };
-            json!({"content": content.unwrap_or_else(|| block(&text)), "isError": true})
+            ToolResult { content: blocks(error.details(), &text), is_error: true, ..ToolResult::default() }
         }
-    }
+    };
+    result.into_value()
 }
 
 #[cfg(test)]
@@ -99,14 +85,14 @@ mod tests {
             output.text
         );
         assert_eq!(output.data, json!({"a": 1}));
-        assert_eq!(write(&Ok(output)), json!({"content": blocks, "structuredContent": {"a": 1}}));
+        assert_eq!(write(Ok(output)), json!({"content": blocks, "structuredContent": {"a": 1}}));
     }
 
     #[test]
     fn plain_text_needs_nothing_beside() {
         let output = read(json!({"content": [{"type": "text", "text": "hi"}]})).expect("a result");
         assert!(output.metadata.is_empty());
-        assert_eq!(write(&Ok(output)), json!({"content": [{"type": "text", "text": "hi"}]}));
+        assert_eq!(write(Ok(output)), json!({"content": [{"type": "text", "text": "hi"}]}));
         let output = read(json!({"content": [], "structuredContent": {"a": 1}})).expect("a result");
         assert_eq!(output, Output::data(json!({"a": 1})));
     }

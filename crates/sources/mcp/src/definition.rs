@@ -1,4 +1,7 @@
-//! What people write about a server: the type of `tools/mcp/*.yaml`.
+//! The definition of a server: the type of `tools/mcp/*.yaml`.
+
+mod import;
+mod new_server;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,51 +16,53 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::client::{Launch, MARK, Place, Site};
-use crate::oauth::{AuthOptions, Authorizer, KnownClient, Scopes};
-use crate::source::McpOptions;
+use crate::client::{Launch, MARK, McpOptions, ServerAddress, Site};
+use crate::login::{AuthOptions, Authorizer, RegisteredClient, Scopes};
 
-/// Headers that belong to the protocol.
+pub use import::{ImportedServer, import};
+pub use new_server::NewServer;
+
+/// Headers that the protocol sets.
 const FORBIDDEN: [&str; 8] =
     ["host", "connection", "content-length", "transfer-encoding", "content-type", "accept", "mcp-session-id", "mcp-protocol-version"];
 
-/// An MCP server, as in `tools/mcp/*.yaml`: a program, or an address.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+/// An MCP server, as in `tools/mcp/*.yaml`: a program, or a URL.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct McpDefinition {
     /// The name of the source.
     pub name: String,
-    /// The program that is the server, and its arguments. One with a `/` is found from the project's folder.
+    /// The program that is the server, and its arguments. A path with a `/` is resolved from the project's folder.
     pub command: Option<Vec<String>>,
-    /// The address of the server.
+    /// The URL of the server.
     pub url: Option<String>,
     /// Variables of the program's environment: `NAME` passes one through, `NAME=value` sets it.
     #[serde(default)]
     pub env: Vec<String>,
-    /// The folder the program runs in, from the project's folder; that folder itself if left out.
+    /// The working directory of the program, relative to the project's folder; the default is that folder.
     pub working_folder: Option<String>,
-    /// Headers of every request to the address.
+    /// Headers of every request to the URL.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The key, sent as a bearer token unless a header is named.
+    /// The API key, sent as a bearer token unless a header is named.
     pub mcp_api_key: Option<Secret>,
-    /// The header that carries the key as it is.
+    /// The header that carries the API key.
     pub mcp_api_key_header: Option<String>,
-    /// How Helve logs in where the server asks for OAuth.
+    /// How Helve logs in if the server requires OAuth.
     #[serde(default)]
     pub oauth: OAuthFields,
-    /// What the names of its tools begin with; the name of the source if left out, nothing if empty.
+    /// The prefix of its tools' names; the name of the source by default, none if empty.
     pub prefix: Option<String>,
-    /// Whether what the server says about its tools is believed: which of them only read, and which destroy. Tools of a server that is not
-    /// trusted must be confirmed.
+    /// Whether to trust the server's annotations of its tools: which only read, and which destroy. Calls of a server that is not trusted must be
+    /// confirmed.
     #[serde(default)]
     pub trusted: bool,
     /// Only these tools, by the server's own names; patterns are allowed.
     #[serde(default)]
     pub include: Vec<Pattern>,
-    /// Not these tools.
+    /// Tools to exclude.
     #[serde(default)]
     pub exclude: Vec<Pattern>,
-    /// What is different about single tools, by the server's own names.
+    /// Overrides for single tools, by the server's own names.
     #[serde(default)]
     pub tools: BTreeMap<String, ToolFields>,
     /// How calls run.
@@ -65,62 +70,41 @@ pub struct McpDefinition {
     pub rules: RulesFields,
 }
 
-/// What is different about one tool of a server.
+/// Overrides for one tool of a server.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolFields {
-    /// Another name.
+    /// A different name.
     pub name: Option<String>,
-    /// Another description.
+    /// A different description.
     pub description: Option<String>,
-    /// Arguments that need not be given.
+    /// Default values for arguments.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// Whether a person is asked first: `auto`, `confirm` or `deny`.
+    /// The permission of its calls: `auto`, `confirm` or `deny`.
     pub permission: Option<Permission>,
-    /// How long one attempt may take, such as `30s`.
+    /// Timeout of one attempt, such as `30s`.
     pub timeout: Option<HumanDuration>,
 }
 
-/// How Helve logs in where a server asks for OAuth.
+/// How Helve logs in if a server requires OAuth.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OAuthFields {
-    /// A client that is known to whoever gives out tokens; left out, Helve registers itself.
+    /// The id of a client that is registered with the issuer; if left out, Helve registers itself.
     pub client_id: Option<String>,
-    /// What only that client knows.
+    /// The secret of that client.
     pub client_secret: Option<Secret>,
-    /// Who gives out tokens to that client.
+    /// The issuer that the client is registered with.
     pub issuer: Option<String>,
-    /// What the token is for; left out, what the server asks for.
+    /// The scopes to request; if left out, those that the server asks for.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// The port to which the browser comes back; any free one if left out.
+    /// The port of the login callback; any free port if left out.
     pub callback_port: Option<u16>,
 }
 
 impl McpDefinition {
-    /// One that says nothing in particular.
-    pub(crate) fn plain() -> Self {
-        Self {
-            name: String::new(),
-            command: None,
-            url: None,
-            env: Vec::new(),
-            working_folder: None,
-            headers: BTreeMap::new(),
-            mcp_api_key: None,
-            mcp_api_key_header: None,
-            oauth: OAuthFields::default(),
-            prefix: None,
-            trusted: false,
-            include: Vec::new(),
-            exclude: Vec::new(),
-            tools: BTreeMap::new(),
-            rules: RulesFields::default(),
-        }
-    }
-
     /// Everything in it that must never be shown.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretString> {
@@ -132,13 +116,13 @@ impl McpDefinition {
         keys.chain(headers).collect()
     }
 
-    /// What the names of its tools begin with.
+    /// The prefix of its tools' names.
     #[must_use]
     pub fn prefix(&self) -> &str {
         self.prefix.as_deref().unwrap_or(&self.name)
     }
 
-    /// Whether a tool of this name could come from the server.
+    /// Returns whether a tool of this name could come from the server.
     #[must_use]
     pub fn may_bring(&self, name: &str) -> bool {
         let own = match self.prefix() {
@@ -148,7 +132,7 @@ impl McpDefinition {
         own.is_some_and(|own| !own.is_empty() && (self.wants(own) || self.tools.values().any(|tool| tool.name.as_deref() == Some(own))))
     }
 
-    /// What it runs or whom it reaches, for people.
+    /// The command it runs, or its URL, for people.
     #[must_use]
     pub fn place(&self) -> String {
         match (&self.command, &self.url) {
@@ -158,14 +142,14 @@ impl McpDefinition {
         }
     }
 
-    /// What it runs, if it is a program.
+    /// The command, if it is a program.
     #[must_use]
-    pub fn line(&self) -> Option<CommandLine<'_>> {
+    pub fn command_line(&self) -> Option<CommandLine<'_>> {
         let words = self.command.as_deref()?;
         Some(CommandLine { words, env: &self.env, folder: self.working_folder.as_deref() })
     }
 
-    /// Who it is: another program, or another address, is another server, whatever its name.
+    /// Identifies the server: another program or URL is another server, whatever its name.
     #[must_use]
     pub fn identity(&self, project: &Path) -> Digest {
         let says = json!({"name": self.name, "command": self.command, "url": self.url, "project": project.to_string_lossy(),
@@ -173,28 +157,30 @@ impl McpDefinition {
         Digest::of([json::canonical(&says).as_bytes()])
     }
 
-    /// Whether the definition can be used. Nothing is started or sent.
+    /// Checks whether the definition can be used. Nothing is started or sent.
     ///
     /// # Errors
-    /// The field that is wrong, and what would be right.
+    /// The invalid field, and how to correct it.
     pub fn check(&self, project: &Path) -> Result<(), FieldError> {
-        self.read_place(project, &McpOptions::default()).map(drop)
+        self.read_address(project, &McpOptions::default()).map(drop)
     }
 
-    /// Whether a tool, by the server's own name, is wanted.
+    /// Returns whether a tool is selected, by the server's own name.
     pub(crate) fn wants(&self, tool: &str) -> bool {
         (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(tool)))
             && !self.exclude.iter().any(|pattern| pattern.matches(tool))
     }
 
-    /// Where the server is.
-    pub(crate) fn read_place(&self, project: &Path, options: &McpOptions) -> Result<Place, FieldError> {
+    /// The address of the server.
+    pub(crate) fn read_address(&self, project: &Path, options: &McpOptions) -> Result<ServerAddress, FieldError> {
         if self.name.trim().is_empty() {
             return Err(FieldError::new("/name", "a server needs a name"));
         }
         match (&self.command, &self.url) {
-            (Some(command), None) => self.read_command(command, project, &options.redactor).map(|launch| Place::Command(Arc::new(launch))),
-            (None, Some(url)) => self.read_site(url, options).map(|site| Place::Url(Arc::new(site))),
+            (Some(command), None) => {
+                self.read_command(command, project, &options.redactor).map(|launch| ServerAddress::Command(Arc::new(launch)))
+            }
+            (None, Some(url)) => self.read_site(url, options).map(|site| ServerAddress::Url(Arc::new(site))),
             (Some(_), Some(_)) => Err(FieldError::new("/url", "a server has a `command` or a `url`, not both")),
             (None, None) => {
                 let hint = "write `command: [\"program\", \"argument\"]`, or `url: https://…`";
@@ -208,7 +194,7 @@ impl McpDefinition {
             return Err(FieldError::new("/command", "a command needs a program").hint("write `command: [\"program\", \"argument\"]`"));
         }
         if command.iter().any(|part| part.contains('\0')) {
-            return Err(FieldError::new("/command", "a part of the command holds the character NUL"));
+            return Err(FieldError::new("/command", "the command contains a NUL character"));
         }
         for (field, there) in [
             ("/headers", !self.headers.is_empty()),
@@ -216,7 +202,7 @@ impl McpDefinition {
             ("/mcp_api_key_header", self.mcp_api_key_header.is_some()),
         ] {
             if there {
-                return Err(FieldError::new(field, "this is for servers with a `url`; give a program what it needs in `env`"));
+                return Err(FieldError::new(field, "this field is only for servers with a `url`; use `env` for a program"));
             }
         }
         let line = CommandLine { words: command, env: &self.env, folder: self.working_folder.as_deref() };
@@ -229,14 +215,14 @@ impl McpDefinition {
     fn read_site(&self, url: &str, options: &McpOptions) -> Result<Site, FieldError> {
         for (field, there) in [("/env", !self.env.is_empty()), ("/working_folder", self.working_folder.is_some())] {
             if there {
-                return Err(FieldError::new(field, "this is for servers with a `command`"));
+                return Err(FieldError::new(field, "this field is only for servers with a `command`"));
             }
         }
         let wrong = |error: &dyn std::fmt::Display| {
-            FieldError::new("/url", error.to_string()).hint("write an address such as `https://example.com/mcp`")
+            FieldError::new("/url", error.to_string()).hint("write a URL such as `https://example.com/mcp`")
         };
         let url: Url = read_url(url).map_err(|error| wrong(&error))?;
-        // Whoever wrote the file chose the address, so it may be anywhere.
+        // The author of the file chose the URL, so it may be anywhere.
         let headers = self.read_headers()?;
         let authorizer = (!headers.contains_key(header::AUTHORIZATION)).then(|| self.authorizer(&url, options)).transpose()?;
         let mut site = Site::new(&url, &headers, Reach::Any, &options.connections, authorizer).map_err(|error| wrong(&error))?;
@@ -249,21 +235,21 @@ impl McpDefinition {
     /// Forgets the login at the server.
     ///
     /// # Errors
-    /// Where it cannot be forgotten.
+    /// If the store cannot remove it.
     pub async fn logout(&self, options: &McpOptions) -> Result<(), String> {
         let Some(url) = self.url.as_deref().and_then(|url| read_url(url).ok()) else { return Ok(()) };
         self.authorizer(&url, options).map_err(|error| error.to_string())?.forget().await
     }
 
-    /// Who logs in at the server.
+    /// Handles logins at the server.
     pub(crate) fn authorizer(&self, url: &Url, options: &McpOptions) -> Result<Authorizer, FieldError> {
         let client = match (&self.oauth.client_id, &self.oauth.issuer) {
             (None, None) => None,
             (Some(id), Some(issuer)) => {
                 let secret = self.oauth.client_secret.as_ref().map(|secret| secret.secret().clone());
-                Some(KnownClient { issuer: issuer.clone(), id: id.clone(), secret })
+                Some(RegisteredClient { issuer: issuer.clone(), id: id.clone(), secret })
             }
-            _ => return Err(FieldError::new("/oauth", "a client is known to one issuer: `client_id` and `issuer` belong together")),
+            _ => return Err(FieldError::new("/oauth", "`client_id` and `issuer` must be set together")),
         };
         let auth = AuthOptions {
             client,
@@ -301,12 +287,12 @@ fn is_secret_header(name: &str) -> bool {
 
 fn read_header(name: &str, value: &str, path: &str) -> Result<(HeaderName, HeaderValue), FieldError> {
     let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
-        return Err(FieldError::new(path, format!("`{}` cannot be the name of a header", name.escape_debug())));
+        return Err(FieldError::new(path, format!("`{}` is not a valid header name", name.escape_debug())));
     };
     if FORBIDDEN.contains(&header.as_str()) {
-        return Err(FieldError::new(path, format!("the header `{header}` is set by Helve itself")));
+        return Err(FieldError::new(path, format!("the header `{header}` is set by Helve")));
     }
-    let mut read = HeaderValue::from_str(value.trim()).map_err(|_| FieldError::new(path, "this cannot be the value of a header"))?;
+    let mut read = HeaderValue::from_str(value.trim()).map_err(|_| FieldError::new(path, "invalid header value"))?;
     read.set_sensitive(is_secret_header(name));
     Ok((header, read))
 }

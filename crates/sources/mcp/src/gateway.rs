@@ -1,35 +1,35 @@
-//! What servers have besides tools, passed on to clients of Helve's own server: resources, prompts, completion, logs.
+//! Features of servers besides tools, for clients of Helve's own server: resources, prompts, completion, logs.
+
+mod crossing;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use helve_mcp_wire::{CODES, Era, PageLimits, Pages, RpcError};
+use helve_mcp_wire::{CODES, Change, Era, PageLimits, Pages, RpcError};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-use crate::caller::Downstream;
-use crate::client::{How, Trouble};
-use crate::serve::{Change, Incoming};
-use crate::source::McpSource;
-use crate::upstream::Upstream;
+use crate::client::{McpSource, RequestError, RequestOptions, Upstream};
+use crate::downstream::Downstream;
+use crate::server::ClientRequest;
 
-/// What an older version says of a resource that is not there.
+/// The legacy error code for an unknown resource.
 const NO_RESOURCE: i64 = -32002;
 
-/// The servers behind Helve, as they are now.
+/// The servers behind Helve.
 #[derive(Debug)]
 pub struct Gateway(Vec<Arc<McpSource>>);
 
 impl Gateway {
-    /// A gateway to these servers.
+    /// Creates a gateway to these servers.
     #[must_use]
     pub fn new(sources: Vec<Arc<McpSource>>) -> Self {
         Self(sources)
     }
 
-    /// What the servers can do besides tools, as the object `capabilities`.
+    /// The capabilities of all servers besides tools, as the object `capabilities`.
     #[must_use]
     pub fn capabilities(&self, era: Era) -> Map<String, Value> {
         let has = |capability: &str| self.with(capability).next().is_some();
@@ -53,13 +53,13 @@ impl Gateway {
         self.0.iter().map(|source| source.upstream())
     }
 
-    /// The servers that say they have something.
+    /// The connected servers with a capability.
     fn with<'a>(&'a self, capability: &'a str) -> impl Iterator<Item = &'a Arc<Upstream>> {
         self.upstreams().filter(move |upstream| upstream.now().is_some_and(|connection| connection.can(capability)))
     }
 
-    /// Passes a request on; nothing where it is not one of those that pass.
-    pub async fn handle(&self, request: &Incoming) -> Option<Result<Value, RpcError>> {
+    /// Handles a request. Returns `None` if the method does not pass the gateway.
+    pub async fn handle(&self, request: &ClientRequest) -> Option<Result<Value, RpcError>> {
         let passed = match request.method.as_str() {
             "resources/list" => self.list(request, "resources", "resources", "uri").await,
             "resources/templates/list" => self.list(request, "resources", "resourceTemplates", "uriTemplate").await,
@@ -68,7 +68,8 @@ impl Gateway {
             "resources/subscribe" | "resources/unsubscribe" if request.from.era == Era::Modern => self.watch(request).await,
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
                 let uri = request.params.get("uri").and_then(Value::as_str).unwrap_or_default();
-                self.resource(request, uri).await
+                // A URI does not tell its server.
+                self.first_response("resources", request, unknown("resource", uri), &[CODES.params, NO_RESOURCE, CODES.method]).await
             }
             "completion/complete" => self.complete(request).await,
             "logging/setLevel" => self.level(request).await,
@@ -77,8 +78,8 @@ impl Gateway {
         Some(passed)
     }
 
-    /// One list out of those of all servers. A server that fails costs only its own part, unless it is the only one.
-    async fn list(&self, request: &Incoming, capability: &str, field: &'static str, key: &str) -> Result<Value, RpcError> {
+    /// Merges the lists of all servers. The list of a server that fails is left out, unless it is the only one.
+    async fn list(&self, request: &ClientRequest, capability: &str, field: &'static str, key: &str) -> Result<Value, RpcError> {
         let lists = self.with(capability).map(|upstream| async move { (upstream, pages(upstream, request, field).await) });
         let lists = join_all(lists).await;
         let only = lists.len() == 1;
@@ -86,7 +87,7 @@ impl Gateway {
         for (upstream, list) in lists {
             match list {
                 Err(error) if only => return Err(error),
-                Err(error) => tracing::warn!(server = upstream.definition.name, %error, "a list of the server is left out"),
+                Err(error) => tracing::warn!(server = upstream.definition.name, %error, "a list of an MCP server is left out"),
                 Ok(list) => {
                     for mut item in list {
                         if field == "prompts" {
@@ -102,7 +103,7 @@ impl Gateway {
         Ok(json!({field: items}))
     }
 
-    async fn prompt(&self, request: &Incoming) -> Result<Value, RpcError> {
+    async fn prompt(&self, request: &ClientRequest) -> Result<Value, RpcError> {
         let name = request.params.get("name").and_then(Value::as_str).unwrap_or_default();
         let (upstream, own) = self.by_prefix("prompts", name).ok_or_else(|| unknown("prompt", name))?;
         let mut params = request.params.clone();
@@ -122,30 +123,30 @@ impl Gateway {
         longest.max_by_key(|(upstream, _)| upstream.definition.prefix().len())
     }
 
-    /// Asks the servers one after the other: an address does not say whose it is.
-    async fn resource(&self, request: &Incoming, uri: &str) -> Result<Value, RpcError> {
-        let mut last = unknown("resource", uri);
-        for upstream in self.with("resources") {
+    /// Asks one server after the other, until one responds with anything but these errors.
+    async fn first_response(&self, capability: &str, request: &ClientRequest, unknown: RpcError, skip: &[i64]) -> Result<Value, RpcError> {
+        let mut last = unknown;
+        for upstream in self.with(capability) {
             match pass(upstream, request, request.params.clone()).await {
-                Err(error) if [CODES.params, NO_RESOURCE, CODES.method].contains(&error.code) => last = error,
-                answered => return answered,
+                Err(error) if skip.contains(&error.code) => last = error,
+                result => return result,
             }
         }
         Err(last)
     }
 
-    /// Watches a resource for a client of the newer era, at every server that may have it.
-    async fn watch(&self, request: &Incoming) -> Result<Value, RpcError> {
+    /// Watches a resource for a modern client, at every server that may have it.
+    async fn watch(&self, request: &ClientRequest) -> Result<Value, RpcError> {
         let uri = request.params.get("uri").and_then(Value::as_str).unwrap_or_default();
         let more = request.method == "resources/subscribe";
         let watched = self.with("resources").map(|upstream| upstream.watch(uri, more));
-        for trouble in join_all(watched).await.into_iter().filter_map(Result::err) {
-            tracing::debug!(%trouble, "a server does not tell of a resource");
+        for error in join_all(watched).await.into_iter().filter_map(Result::err) {
+            tracing::debug!(%error, "MCP server refused the subscription to a resource");
         }
         Ok(json!({}))
     }
 
-    async fn complete(&self, request: &Incoming) -> Result<Value, RpcError> {
+    async fn complete(&self, request: &ClientRequest) -> Result<Value, RpcError> {
         let text = |path: &str| request.params.pointer(path).and_then(Value::as_str);
         let mut params = request.params.clone();
         let found = match text("/ref/type") {
@@ -161,33 +162,26 @@ impl Gateway {
         if let Some(upstream) = found {
             return pass(upstream, request, params).await;
         }
-        let mut last = unknown("reference", text("/ref/uri").unwrap_or_default());
-        for upstream in self.with("completions") {
-            match pass(upstream, request, request.params.clone()).await {
-                Err(error) if error.code == CODES.params => last = error,
-                answered => return answered,
-            }
-        }
-        Err(last)
+        self.first_response("completions", request, unknown("reference", text("/ref/uri").unwrap_or_default()), &[CODES.params]).await
     }
 
-    /// How much every server is to tell this client.
-    async fn level(&self, request: &Incoming) -> Result<Value, RpcError> {
-        let told = self.upstreams().map(|upstream| pass(upstream, request, request.params.clone()));
-        for error in join_all(told).await.into_iter().filter_map(Result::err) {
-            tracing::debug!(%error, "a server does not take a level for its logs");
+    /// Sets the client's log level at every server.
+    async fn level(&self, request: &ClientRequest) -> Result<Value, RpcError> {
+        let requests = self.upstreams().map(|upstream| pass(upstream, request, request.params.clone()));
+        for error in join_all(requests).await.into_iter().filter_map(Result::err) {
+            tracing::debug!(%error, "MCP server refused a log level");
         }
         Ok(json!({}))
     }
 
-    /// A session of a client is over.
+    /// Ends a client session.
     pub fn session_ended(&self, session: &str) {
         for upstream in self.upstreams() {
             upstream.end_session(session);
         }
     }
 
-    /// What changes at each server.
+    /// Subscribes to the changes of each server.
     pub fn changes(&self) -> impl Iterator<Item = (&Arc<McpSource>, broadcast::Receiver<Change>)> {
         self.0.iter().map(|source| (source, source.upstream().changes().subscribe()))
     }
@@ -201,10 +195,10 @@ fn rename(item: &mut Value, prefix: &str) {
 
 fn unknown(what: &str, name: &str) -> RpcError {
     let name = helve_core::printable::shorten(&helve_core::printable::escape_line(name), 200);
-    RpcError { code: CODES.params, message: format!("there is no {what} `{name}`"), data: None }
+    RpcError::new(CODES.params, format!("unknown {what} `{name}`"))
 }
 
-async fn pass(upstream: &Arc<Upstream>, request: &Incoming, params: Value) -> Result<Value, RpcError> {
+async fn pass(upstream: &Arc<Upstream>, request: &ClientRequest, params: Value) -> Result<Value, RpcError> {
     forward(upstream, &request.method, params, &request.from, &request.cancel).await
 }
 
@@ -216,23 +210,25 @@ async fn forward(
     cancel: &CancellationToken,
 ) -> Result<Value, RpcError> {
     let params = if let Value::Object(params) = params { params } else { Map::new() };
-    upstream.pass(method, params, from, How { cancel: cancel.clone(), ..How::default() }).await.map_err(|trouble| match trouble {
-        Trouble::Refused(error) => error,
-        other => RpcError { code: CODES.internal, message: format!("the server `{}`: {other}", upstream.definition.name), data: None },
+    upstream.pass(method, params, from, RequestOptions { cancel: cancel.clone(), ..RequestOptions::default() }).await.map_err(|error| {
+        match error {
+            RequestError::Rpc(error) => error,
+            other => RpcError::new(CODES.internal, format!("the server `{}`: {other}", upstream.definition.name)),
+        }
     })
 }
 
 /// All pages of a list of one server.
-async fn pages(upstream: &Arc<Upstream>, request: &Incoming, field: &'static str) -> Result<Vec<Value>, RpcError> {
+async fn pages(upstream: &Arc<Upstream>, request: &ClientRequest, field: &'static str) -> Result<Vec<Value>, RpcError> {
     let mut pages = Pages::new(field, PageLimits::default());
     let mut params = request.params.clone();
     loop {
-        let answer = pass(upstream, request, params.clone()).await?;
-        match pages.take(answer) {
+        let response = pass(upstream, request, params.clone()).await?;
+        match pages.take(response) {
             Ok(Some(next)) => params["cursor"] = json!(next),
             Ok(None) => return Ok(pages.items()),
-            Err(trouble) => {
-                tracing::warn!(server = upstream.definition.name, %trouble, "a list of the server");
+            Err(error) => {
+                tracing::warn!(server = upstream.definition.name, %error, "a list of an MCP server is incomplete");
                 return Ok(pages.items());
             }
         }

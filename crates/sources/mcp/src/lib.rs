@@ -1,41 +1,21 @@
-//! The Model Context Protocol: servers whose tools Helve uses, and Helve's tools as a server. Both eras of it, in both directions.
+//! The Model Context Protocol in both eras: Helve as a client of servers, as a server, and as a gateway between the two.
 
-mod asking;
-mod caller;
 mod client;
 pub mod content;
 mod definition;
-mod era_store;
+mod downstream;
 mod gateway;
-mod import;
-mod inspect;
-mod limits;
-mod line;
-mod listen;
-mod mcp;
-mod new_server;
-pub mod oauth;
-mod offer;
-mod parked;
+mod line_reader;
+pub mod login;
 mod pin;
-pub mod serve;
-mod source;
-mod tool;
-mod unguessable;
-mod upstream;
-mod watching;
+mod random;
+pub mod server;
 
-pub use caller::{BackChannel, Downstream, Passage};
-pub use client::Trouble;
-pub use definition::{McpDefinition, OAuthFields, ToolFields};
-pub use era_store::EraStore;
+pub use client::{ConnectError, EraStore, Mcp, McpOptions, McpSource, Offer, RequestError, ServerReport};
+pub use definition::{ImportedServer, McpDefinition, NewServer, OAuthFields, ToolFields, import};
+pub use downstream::{BackChannel, Downstream, Passage};
 pub use gateway::Gateway;
 pub use helve_fetch::Url;
-pub use import::{Imported, import};
-pub use inspect::{Flag, inspect};
-pub use mcp::{ConnectError, Mcp};
-pub use new_server::NewServer;
-pub use offer::Offer;
-pub use pin::{PinStore, Pinned, Pins};
-pub use source::{McpOptions, McpSource, ServerReport};
-pub use unguessable::{unguessable, unguessable_number};
+pub use helve_mcp_wire::Change;
+pub use pin::{Flag, PinStatus, PinStore, Pins, inspect};
+pub use random::{random_id, random_number};

@@ -1,4 +1,6 @@
-//! Definitions that a person has seen and agreed to. What a server changes afterwards is not used until someone agrees again.
+//! Pins: tool definitions that a person approved. A definition that changes is not used until it is approved again.
+
+mod inspect;
 
 use std::collections::BTreeMap;
 
@@ -7,68 +9,71 @@ use helve_core::json::canonical;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What was agreed to about one server.
+pub use inspect::{Flag, inspect};
+pub(crate) use inspect::{strip_words, without_hidden};
+
+/// The approved definitions of one server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pins {
     /// Its instructions.
     #[serde(default)]
     pub instructions: Option<String>,
-    /// Its tools, by name, with all that the server said about them.
+    /// Its tools by name, each with its full definition.
     #[serde(default)]
     pub tools: BTreeMap<String, Value>,
 }
 
-/// Where agreements are kept.
+/// Stores approvals.
 pub trait PinStore: Send + Sync + 'static {
-    /// What was agreed to about a server; nothing where nobody was asked.
+    /// The approved definitions of a server; `None` if it was never approved.
     ///
     /// # Errors
-    /// Where that cannot be read. Nothing is used then.
+    /// If they cannot be read. Then no tool is used.
     fn pins(&self, server: &Digest) -> Result<Option<Pins>, String>;
 
-    /// Something that differs when any agreement has changed.
+    /// A value that changes with any approval.
     fn stamp(&self) -> u64;
 }
 
-/// How a definition compares with what was agreed to.
+/// How a definition compares with the approved one.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Pinned {
-    /// It is the same.
+pub enum PinStatus {
+    /// It is approved.
     Same,
-    /// Nobody was asked about it.
+    /// It was never approved.
     New,
-    /// It was another.
+    /// It differs from the approved one.
     Changed {
-        /// What it was.
+        /// The approved definition.
         was: Value,
-        /// Whether it is only the instructions of the server that are different.
+        /// Whether only the server's instructions differ.
         only_instructions: bool,
-        /// What the instructions were, where they are different.
+        /// The approved instructions, if they differ.
         instructions: Option<Box<str>>,
     },
 }
 
-impl Pinned {
-    /// Whether the tool may be used.
+impl PinStatus {
+    /// Returns whether the tool may be used.
     #[must_use]
     pub fn is_same(&self) -> bool {
         *self == Self::Same
     }
 }
 
-/// Compares a definition with what was agreed to.
-pub(crate) fn compare(pins: Option<&Pins>, name: &str, definition: &Value, instructions: Option<&str>) -> Pinned {
-    let Some((pins, was)) = pins.and_then(|pins| Some((pins, pins.tools.get(name)?))) else { return Pinned::New };
+/// Compares a definition with the approved one.
+pub(crate) fn compare(pins: Option<&Pins>, name: &str, definition: &Value, instructions: Option<&str>) -> PinStatus {
+    let Some((pins, was)) = pins.and_then(|pins| Some((pins, pins.tools.get(name)?))) else { return PinStatus::New };
     let same = digest(was, pins.instructions.as_deref()) == digest(definition, instructions);
     if same {
-        return Pinned::Same;
+        return PinStatus::Same;
     }
     let other_instructions = pins.instructions.as_deref() != instructions;
     let instructions = other_instructions.then(|| pins.instructions.as_deref().unwrap_or_default().into());
-    Pinned::Changed { was: was.clone(), only_instructions: canonical(was) == canonical(definition), instructions }
+    PinStatus::Changed { was: was.clone(), only_instructions: canonical(was) == canonical(definition), instructions }
 }
 
-/// The identity of a definition: all that the server says about the tool, and about itself.
+/// The digest of a tool's definition and the server's instructions.
 pub(crate) fn digest(definition: &Value, instructions: Option<&str>) -> Digest {
     let instructions = canonical(&Value::from(instructions));
     Digest::of([canonical(definition).as_bytes(), instructions.as_bytes()])
@@ -88,17 +93,20 @@ mod tests {
         assert!(of(&tool, Some("be kind")).is_same());
         let reordered = json!({"inputSchema": {"type": "object"}, "description": "x", "name": "a"});
         assert!(of(&reordered, Some("be kind")).is_same(), "the order of fields says nothing");
-        assert!(matches!(of(&tool, Some("be mean")), Pinned::Changed { only_instructions: true, .. }));
+        assert!(matches!(of(&tool, Some("be mean")), PinStatus::Changed { only_instructions: true, .. }));
         let mut both = tool.clone();
         both["description"] = json!("y");
         let changed = of(&both, Some("be mean"));
-        assert!(matches!(&changed, Pinned::Changed { only_instructions: false, instructions: Some(was), .. } if &**was == "be kind"));
+        assert!(matches!(&changed, PinStatus::Changed { only_instructions: false, instructions: Some(was), .. } if &**was == "be kind"));
         for field in ["title", "icons", "_meta", "annotations", "outputSchema", "description"] {
             let mut other = tool.clone();
             other[field] = json!({"y": 1});
-            assert!(matches!(of(&other, Some("be kind")), Pinned::Changed { only_instructions: false, instructions: None, .. }), "{field}");
+            assert!(
+                matches!(of(&other, Some("be kind")), PinStatus::Changed { only_instructions: false, instructions: None, .. }),
+                "{field}"
+            );
         }
-        assert_eq!(compare(Some(&pins), "b", &tool, None), Pinned::New);
-        assert_eq!(compare(None, "a", &tool, None), Pinned::New);
+        assert_eq!(compare(Some(&pins), "b", &tool, None), PinStatus::New);
+        assert_eq!(compare(None, "a", &tool, None), PinStatus::New);
     }
 }

@@ -82,7 +82,7 @@ async fn a_server_that_dies_in_a_call_says_so_and_is_there_for_the_next() {
                 let stage = Stage::new();
                 let _bad = stage.bad("good", &[]).await;
                 let outcome = stage.call(tool, json!({})).await;
-                assert!(outcome.text().starts_with("interrupted: the server `bad`: the server went away"), "{}", outcome.text());
+                assert!(outcome.text().starts_with("interrupted: the server `bad`: connection to the server lost"), "{}", outcome.text());
                 let next = stage.call("bad_echo", json!({})).await;
                 assert!(next.is_success(), "{next:?}");
             }

@@ -21,9 +21,9 @@ async fn servers_that_say_nothing_are_given_up_and_one_that_is_only_busy_is_star
         })
         .await;
     for source in [&silent, &deaf, &mute, &unlisted, &modern] {
-        assert_eq!(trouble(source), "the server did not answer within 30 s", "{}", source.report().name);
+        assert_eq!(trouble(source), "request timed out after 30 s", "{}", source.report().name);
     }
-    for (source, why) in [(&endless, "a line without an end"), (&blank, "lines that are no messages")] {
+    for (source, why) in [(&endless, "a line that does not end"), (&blank, "invalid lines")] {
         assert!(trouble(source).contains(why), "{}", trouble(source));
     }
     let report = slow.report();
@@ -49,8 +49,8 @@ async fn a_program_that_dies_says_why_and_is_not_started_without_end() {
     assert_clean(&why);
     let gone = Stage::new();
     let bad = gone.connect(server("bad", "leaves-at-once", &[]));
-    let report = gone.beside(reports(&bad, "given up", |report| report.trouble.is_some())).await;
-    let why = report.trouble.expect("a reason");
+    let report = gone.beside(reports(&bad, "given up", |report| report.error.is_some())).await;
+    let why = report.error.expect("a reason");
     assert!(why.contains("program has ended"), "{why}");
 }
 
@@ -76,7 +76,7 @@ async fn nonsense_about_capabilities_leaves_a_server_without_tools() {
             let (_stage, bad) = Stage::of_bad(mode, flags).await;
             let report = bad.report();
             assert!(report.connected && report.offers.is_empty() && offered(&bad).is_empty(), "{report:#?}");
-            assert!(report.notes.iter().any(|note| note.contains("does not say that it has tools")), "{report:#?}");
+            assert!(report.notes.iter().any(|note| note.contains("does not declare the capability `tools`")), "{report:#?}");
             assert_clean(report.server.as_deref().expect("a name"));
         }
     }
@@ -102,5 +102,5 @@ async fn does_not_come_back() {
     let outcome = stage.call("bad_dies", json!({})).await;
     assert!(outcome.text().starts_with("interrupted: "), "{}", outcome.text());
     let report = reports(&bad, "reported as gone", |report| !report.connected).await;
-    assert!(report.trouble.is_some_and(|why| why.contains("did not answer")));
+    assert!(report.error.is_some_and(|why| why.contains("timed out")));
 }

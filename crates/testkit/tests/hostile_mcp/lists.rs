@@ -23,7 +23,7 @@ async fn long_lists_are_cut_and_the_first_tools_work() {
             for (mode, tools, note) in [
                 ("too-many-on-pages", 1000, "more than 1000 items"),
                 ("new-cursors", 100, "more than 100 pages"),
-                ("same-cursor", 1, "a second time"),
+                ("same-cursor", 1, "repeats a cursor"),
             ] {
                 let stage = Stage::new();
                 let bad = stage.bad(mode, &[]).await;
@@ -60,16 +60,16 @@ async fn a_tool_that_is_too_much_costs_no_other() {
         .beside(async {
             let (_stage, bad) = Stage::of_bad("big-schema", &[]).await;
             assert_eq!(offered(&bad), ["bad_echo", "bad_also"]);
-            noted(&bad.report(), "the tool big is left out: its definition has");
+            noted(&bad.report(), "the tool big is ignored: its definition has");
             let (_stage, bad) = Stage::of_bad("rather-deep", &[]).await;
             assert_eq!(offered(&bad), ["bad_echo"]);
-            noted(&bad.report(), "the tool deep is left out");
+            noted(&bad.report(), "the tool deep is ignored");
             let (_stage, bad) = Stage::of_bad("long-name", &[]).await;
             assert_eq!(offered(&bad), ["bad_echo"]);
-            noted(&bad.report(), "is left out");
+            noted(&bad.report(), "is ignored");
             let (_stage, bad) = Stage::of_bad("heavy", &[]).await;
             assert!(bad.report().connected && !offered(&bad).is_empty());
-            noted(&bad.report(), "the rest is left out");
+            noted(&bad.report(), "the rest is ignored");
         })
         .await;
 }
@@ -81,7 +81,7 @@ async fn nothing_is_fetched_for_a_schema() {
     let stage = Stage::new();
     let bad = stage.bad("far-reference", &[&port]).await;
     assert_eq!(offered(&bad), ["bad_echo", "bad_far-output"], "{:#?}", bad.report().notes);
-    noted(&bad.report(), "the tool far is left out");
+    noted(&bad.report(), "the tool far is ignored");
     assert!(stage.call("bad_far-output", json!({})).await.is_success());
     let fetched = tokio::time::timeout(Duration::from_millis(200), listener.accept()).await;
     assert!(fetched.is_err(), "somebody came to fetch a schema");

@@ -132,7 +132,7 @@ pub fn offered(source: &McpSource) -> Vec<String> {
 pub fn trouble(source: &McpSource) -> String {
     match &*source.tools().borrow() {
         SourceState::Failed(why) => {
-            assert_eq!(source.report().trouble.as_deref(), Some(&**why));
+            assert_eq!(source.report().error.as_deref(), Some(&**why));
             assert!(!source.report().connected);
             why.to_string()
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use helve_core::{CallContext, Digest, DynTool, ErrorKind, SourceState, ToolCall, ToolSource};
-use helve_mcp::{McpSource, PinStore, Pinned, Pins};
+use helve_mcp::{McpSource, PinStatus, PinStore, Pins};
 use helve_tools::View;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ impl Agreed {
     fn to(&self, source: &McpSource) {
         *self.0.lock().expect("pins") = Some(source.report().pins());
         self.1.fetch_add(1, Ordering::Relaxed);
-        source.look_again();
+        source.check_approvals();
     }
 }
 
@@ -62,7 +62,7 @@ async fn a_tool_that_changes_after_it_was_agreed_to_is_hidden_and_refused() {
     fs::write(words.path(), "Evil.").expect("written");
     assert!(stage.call("bad_change", json!({})).await.is_success());
     let report = reports(&bad, "changed", |report| report.withheld().count() == 1).await;
-    assert!(matches!(&report.offers[0].pinned, Pinned::Changed { was, .. } if was["description"] == "Good."), "{report:#?}");
+    assert!(matches!(&report.offers[0].pinned, PinStatus::Changed { was, .. } if was["description"] == "Good."), "{report:#?}");
     reports(&bad, "without the tool", |_| offered(&bad) == ["bad_change", "bad_mark"]).await;
     assert_refused(&echo).await;
 

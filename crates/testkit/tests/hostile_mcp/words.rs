@@ -33,13 +33,13 @@ async fn what_goes_wrong_is_told_in_clean_words() {
     for (tool, says) in [
         ("strange-error", "failed: the server `bad`:"),
         ("huge-error", "invalid_parameters: the server `bad`:"),
-        ("kinds", "which is not known here"),
+        ("kinds", "unknown version"),
         ("promise", "invalid_output: the tool's result does not fit its own schema"),
         ("nothing", "failed: the tool gives no reason"),
-        ("no-object", "invalid_output: the server's result is no object"),
-        ("no-list", "invalid_output: the server's result has a `content` that is no list"),
-        ("garbled", "does not speak the protocol: it is no JSON"),
-        ("deep", "does not speak the protocol: it is no JSON: recursion limit"),
+        ("no-object", "invalid_output: the server's result is not an object"),
+        ("no-list", "invalid_output: the server's result has a `content` that is not a list"),
+        ("garbled", "protocol error: invalid JSON"),
+        ("deep", "protocol error: invalid JSON: recursion limit"),
     ] {
         let outcome = stage.call(&format!("bad_{tool}"), json!({})).await;
         assert!(outcome.text().contains(says), "{tool}: {}", outcome.text());
@@ -55,7 +55,7 @@ async fn a_result_of_an_unknown_type_is_refused_in_the_newer_era() {
     let stage = Stage::new();
     let _bad = stage.bad("good", &["x", "--modern"]).await;
     let outcome = stage.call("bad_result-type", json!({})).await;
-    assert!(outcome.text().contains("there is no result of the type") && outcome.text().contains("mystery"), "{}", outcome.text());
+    assert!(outcome.text().contains("result of the unknown type") && outcome.text().contains("mystery"), "{}", outcome.text());
     assert_clean(&outcome.text());
     assert!(stage.call("bad_echo", json!({})).await.is_success());
 }

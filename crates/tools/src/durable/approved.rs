@@ -178,7 +178,7 @@ impl Executor {
         Ok(CallState::Waiting(Box::new(approval.request)).into_outcome())
     }
 
-    /// Stores an approval request and waits for the decision. CancelResult the context withdraws the request.
+    /// Stores an approval request and waits for the decision. Cancelling the context withdraws the request.
     ///
     /// # Errors
     /// The outcome of the call if it may not run.
@@ -272,7 +272,7 @@ impl Executor {
         self.prepare(member, toolkit.agent().or(cx.caller().agent.as_ref()), task)
     }
 
-    /// Waits until a worker has run a call from the queue. CancelResult the context cancels the call.
+    /// Waits until a worker has run a call from the queue. Cancelling the context cancels the call.
     pub async fn wait_for_worker(&self, accepted: Outcome, cx: &CallContext) -> Outcome {
         let Some(store) = self.store() else { return accepted };
         let (call, tool) = (accepted.call_id, accepted.tool.clone());

@@ -186,13 +186,13 @@ impl StoreHandle {
         }
     }
 
-    /// Takes the lease of a new run. CancelResult the run from elsewhere cancels the token.
+    /// Takes the lease of a new run. Cancelling the run from elsewhere cancels the token.
     #[must_use]
     pub fn lease_run(&self, run: RunId, stop: CancellationToken) -> LeaseGuard {
         self.0.leases.add(LeaseKey::Run(run), stop, self.0.heartbeat.get())
     }
 
-    /// Claims a stored run that no process drives. CancelResult the run from elsewhere cancels the token.
+    /// Claims a stored run that no process drives. Cancelling the run from elsewhere cancels the token.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if this or another process drives it, or it is over.

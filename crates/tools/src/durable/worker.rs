@@ -143,7 +143,7 @@ impl Worker {
 
 /// Runs one task and records its outcome.
 async fn run(store: StoreHandle, executor: Executor, entry: Arc<Entry>, task: Task, stop: CancellationToken) {
-    // CancelResult the task and stopping the worker are different: see `end` below.
+    // Cancelling the task and stopping the worker are different: see `end` below.
     let cancel = stop.child_token();
     let _lease = store.lease_task(task.id, cancel.clone());
     let observer = Arc::new(ProgressObserver { store: store.clone(), task: task.id });

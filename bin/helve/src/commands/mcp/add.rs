@@ -68,8 +68,8 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
         return Err(Failure::new("permission_denied", format_args!("the server `{}` requires a login", server.name))
             .hint(format!("run `helve mcp login {0}`, then `helve mcp approve {0}`", server.name)));
     }
-    if let Some(trouble) = &server.trouble {
-        return Err(Failure::new("unreachable", format_args!("cannot connect the server `{}`, written to {file}: {trouble}", server.name))
+    if let Some(error) = &server.error {
+        return Err(Failure::new("unreachable", format_args!("cannot connect the server `{}`, written to {file}: {error}", server.name))
             .hint(format!("edit the file and run `helve mcp list`, or run `helve mcp remove {}`", server.name)));
     }
     if !global.json {

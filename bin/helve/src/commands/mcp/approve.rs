@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use helve::internal::printable;
-use helve::mcp::{Offer, Pinned, ServerReport, inspect};
+use helve::mcp::{Offer, PinStatus, ServerReport, inspect};
 use serde_json::{Value, json};
 
 use super::add::CONNECT_TIMEOUT;
@@ -31,8 +31,8 @@ pub fn run(command: &Approve, global: &Global, workspace: &Workspace) -> Result<
     let (mut approved, mut pending, mut unreachable) = (Vec::new(), Vec::new(), Vec::new());
     for server in chosen {
         let connecting = (!server.connected).then_some("it is still connecting");
-        if let Some(trouble) = server.trouble.as_deref().or(connecting) {
-            let failure = Failure::new("unreachable", format_args!("the server `{}` is not connected: {trouble}", server.name))
+        if let Some(error) = server.error.as_deref().or(connecting) {
+            let failure = Failure::new("unreachable", format_args!("the server `{}` is not connected: {error}", server.name))
                 .hint("its tools can be approved once it is connected");
             if command.name.is_some() {
                 return Err(failure);
@@ -114,8 +114,8 @@ fn changes(server: &ServerReport, workspace: &Workspace) -> Vec<Value> {
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
     let change = |offer: &Offer| {
         let (was, instructions_were) = match &offer.pinned {
-            Pinned::Changed { was, instructions, .. } => (was.clone(), instructions.as_deref()),
-            Pinned::New | Pinned::Same => (Value::Null, None),
+            PinStatus::Changed { was, instructions, .. } => (was.clone(), instructions.as_deref()),
+            PinStatus::New | PinStatus::Same => (Value::Null, None),
         };
         let flags: Vec<String> = inspect(&offer.definition, &others).iter().map(ToString::to_string).collect();
         json!({"server": server.name, "tool": offer.name, "was": was, "is": offer.definition, "instructions": server.instructions,

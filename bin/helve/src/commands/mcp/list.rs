@@ -26,7 +26,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
             (true, 0) => ("connected", GOOD),
             (true, _) => ("approval needed", CAREFUL),
             (false, _) if server.needs_login => ("login needed", CAREFUL),
-            (false, _) if server.trouble.is_some() => ("not connected", BAD),
+            (false, _) if server.error.is_some() => ("not connected", BAD),
             (false, _) => ("connecting", FAINT),
         };
         let used = server.offers.len() - server.withheld().count();
@@ -55,7 +55,7 @@ pub fn describe(server: &ServerReport) -> Value {
         "name": server.name,
         "place": server.place,
         "connected": server.connected,
-        "error": server.trouble,
+        "error": server.error,
         "protocol": server.version,
         "server": server.server,
         "tools": tools,

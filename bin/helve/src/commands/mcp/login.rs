@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use helve::BoxFuture;
 use helve::internal::printable;
-use helve::mcp::oauth::{Browser, SystemBrowser};
-use helve::mcp::{Trouble, Url};
+use helve::mcp::login::{Browser, SystemBrowser};
+use helve::mcp::{RequestError, Url};
 use serde_json::json;
 
 use super::approve;
@@ -28,9 +28,9 @@ pub fn run(command: &Login, global: &Global, workspace: &Workspace) -> Result<Ex
         workspace.block_on(helve.mcp_logout(&server.name)).map_err(|error| Failure::new("storage", error))?;
         "logged out"
     } else {
-        workspace.block_on(unless_interrupted(helve.mcp_login(&server.name, Arc::new(LinkAndBrowser)))).map_err(|trouble| {
-            let kind = if matches!(trouble, Trouble::Unauthorised(_)) { "permission_denied" } else { "unreachable" };
-            Failure::new(kind, trouble)
+        workspace.block_on(unless_interrupted(helve.mcp_login(&server.name, Arc::new(LinkAndBrowser)))).map_err(|error| {
+            let kind = if matches!(error, RequestError::LoginRequired(_)) { "permission_denied" } else { "unreachable" };
+            Failure::new(kind, error)
         })?;
         terminal::note(&format!("next: review its tools with `helve mcp approve {}`", printable::escape_line(&server.name)));
         "logged in"

@@ -1,7 +1,7 @@
 //! Shows the tools of a server for review: new tools, and the differences of changed ones.
 
 use helve::internal::printable;
-use helve::mcp::{Offer, Pinned, ServerReport, inspect};
+use helve::mcp::{Offer, PinStatus, ServerReport, inspect};
 use serde_json::{Value, json};
 
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG, styled};
@@ -21,10 +21,10 @@ pub fn show(server: &ServerReport, workspace: &Workspace, everything: bool) {
     let others = tools_of_others(server, workspace);
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
     // Instructions that were approved before are not shown again.
-    let is_known = |offer: &Offer| matches!(offer.pinned, Pinned::Same | Pinned::Changed { instructions: None, .. });
+    let is_known = |offer: &Offer| matches!(offer.pinned, PinStatus::Same | PinStatus::Changed { instructions: None, .. });
     if everything || !server.offers.iter().any(is_known) {
         let was = server.offers.iter().find_map(|offer| match &offer.pinned {
-            Pinned::Changed { instructions, .. } => instructions.as_deref(),
+            PinStatus::Changed { instructions, .. } => instructions.as_deref(),
             _ => None,
         });
         // Changes are shown in full: a small one may matter.
@@ -41,23 +41,23 @@ pub fn show(server: &ServerReport, workspace: &Workspace, everything: bool) {
     for offer in server.withheld() {
         let name = styled(STRONG, &printable::escape_line(&offer.name));
         match &offer.pinned {
-            Pinned::Changed { only_instructions: true, .. } => {
+            PinStatus::Changed { only_instructions: true, .. } => {
                 terminal::note_exactly(&format!("  {} {name}: only the server's instructions", styled(CAREFUL, "changed")));
             }
-            Pinned::Changed { was, .. } => {
+            PinStatus::Changed { was, .. } => {
                 terminal::note_exactly(&format!("  {} {name}", styled(CAREFUL, "changed")));
                 // Changes are shown in full: a small one may matter.
                 for line in difference(was, &offer.definition) {
                     terminal::note_exactly(&format!("      {line}"));
                 }
             }
-            Pinned::New | Pinned::Same if everything => {
+            PinStatus::New | PinStatus::Same if everything => {
                 terminal::note_exactly(&format!("  {} {name}", styled(GOOD, "new")));
                 for (field, value) in fields(&offer.definition) {
                     terminal::note_exactly(&format!("      {} {}", styled(FAINT, &format!("{field}:")), indented(&value, most)));
                 }
             }
-            Pinned::New | Pinned::Same => {
+            PinStatus::New | PinStatus::Same => {
                 let description = offer.definition.get("description").and_then(Value::as_str).unwrap_or_default();
                 let arguments = styled(FAINT, &printable::escape_line(&arguments(&offer.definition)));
                 terminal::note_exactly(&format!("  {} {name}{arguments}", styled(GOOD, "new")));

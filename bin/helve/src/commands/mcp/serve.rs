@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use helve::CancellationToken;
 use helve::mcp::McpServing;
-use helve::mcp::serve::{Options, Server};
+use helve::mcp::server::{Server, ServerOptions};
 use helve::store::Worker;
 use tokio::net::TcpListener;
 
@@ -52,7 +52,8 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
         let hosts = report.allowed_hosts.iter().cloned().chain(command.host.iter().cloned()).collect();
         // One client must not use all slots for concurrent calls.
         let calls_at_once = (helve.executor().concurrency() / 2).max(1);
-        let server = Server::new(backend, Options { token: token.clone().map(Into::into), hosts, calls_at_once, ..Options::default() });
+        let server =
+            Server::new(backend, ServerOptions { token: token.clone().map(Into::into), hosts, calls_at_once, ..ServerOptions::default() });
         let stop = CancellationToken::new();
         let interrupted = stop.clone();
         tokio::spawn(async move {

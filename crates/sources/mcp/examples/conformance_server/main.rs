@@ -14,7 +14,8 @@ use std::sync::atomic::AtomicBool;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use helve_mcp::serve::{About, Backend, Change, Incoming, Options, Server};
+use helve_mcp::Change;
+use helve_mcp::server::{Backend, ClientRequest, Server, ServerInfo, ServerOptions};
 use helve_mcp_wire::{CODES, Era, RpcError};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -34,7 +35,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    async fn answer(&self, request: Incoming) -> Result<Value, RpcError> {
+    async fn answer(&self, request: ClientRequest) -> Result<Value, RpcError> {
         match request.method.as_str() {
             "tools/list" => Ok(self.tools()),
             "tools/call" => self.call(&request).await,
@@ -52,8 +53,8 @@ impl Fixture {
 }
 
 impl Backend for Fixture {
-    fn about(&self) -> About {
-        About { name: "conformance-server".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), instructions: None }
+    fn about(&self) -> ServerInfo {
+        ServerInfo { name: "conformance-server".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), instructions: None }
     }
 
     fn capabilities(&self, era: Era) -> Value {
@@ -69,7 +70,7 @@ impl Backend for Fixture {
         all
     }
 
-    fn handle(&self, request: Incoming) -> BoxFuture<'_, Result<Value, RpcError>> {
+    fn handle(&self, request: ClientRequest) -> BoxFuture<'_, Result<Value, RpcError>> {
         self.answer(request).boxed()
     }
 
@@ -87,8 +88,8 @@ fn invalid(message: impl Into<String>) -> RpcError {
 async fn main() -> std::io::Result<()> {
     let port = std::env::args().nth(1).and_then(|port| port.parse().ok());
     let port: u16 = port.ok_or_else(|| std::io::Error::other("usage: conformance_server PORT"))?;
-    let key = helve_mcp::unguessable().ok_or_else(|| std::io::Error::other("the system gives no random numbers"))?;
+    let key = helve_mcp::random_id().ok_or_else(|| std::io::Error::other("the system gives no random numbers"))?;
     let fixture = Fixture { changes: broadcast::Sender::new(CHANGES), listed: AtomicBool::new(true), key };
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-    Server::new(Arc::new(fixture), Options::default()).listen(listener, CancellationToken::new()).await
+    Server::new(Arc::new(fixture), ServerOptions::default()).listen(listener, CancellationToken::new()).await
 }

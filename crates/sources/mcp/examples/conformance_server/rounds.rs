@@ -1,7 +1,7 @@
 //! Tools that ask the client before they answer, in the way of the newer protocol: the result is a question, and the call is made again.
 
 use helve_core::Digest;
-use helve_mcp::serve::Incoming;
+use helve_mcp::server::ClientRequest;
 use helve_mcp_wire::{CODES, RpcError};
 use serde_json::{Map, Value, json};
 
@@ -43,7 +43,7 @@ pub fn answer<'a>(params: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 /// Calls one of these tools.
-pub fn call(tool: &str, request: &Incoming, key: &str) -> Result<Value, RpcError> {
+pub fn call(tool: &str, request: &ClientRequest, key: &str) -> Result<Value, RpcError> {
     let params = &request.params;
     let who = || ("user_name", form("What is your name?", "name", "string"));
     let roots = || ("client_roots", json!({"method": "roots/list", "params": {}}));
@@ -79,7 +79,7 @@ pub fn call(tool: &str, request: &Incoming, key: &str) -> Result<Value, RpcError
 }
 
 /// A tool that cannot work for a client without a model.
-pub fn needs_sampling(request: &Incoming) -> Result<Value, RpcError> {
+pub fn needs_sampling(request: &ClientRequest) -> Result<Value, RpcError> {
     if request.from.capabilities.get("sampling").is_none() {
         let data = Some(json!({"requiredCapabilities": {"sampling": {}}}));
         return Err(RpcError { code: CODES.capability, message: "the client has no sampling".to_owned(), data });

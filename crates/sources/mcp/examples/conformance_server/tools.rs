@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use helve_mcp::serve::{Change, Incoming};
+use helve_mcp::Change;
+use helve_mcp::server::ClientRequest;
 use helve_mcp_wire::RpcError;
 use serde_json::{Value, json};
 
@@ -53,7 +54,7 @@ impl Fixture {
         json!({"tools": tools})
     }
 
-    pub async fn call(&self, request: &Incoming) -> Result<Value, RpcError> {
+    pub async fn call(&self, request: &ClientRequest) -> Result<Value, RpcError> {
         let name = request.params["name"].as_str().unwrap_or_default();
         if let Some(tool) = name.strip_prefix(ROUNDS) {
             return rounds::call(tool, request, &self.key);
@@ -113,7 +114,7 @@ impl Fixture {
 }
 
 /// Three lines of a log.
-async fn log(request: &Incoming) -> Vec<Value> {
+async fn log(request: &ClientRequest) -> Vec<Value> {
     for (number, line) in ["Tool execution started", "Tool processing data", "Tool execution completed"].into_iter().enumerate() {
         if number > 0 {
             tokio::time::sleep(PAUSE).await;
@@ -124,7 +125,7 @@ async fn log(request: &Incoming) -> Vec<Value> {
 }
 
 /// Progress in three steps.
-async fn progress(request: &Incoming) -> Vec<Value> {
+async fn progress(request: &ClientRequest) -> Vec<Value> {
     for done in [0, 50, 100] {
         if done > 0 {
             tokio::time::sleep(PAUSE).await;
@@ -138,7 +139,7 @@ async fn progress(request: &Incoming) -> Vec<Value> {
 }
 
 /// Asks the person behind the client while the call waits, and says what came of it.
-async fn ask(request: &Incoming, done: &str, message: &str, fields: Value, required: &[&str]) -> Result<Vec<Value>, RpcError> {
+async fn ask(request: &ClientRequest, done: &str, message: &str, fields: Value, required: &[&str]) -> Result<Vec<Value>, RpcError> {
     let schema = json!({"type": "object", "properties": fields, "required": required});
     let answer = request.from.channel.ask("elicitation/create", json!({"message": message, "requestedSchema": schema})).await?;
     Ok(vec![text(format!("{done}: action={}, content={}", answer["action"].as_str().unwrap_or_default(), answer["content"]))])

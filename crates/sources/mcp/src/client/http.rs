@@ -1,13 +1,14 @@
-//! A server over HTTP: each message is posted, and answered with one message or with a stream of them.
+//! A server over HTTP: each message is posted, and the response is one message or a stream of them.
+
+mod site;
+mod sse_transport;
+mod stream;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use helve_fetch::{
-    Bytes, ConnectionPool, EventError, Events, Exchange, FetchError, HeaderMap, HeaderName, HeaderValue, Method, Reach, StreamLimits,
-    StreamingResponse, Target, Url, header,
-};
+use helve_core::Backoff;
+use helve_fetch::{Bytes, Events, Exchange, HeaderMap, HeaderName, HeaderValue, Method, StreamingResponse, header};
 use helve_mcp_wire::{Era, HEADERS, Message, encode_header, name_of};
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -15,152 +16,76 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::peer::{Outbox, Peer, Waiting};
-use super::trouble::Trouble;
-use crate::limits::{GREETING, MAX_MESSAGE};
-use crate::oauth::Authorizer;
+use self::stream::{MAX_ERROR, MessageStream, drain, is_stream, patience, read_all, read_messages, stream_patience};
+use super::error::RequestError;
+use super::limits::{HANDSHAKE_TIMEOUT, MAX_MESSAGE};
+use super::peer::{Outbox, Peer, PendingRequest};
 
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+pub(crate) use site::Site;
+pub(super) use sse_transport::SseEndpoint;
+
+const SESSION: HeaderName = HeaderName::from_static(HEADERS.session);
+const VERSION: HeaderName = HeaderName::from_static(HEADERS.version);
+const LAST_EVENT: HeaderName = HeaderName::from_static(HEADERS.last_event);
 const METHOD: HeaderName = HeaderName::from_static(HEADERS.method);
 const NAME: HeaderName = HeaderName::from_static(HEADERS.name);
-/// Of a response that is an error, only this much is read.
-pub(super) const MAX_ERROR: u64 = 64 << 10;
-/// How long a stream may be silent that is only there in case something happens.
-pub(super) const QUIET: Duration = Duration::from_hours(24);
-/// How often a stream that broke off is taken up again without anything having come.
+/// How many times in a row a broken stream is resumed without receiving anything.
 const MAX_RESUMES: u32 = 5;
-/// How long is waited before that, where the server does not say.
-const RESUME: Duration = Duration::from_secs(1);
-/// How long is waited for the end of a response that has said what there is to say.
-const REST: Duration = Duration::from_secs(1);
-const LONGEST_RESUME: Duration = Duration::from_mins(1);
-/// How long is waited for the stream of what a server says by itself; some open it only when they have something to say.
-const OPENS: Duration = Duration::from_millis(500);
-/// How many answers and notifications wait to be posted.
+/// Delay before a stream is resumed, if the server does not set one.
+const RESUME_DELAY: Duration = Duration::from_secs(1);
+const LONGEST_RESUME_DELAY: Duration = Duration::from_mins(1);
+/// How long the first request waits for the session's own stream; some servers open it only when they have something to send.
+const STREAM_TIMEOUT: Duration = Duration::from_millis(500);
+/// How many messages wait to be posted.
 const OUTBOX: usize = 64;
-/// How often a server may want another login for one request.
-const MAX_CHALLENGES: usize = 8;
+/// Timeout for ending a session.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where a server is, and what goes with each request.
-pub(crate) struct Site {
-    url: Url,
-    headers: HeaderMap,
-    reach: Reach,
-    target: Target,
-    connections: ConnectionPool,
-    /// Who logs in, where no other credentials are known.
-    authorizer: Option<Authorizer>,
-    /// How long a request may take besides, because a person may be asked to log in.
-    pub(crate) slack: Duration,
-}
-
-impl Site {
-    /// A server at an address, with headers of one's own.
-    pub(crate) fn new(
-        url: &Url,
-        headers: &HeaderMap,
-        reach: Reach,
-        connections: &ConnectionPool,
-        authorizer: Option<Authorizer>,
-    ) -> Result<Self, FetchError> {
-        let mut headers = headers.clone();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let target = connections.target(url, &headers, reach)?;
-        Ok(Self { url: url.clone(), headers, reach, target, connections: connections.clone(), authorizer, slack: Duration::ZERO })
-    }
-
-    /// Another address of the same server, as it names it itself. One elsewhere must not get what is sent here.
-    pub(crate) fn beside(&self, address: &str) -> Result<Self, Trouble> {
-        let wrong = |why: &dyn std::fmt::Display| Trouble::Protocol(format!("it names an address that cannot be used: {why}"));
-        let url = self.url.join(address).map_err(|error| wrong(&error))?;
-        if url.origin() != self.url.origin() {
-            return Err(wrong(&"it is another server's"));
-        }
-        let site = Self::new(&url, &self.headers, self.reach, &self.connections, self.authorizer.clone()).map_err(|error| wrong(&error))?;
-        Ok(Self { slack: self.slack, ..site })
-    }
-
-    /// Sends a request, on someone's behalf where the server wants to know on whose.
-    pub(super) async fn send(&self, exchange: Exchange, patience: StreamLimits) -> Result<StreamingResponse, Trouble> {
-        match &self.authorizer {
-            Some(authorizer) => Box::pin(self.send_for(authorizer, exchange, patience)).await,
-            None => Ok(Box::pin(self.connections.send(&self.target, &exchange, patience)).await?),
-        }
-    }
-
-    async fn send_for(
-        &self,
-        authorizer: &Authorizer,
-        mut exchange: Exchange,
-        patience: StreamLimits,
-    ) -> Result<StreamingResponse, Trouble> {
-        let mut sent = authorizer.header().await;
-        for _ in 0..MAX_CHALLENGES {
-            if let Some(header) = &sent {
-                exchange.headers.insert(header::AUTHORIZATION, header.clone());
-            }
-            let response = self.connections.send(&self.target, &exchange, patience).await?;
-            let connections = response.headers.get_all(header::WWW_AUTHENTICATE);
-            let challenge: Vec<&str> = connections.iter().filter_map(|line| line.to_str().ok()).collect();
-            let status = response.status.as_u16();
-            // Servers refuse for other reasons as well; then no login helps.
-            if status != 401 && (status != 403 || challenge.is_empty()) {
-                return Ok(response);
-            }
-            let challenge = (!challenge.is_empty()).then(|| challenge.join(", "));
-            let login = authorizer.challenged(status, challenge.as_deref(), sent.as_ref()).await;
-            sent = Some(login.map_err(|error| Trouble::Unauthorised(error.to_string()))?);
-        }
-        Err(Trouble::Unauthorised("it refuses every login".to_owned()))
-    }
-}
-
-/// One connection to it: a session in the older era, nothing but an address in the newer one.
-pub(crate) struct Endpoint {
+/// One connection to a server: a session in the legacy era, only a URL in the modern one.
+pub(super) struct HttpEndpoint {
     site: Arc<Site>,
     peer: Arc<Peer>,
-    spoken: RwLock<Spoken>,
-    outbox: Arc<Posts>,
+    headers: RwLock<ProtocolHeaders>,
+    outbox: Arc<PostQueue>,
     stop: CancellationToken,
 }
 
+/// What the headers of each request say.
 #[derive(Clone)]
-struct Spoken {
+struct ProtocolHeaders {
     era: Era,
     version: Option<HeaderValue>,
     session: Option<HeaderValue>,
 }
 
-pub(super) struct Posts(pub(super) mpsc::Sender<Message>);
+/// Messages that wait to be posted.
+struct PostQueue(mpsc::Sender<Message>);
 
-impl Outbox for Posts {
+impl Outbox for PostQueue {
     fn put(&self, message: Message) {
         if self.0.try_send(message).is_err() {
-            tracing::debug!("a server is too slow to take what it is told; it was dropped");
+            tracing::debug!("MCP server is too slow; a message to it was dropped");
         }
     }
 }
 
-impl Drop for Endpoint {
+impl Drop for HttpEndpoint {
     fn drop(&mut self) {
         self.stop.cancel();
-        let spoken = self.spoken();
-        if let (Some(_), Ok(runtime)) = (&spoken.session, tokio::runtime::Handle::try_current()) {
-            // The server can forget the session now; whether it does is its own affair.
-            let (site, headers) = (self.site.clone(), spoken.headers());
+        let headers = self.headers();
+        if let (Some(_), Ok(runtime)) = (&headers.session, tokio::runtime::Handle::try_current()) {
+            // Lets the server free the session; it need not.
+            let (site, headers) = (self.site.clone(), headers.write());
             runtime.spawn(async move {
                 let exchange = Exchange { method: Method::DELETE, headers, body: Bytes::new(), may_repeat: true };
-                let _ = site.send(exchange, patience(Some(Duration::from_secs(5)))).await;
+                let _ = site.send(exchange, patience(Some(DELETE_TIMEOUT))).await;
             });
         }
     }
 }
 
-impl Spoken {
-    fn headers(&self) -> HeaderMap {
+impl ProtocolHeaders {
+    fn write(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Some(version) = &self.version {
             headers.insert(VERSION, version.clone());
@@ -172,81 +97,76 @@ impl Spoken {
     }
 }
 
-impl Endpoint {
-    pub(crate) fn new(site: Arc<Site>, peer: &Arc<Peer>) -> Arc<Self> {
+impl HttpEndpoint {
+    pub(super) fn new(site: Arc<Site>, peer: &Arc<Peer>) -> Arc<Self> {
         let (sender, mut messages) = mpsc::channel(OUTBOX);
-        let spoken = RwLock::new(Spoken { era: Era::Modern, version: None, session: None });
+        let headers = RwLock::new(ProtocolHeaders { era: Era::Modern, version: None, session: None });
         let stop = CancellationToken::new();
-        let endpoint = Arc::new(Self { site, peer: peer.clone(), spoken, outbox: Arc::new(Posts(sender)), stop: stop.clone() });
+        let endpoint = Arc::new(Self { site, peer: peer.clone(), headers, outbox: Arc::new(PostQueue(sender)), stop: stop.clone() });
         let weak = Arc::downgrade(&endpoint);
         tokio::spawn(async move {
-            loop {
-                let message = tokio::select! {
-                    message = messages.recv() => message,
-                    () = stop.cancelled() => return,
-                };
-                let (Some(message), Some(endpoint)) = (message, weak.upgrade()) else { return };
-                if let Err(trouble) = endpoint.send(&message).await {
-                    tracing::debug!(%trouble, "a server did not take what it was told");
+            while let Some(message) = next_message(&mut messages, &stop).await {
+                let Some(endpoint) = weak.upgrade() else { return };
+                if let Err(error) = endpoint.send(&message).await {
+                    tracing::debug!(%error, "MCP server did not accept a message");
                 }
             }
         });
         endpoint
     }
 
-    /// What is said about the version in each request; nothing before a greeting of the older era is over.
-    pub(crate) fn set_version(&self, era: Era, version: &str) {
-        let mut spoken = self.spoken.write();
-        spoken.era = era;
-        spoken.version = if version.is_empty() { None } else { HeaderValue::from_str(version).ok() };
+    /// Sets the version that each request states; an empty one until a legacy handshake is done.
+    pub(super) fn set_version(&self, era: Era, version: &str) {
+        let mut headers = self.headers.write();
+        headers.era = era;
+        headers.version = if version.is_empty() { None } else { HeaderValue::from_str(version).ok() };
     }
 
-    fn spoken(&self) -> Spoken {
-        self.spoken.read().clone()
+    fn headers(&self) -> ProtocolHeaders {
+        self.headers.read().clone()
     }
 
-    /// Where answers and notifications are put.
-    pub(crate) fn outbox(&self) -> Arc<dyn Outbox> {
+    pub(super) fn outbox(&self) -> Arc<dyn Outbox> {
         self.outbox.clone()
     }
 
-    /// Posts something that has no response.
-    pub(crate) async fn send(&self, message: &Message) -> Result<(), Trouble> {
-        let response = self.post(message, &[], Some(GREETING)).await?;
+    /// Posts a message that has no response.
+    pub(super) async fn send(&self, message: &Message) -> Result<(), RequestError> {
+        let response = self.post(message, &[], Some(HANDSHAKE_TIMEOUT)).await?;
         if !response.status.is_success() {
             return Err(self.refusal(response).await);
         }
-        leave(response);
+        drain(response);
         Ok(())
     }
 
-    /// Posts a request and reads what comes until it is answered.
-    pub(crate) async fn request(
+    /// Posts a request and reads until its response.
+    pub(super) async fn request(
         &self,
         request: &Message,
-        waiting: &mut Waiting<'_>,
+        pending: &mut PendingRequest<'_>,
         headers: &[(String, String)],
         time: Option<Duration>,
-    ) -> Result<Value, Trouble> {
+    ) -> Result<Value, RequestError> {
         let response = self.post(request, headers, time).await?;
         if !response.status.is_success() {
             return Err(self.refusal(response).await);
         }
         self.remember_session(&response);
         if is_stream(&response) {
-            return self.follow(response, waiting).await;
+            return self.follow(response, pending).await;
         }
         let body = read_all(response, MAX_MESSAGE as u64).await?;
         for message in read_messages(&body)? {
-            self.peer.deliver(message, Some(waiting.id), &self.outbox());
+            self.peer.deliver(message, Some(pending.id), &self.outbox());
         }
-        waiting.poll_answer().unwrap_or_else(|| Err(Trouble::Protocol("the response to a request is none".to_owned())))
+        pending.poll_response().unwrap_or_else(|| Err(RequestError::Protocol("the body holds no response to the request".to_owned())))
     }
 
-    async fn post(&self, message: &Message, extra: &[(String, String)], time: Option<Duration>) -> Result<StreamingResponse, Trouble> {
-        let spoken = self.spoken();
-        let mut headers = spoken.headers();
-        if spoken.era == Era::Modern {
+    async fn post(&self, message: &Message, extra: &[(String, String)], time: Option<Duration>) -> Result<StreamingResponse, RequestError> {
+        let protocol = self.headers();
+        let mut headers = protocol.write();
+        if protocol.era == Era::Modern {
             put_standard(&mut headers, message);
             for (name, value) in extra {
                 if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
@@ -254,56 +174,56 @@ impl Endpoint {
                 }
             }
         }
-        // Only what the server has not seen may be sent again: a call could do its work twice.
+        // A request that the server may have seen is not repeated: a call could take effect twice.
         let exchange = Exchange { method: Method::POST, headers, body: Bytes::from(message.write()), may_repeat: false };
         self.site.send(exchange, patience(time)).await
     }
 
     fn remember_session(&self, response: &StreamingResponse) {
         let Some(session) = response.headers.get(SESSION) else { return };
-        let mut spoken = self.spoken.write();
-        if spoken.era == Era::Legacy && spoken.session.is_none() {
-            spoken.session = Some(session.clone());
+        let mut headers = self.headers.write();
+        if headers.era == Era::Legacy && headers.session.is_none() {
+            headers.session = Some(session.clone());
         }
     }
 
-    /// What a response that is no success says.
-    async fn refusal(&self, response: StreamingResponse) -> Trouble {
+    /// The error of a response that is not a success.
+    async fn refusal(&self, response: StreamingResponse) -> RequestError {
         let status = response.status.as_u16();
         let body = read_all(response, MAX_ERROR).await.unwrap_or_default();
-        if status == 404 && self.spoken().session.is_some() {
-            return Trouble::Forgotten;
+        if status == 404 && self.headers().session.is_some() {
+            return RequestError::SessionExpired;
         }
         match Message::read(&body) {
-            Ok(Message::Response { result: Err(error), .. }) => Trouble::Refused(error),
-            _ => Trouble::status(status, &body),
+            Ok(Message::Response { result: Err(error), .. }) => RequestError::Rpc(error),
+            _ => RequestError::status(status, &body),
         }
     }
 
-    /// Reads a stream until the request is answered. In the older era one that breaks off can be taken up again.
-    async fn follow(&self, response: StreamingResponse, waiting: &mut Waiting<'_>) -> Result<Value, Trouble> {
-        let mut stream = Stream::default();
+    /// Reads a stream until the response. In the legacy era a broken stream can be resumed.
+    async fn follow(&self, response: StreamingResponse, pending: &mut PendingRequest<'_>) -> Result<Value, RequestError> {
+        let mut stream = MessageStream::default();
         let mut response = Some(response);
         let mut resumes = 0;
         loop {
             if let Some(response) = response.take() {
-                let came = stream.read(response, &self.peer, Some(&mut *waiting), &self.outbox()).await;
-                if let Some(result) = waiting.poll_answer() {
+                let read = stream.read(response, &self.peer, Some(&mut *pending), &self.outbox()).await;
+                if let Some(result) = pending.poll_response() {
                     return result;
                 }
-                if came.as_ref().is_ok_and(|count| *count > 0) {
+                if read.as_ref().is_ok_and(|count| *count > 0) {
                     resumes = 0;
                 }
-                let trouble = came.err();
-                if stream.events.last_id().is_empty() || self.spoken().era == Era::Modern {
-                    return Err(trouble.unwrap_or_else(|| Trouble::Gone("the stream ended before the response".to_owned())));
+                if stream.events.last_id().is_empty() || self.headers().era == Era::Modern {
+                    let ended = || RequestError::Disconnected("the stream ended before the response".to_owned());
+                    return Err(read.err().unwrap_or_else(ended));
                 }
             }
             resumes += 1;
             if resumes > MAX_RESUMES {
-                return Err(Trouble::Gone("the stream broke off again and again before the response".to_owned()));
+                return Err(RequestError::Disconnected(format!("the stream broke {resumes} times before the response")));
             }
-            tokio::time::sleep(pause(&stream.events, RESUME)).await;
+            tokio::time::sleep(resume_delay(&stream.events, RESUME_DELAY)).await;
             response = match self.stream(stream.events.last_id()).await {
                 Ok(response) if response.status.is_success() && is_stream(&response) => Some(response),
                 Ok(response) if response.status.is_client_error() => return Err(self.refusal(response).await),
@@ -312,27 +232,26 @@ impl Endpoint {
         }
     }
 
-    /// Asks for what the server says by itself, or for the rest of a stream.
-    async fn stream(&self, last_id: &str) -> Result<StreamingResponse, Trouble> {
-        let mut headers = self.spoken().headers();
+    /// Requests the session's own stream, or the rest of a broken one.
+    async fn stream(&self, last_id: &str) -> Result<StreamingResponse, RequestError> {
+        let mut headers = self.headers().write();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let (false, Ok(id)) = (last_id.is_empty(), HeaderValue::from_str(last_id)) {
             headers.insert(LAST_EVENT, id);
         }
         let exchange = Exchange { method: Method::GET, headers, body: Bytes::new(), may_repeat: true };
-        let patience = StreamLimits { first_byte: GREETING, idle: QUIET, total: QUIET, bytes: u64::MAX };
-        self.site.send(exchange, patience).await
+        self.site.send(exchange, stream_patience()).await
     }
 
-    /// Listens to what a server of the older era says by itself, for as long as the connection stands.
-    /// What it asks during a call may come this way, so the first call waits a little until the way is open.
-    pub(crate) async fn listen(self: &Arc<Self>) {
+    /// Listens on the session's own stream as long as the connection lasts. Requests of the server during a call may come this way,
+    /// so the first call waits a little until the stream is open.
+    pub(super) async fn listen(self: &Arc<Self>) {
         let (weak, stop) = (Arc::downgrade(self), self.stop.clone());
         let (open, is_open) = oneshot::channel();
         let mut open = Some(open);
         tokio::spawn(async move {
-            let mut stream = Stream::default();
-            let mut delay = RESUME;
+            let mut stream = MessageStream::default();
+            let mut backoff = Backoff::new(RESUME_DELAY, LONGEST_RESUME_DELAY);
             loop {
                 let Some(endpoint) = weak.upgrade() else { return };
                 let (peer, outbox) = (endpoint.peer.clone(), endpoint.outbox());
@@ -340,123 +259,50 @@ impl Endpoint {
                     response = endpoint.stream(stream.events.last_id()) => response,
                     () = stop.cancelled() => return,
                 };
-                // Whoever waited may have gone on without it.
+                // The handshake may have gone on without it.
                 let _ = open.take().map(|open| open.send(()));
                 match response {
                     Ok(response) if response.status.is_success() && is_stream(&response) => {
                         drop(endpoint);
-                        let came = tokio::select! {
-                            came = stream.read(response, &peer, None, &outbox) => came,
+                        let read = tokio::select! {
+                            read = stream.read(response, &peer, None, &outbox) => read,
                             () = stop.cancelled() => return,
                         };
-                        if came.is_ok_and(|count| count > 0) {
-                            delay = RESUME;
+                        if read.is_ok_and(|count| count > 0) {
+                            backoff.reset();
                         }
                     }
-                    // Many servers have nothing to say by themselves.
-                    Ok(response) if response.status.as_u16() == 404 && endpoint.spoken().session.is_some() => {
-                        return peer.end(&Trouble::Forgotten);
+                    Ok(response) if response.status.as_u16() == 404 && endpoint.headers().session.is_some() => {
+                        return peer.end(&RequestError::SessionExpired);
                     }
+                    // Many servers have no such stream.
                     Ok(response) if response.status.is_client_error() => return,
                     Ok(_) | Err(_) => {}
                 }
                 tokio::select! {
-                    () = tokio::time::sleep(pause(&stream.events, delay)) => {}
+                    () = tokio::time::sleep(resume_delay(&stream.events, backoff.delay())) => {}
                     () = stop.cancelled() => return,
                 }
-                delay = (delay * 2).min(LONGEST_RESUME);
             }
         });
-        let _ = timeout(OPENS, is_open).await;
+        let _ = timeout(STREAM_TIMEOUT, is_open).await;
     }
 }
 
-/// A stream of messages, which may come in several pieces.
-#[derive(Default)]
-struct Stream {
-    events: Events,
-}
-
-impl Stream {
-    /// Reads until the stream ends, or the request it belongs to is answered. Gives how many messages came.
-    async fn read(
-        &mut self,
-        mut response: StreamingResponse,
-        peer: &Arc<Peer>,
-        mut waiting: Option<&mut Waiting<'_>>,
-        outbox: &Arc<dyn Outbox>,
-    ) -> Result<usize, Trouble> {
-        let via = waiting.as_ref().map(|waiting| waiting.id);
-        self.events.restart();
-        let mut count = 0;
-        let mut sink = |_: &str, data: &[u8]| {
-            // Servers send events without data to give the stream an id.
-            if !data.trim_ascii().is_empty() {
-                for message in read_messages(data)? {
-                    count += 1;
-                    peer.deliver(message, via, outbox);
-                }
-            }
-            Ok(())
-        };
-        while let Some(chunk) = response.chunk().await? {
-            self.events.feed(&chunk, &mut sink).map_err(of_events)?;
-            if waiting.as_mut().is_some_and(|waiting| !waiting.is_open()) {
-                leave(response);
-                break;
-            }
-        }
-        Ok(count)
+/// The next message to post. Returns `None` if the connection was closed.
+async fn next_message(messages: &mut mpsc::Receiver<Message>, stop: &CancellationToken) -> Option<Message> {
+    tokio::select! {
+        message = messages.recv() => message,
+        () = stop.cancelled() => None,
     }
 }
 
-/// How long a server is left alone before the rest of a stream is asked for. It may say so itself, but not that it wants no rest at all.
-fn pause(events: &Events, usual: Duration) -> Duration {
-    events.retry().unwrap_or(usual).clamp(usual / 8, LONGEST_RESUME)
+/// Delay before a stream is resumed. The server may set it, but not to zero.
+fn resume_delay(events: &Events, usual: Duration) -> Duration {
+    events.retry().unwrap_or(usual).clamp(usual / 8, LONGEST_RESUME_DELAY)
 }
 
-pub(super) fn of_events(error: EventError<Trouble>) -> Trouble {
-    match error {
-        EventError::TooLarge => Trouble::TooLarge(MAX_MESSAGE),
-        EventError::Sink(trouble) => trouble,
-    }
-}
-
-pub(super) fn read_messages(text: &[u8]) -> Result<Vec<Message>, Trouble> {
-    Message::read_several(text).map_err(|error| Trouble::Protocol(error.to_string()))
-}
-
-pub(super) fn is_stream(response: &StreamingResponse) -> bool {
-    response.header("content-type").is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
-}
-
-pub(super) async fn read_all(mut response: StreamingResponse, limit: u64) -> Result<Vec<u8>, Trouble> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        body.extend_from_slice(&chunk);
-        if body.len() as u64 > limit {
-            return Err(Trouble::TooLarge(usize::try_from(limit).unwrap_or(usize::MAX)));
-        }
-    }
-    Ok(body)
-}
-
-/// Nothing more is wanted of a response. Its end is read all the same if it comes soon, so that the connection can be used again.
-fn leave(mut response: StreamingResponse) {
-    if matches!(response.chunk().now_or_never(), Some(Ok(None) | Err(_))) {
-        return;
-    }
-    tokio::spawn(timeout(REST, read_all(response, MAX_ERROR)));
-}
-
-/// Whoever asks says how long they wait; without that, a day is for ever.
-pub(super) fn patience(time: Option<Duration>) -> StreamLimits {
-    let time = time.unwrap_or(QUIET);
-    // A stream may carry progress of any length before its response; each message is bounded.
-    StreamLimits { first_byte: time, idle: time, total: time, bytes: u64::MAX }
-}
-
-/// Repeats in headers what those of the newer era repeat of a message.
+/// Repeats parts of a message in the standard headers of the modern era.
 fn put_standard(headers: &mut HeaderMap, message: &Message) {
     let (method, params) = match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => (method, params.as_ref()),

@@ -1,87 +1,84 @@
-//! The other side of a connection: which requests are open, and what becomes of what it says.
+//! The server at the other end of a connection: its open requests, and where its messages go.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use helve_mcp_wire::{CODES, META, Message, RequestId, RpcError};
+use helve_mcp_wire::{CODES, Change, META, Message, RequestId, RpcError};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::trouble::{Trouble, excerpt};
-use crate::asking::ASKS;
-use crate::caller::BackChannel;
-use crate::serve::Change;
+use super::elicitation::ASKS;
+use super::error::{RequestError, excerpt};
+use crate::downstream::BackChannel;
 
-/// How many questions of a server are open at once; more are refused.
-const MAX_ASKS: usize = 16;
-/// The longest name of a question; it is kept until the answer to it is written.
+/// How many requests of a server may be open at once; more are refused.
+const MAX_SERVER_REQUESTS: usize = 16;
+/// The longest id of such a request; it is kept until its response is sent.
 const MAX_ID: usize = 1 << 10;
-/// What a server may tell whoever asked it, besides changes.
+/// Notifications that are forwarded to the caller.
 const PASSED: [&str; 4] =
     ["notifications/message", "notifications/progress", "notifications/elicitation/complete", "notifications/subscriptions/acknowledged"];
-/// The longest address of a resource.
-const MAX_ADDRESS: usize = 8 << 10;
-/// How many changes wait for someone who looks after them.
+/// How many changes a receiver may lag behind.
 const CHANGES: usize = 64;
 
-/// Sends something to the other side without waiting for it.
+/// Sends messages to the server without waiting.
 pub(crate) trait Outbox: Send + Sync + 'static {
-    /// Sends an answer or a notification.
+    /// Sends a response or a notification.
     fn put(&self, message: Message);
 }
 
-/// What is known of the other side while the connection stands.
+/// The server, as long as the connection lasts.
 pub(crate) struct Peer {
     next: AtomicI64,
-    open: Mutex<HashMap<i64, Open>>,
-    /// Questions of the other side that are not answered yet, and what takes them back.
-    asks: Mutex<HashMap<RequestId, CancellationToken>>,
+    open: Mutex<HashMap<i64, OpenRequest>>,
+    /// Requests of the server that have no response yet, with what cancels them.
+    server_requests: Mutex<HashMap<RequestId, CancellationToken>>,
     changes: broadcast::Sender<Change>,
-    ended: watch::Sender<Option<Trouble>>,
-    /// Where that goes which belongs to no request, or nobody knows to which, for a connection that is one client's alone.
-    between: OnceLock<Arc<dyn BackChannel>>,
+    ended: watch::Sender<Option<RequestError>>,
+    /// Fallback channel for messages that belong to no request. Set only on connections used by a single client.
+    owner: OnceLock<Arc<dyn BackChannel>>,
 }
 
-/// A request that has no answer yet.
-struct Open {
-    answer: oneshot::Sender<Result<Value, Trouble>>,
+/// A request that has no response yet.
+struct OpenRequest {
+    response: oneshot::Sender<Result<Value, RequestError>>,
     channel: Option<Arc<dyn BackChannel>>,
 }
 
-/// A request that is open as long as this lives.
-pub(crate) struct Waiting<'a> {
+/// A request that is open until this is dropped.
+pub(crate) struct PendingRequest<'a> {
     peer: &'a Peer,
     pub(crate) id: i64,
-    answer: oneshot::Receiver<Result<Value, Trouble>>,
+    response: oneshot::Receiver<Result<Value, RequestError>>,
 }
 
-impl Waiting<'_> {
-    /// Waits for the answer.
-    pub(crate) async fn answer(&mut self) -> Result<Value, Trouble> {
-        match (&mut self.answer).await {
-            Ok(answer) => answer,
+impl PendingRequest<'_> {
+    /// Waits for the response.
+    pub(crate) async fn response(&mut self) -> Result<Value, RequestError> {
+        match (&mut self.response).await {
+            Ok(response) => response,
             Err(_) => Err(self.peer.why_ended()),
         }
     }
 
-    /// The answer, if it is there.
-    pub(crate) fn poll_answer(&mut self) -> Option<Result<Value, Trouble>> {
-        self.answer.try_recv().ok()
+    /// The response, if it has arrived.
+    pub(crate) fn poll_response(&mut self) -> Option<Result<Value, RequestError>> {
+        self.response.try_recv().ok()
     }
 
-    /// Whether the other side is still expected to answer.
+    /// Returns whether a response is still expected.
     pub(crate) fn is_open(&self) -> bool {
-        self.peer.open().contains_key(&self.id)
+        self.peer.open.lock().contains_key(&self.id)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        self.peer.open().remove(&self.id);
+        self.peer.open.lock().remove(&self.id);
     }
 }
 
@@ -90,37 +87,29 @@ impl Peer {
         Arc::new(Self {
             next: AtomicI64::new(1),
             open: Mutex::default(),
-            asks: Mutex::default(),
+            server_requests: Mutex::default(),
             changes: broadcast::Sender::new(CHANGES),
             ended: watch::Sender::new(None),
-            between: OnceLock::new(),
+            owner: OnceLock::new(),
         })
     }
 
-    fn asks(&self) -> parking_lot::MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
-        self.asks.lock()
-    }
-
-    fn open(&self) -> parking_lot::MutexGuard<'_, HashMap<i64, Open>> {
-        self.open.lock()
-    }
-
-    /// Begins a request. What the other side wants to say or know meanwhile goes to the channel.
-    pub(crate) fn begin(&self, channel: Option<Arc<dyn BackChannel>>) -> Waiting<'_> {
+    /// Opens a request. Messages of the server about it go to the channel.
+    pub(crate) fn open_request(&self, channel: Option<Arc<dyn BackChannel>>) -> PendingRequest<'_> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, answer) = oneshot::channel();
-        self.open().insert(id, Open { answer: sender, channel });
-        Waiting { peer: self, id, answer }
+        let (sender, response) = oneshot::channel();
+        self.open.lock().insert(id, OpenRequest { response: sender, channel });
+        PendingRequest { peer: self, id, response }
     }
 
-    /// Whose connection it is: what belongs to no request goes there.
-    pub(crate) fn belongs_to(&self, client: Arc<dyn BackChannel>) {
-        // The first one stays.
-        let _ = self.between.set(client);
+    /// Sets the client that owns the connection: messages that belong to no request go there.
+    pub(crate) fn set_owner(&self, client: Arc<dyn BackChannel>) {
+        // The first owner stays.
+        let _ = self.owner.set(client);
     }
 
-    /// The connection is over: whoever waits is told why.
-    pub(crate) fn end(&self, why: &Trouble) {
+    /// Ends the connection, and fails all open requests.
+    pub(crate) fn end(&self, why: &RequestError) {
         self.ended.send_if_modified(|ended| {
             let first = ended.is_none();
             if first {
@@ -128,160 +117,149 @@ impl Peer {
             }
             first
         });
-        let open = std::mem::take(&mut *self.open());
+        let open = std::mem::take(&mut *self.open.lock());
         for (_, open) in open {
-            let _ = open.answer.send(Err(why.clone()));
+            let _ = open.response.send(Err(why.clone()));
         }
     }
 
-    /// Why the connection is over, if it is.
-    pub(crate) fn ended(&self) -> Option<Trouble> {
+    /// Why the connection ended, if it has.
+    pub(crate) fn ended(&self) -> Option<RequestError> {
         self.ended.borrow().clone()
     }
 
-    fn why_ended(&self) -> Trouble {
-        self.ended().unwrap_or_else(|| Trouble::Gone("the connection was closed".to_owned()))
+    fn why_ended(&self) -> RequestError {
+        self.ended().unwrap_or_else(|| RequestError::Disconnected("the connection was closed".to_owned()))
     }
 
-    /// Waits until the connection is over.
-    pub(crate) async fn wait_for_end(&self) -> Trouble {
+    /// Waits until the connection ends. Returns why.
+    pub(crate) async fn wait_for_end(&self) -> RequestError {
         let mut ended = self.ended.subscribe();
         // The sender lives as long as this does.
         let _ = ended.wait_for(Option::is_some).await;
         self.why_ended()
     }
 
-    /// What the other side says has changed, from now on.
+    /// Subscribes to changes at the server.
     pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
     }
 
-    /// One request fails alone.
-    pub(crate) fn fail(&self, id: i64, why: Trouble) {
-        if let Some(open) = self.open().remove(&id) {
-            let _ = open.answer.send(Err(why));
+    /// Fails one request.
+    pub(crate) fn fail(&self, id: i64, why: RequestError) {
+        if let Some(open) = self.open.lock().remove(&id) {
+            let _ = open.response.send(Err(why));
         }
     }
 
-    /// Takes what the other side says. `via` is the request on whose stream it came, where each has its own.
+    /// Handles a message. `via` is the request on whose stream it came, for transports where each request has a stream.
     pub(crate) fn deliver(self: &Arc<Self>, message: Message, via: Option<i64>, outbox: &Arc<dyn Outbox>) {
         match message {
-            Message::Response { id, result } => self.answered(id.as_ref(), result, via),
-            Message::Notification { method, params } => self.notified(&method, params.unwrap_or_default(), via),
-            Message::Request { id, method, params } => self.asked(id, method, params.unwrap_or_else(|| json!({})), via, outbox),
+            Message::Response { id, result } => self.respond(id.as_ref(), result, via),
+            Message::Notification { method, params } => self.notify(&method, params.unwrap_or_default(), via),
+            Message::Request { id, method, params } => self.serve(id, method, params.unwrap_or_else(|| json!({})), via, outbox),
         }
     }
 
-    fn answered(&self, id: Option<&RequestId>, result: Result<Value, RpcError>, via: Option<i64>) {
+    fn respond(&self, id: Option<&RequestId>, result: Result<Value, RpcError>, via: Option<i64>) {
         let id = match id {
             Some(RequestId::Number(id)) => Some(*id),
-            // An error without an id can only be about the request on whose stream it came.
+            // An error without an id is about the request on whose stream it came.
             None if result.is_err() => via,
             _ => None,
         };
-        let Some(open) = id.and_then(|id| self.open().remove(&id)) else {
-            return tracing::debug!(?id, "an answer that nobody waits for was dropped");
+        let Some(open) = id.and_then(|id| self.open.lock().remove(&id)) else {
+            return tracing::debug!(?id, "a response without a request was dropped");
         };
-        // Whoever asked may have gone meanwhile.
-        let _ = open.answer.send(result.map_err(Trouble::Refused));
+        // The caller may be gone.
+        let _ = open.response.send(result.map_err(RequestError::Rpc));
     }
 
-    fn notified(&self, method: &str, params: Value, via: Option<i64>) {
-        let change = match method {
-            "notifications/tools/list_changed" => Some(Change::Tools),
-            "notifications/prompts/list_changed" => Some(Change::Prompts),
-            "notifications/resources/list_changed" => Some(Change::Resources),
-            "notifications/resources/updated" => match params.get("uri").and_then(Value::as_str) {
-                Some(address) if address.len() <= MAX_ADDRESS => Some(Change::Resource(address.to_owned())),
-                _ => return,
-            },
-            _ => None,
-        };
-        if let Some(change) = change {
-            // Where nobody looks after changes, nobody needs to know.
+    fn notify(&self, method: &str, params: Value, via: Option<i64>) {
+        if let Some(change) = Change::read(method, &params) {
+            // Without a receiver, the change is of no interest.
             let _ = self.changes.send(change);
             return;
         }
         if method == "notifications/cancelled" {
-            // It takes back what it asked. How it names that, nobody else knows.
+            // It cancels a request of its own. The id means nothing to the caller.
             let id = params.get("requestId").and_then(|id| RequestId::deserialize(id).ok());
-            if let Some(asked) = id.and_then(|id| self.asks().remove(&id)) {
-                asked.cancel();
+            if let Some(request) = id.and_then(|id| self.server_requests.lock().remove(&id)) {
+                request.cancel();
             }
             return;
         }
         if !PASSED.contains(&method) {
-            return tracing::debug!(method = excerpt(method), "a notification that is not known was dropped");
+            return tracing::debug!(method = excerpt(method), "an unknown notification was dropped");
         }
         let channel = match method {
             "notifications/progress" => params.get(META.progress).and_then(Value::as_i64).and_then(|id| self.channel_of(id)),
             _ => self.channel(via),
         };
         let Some(channel) = channel else {
-            return tracing::debug!(method = excerpt(method), "a notification that concerns nobody was dropped");
+            return tracing::debug!(method = excerpt(method), "a notification without a receiver was dropped");
         };
         channel.notify(method, params);
     }
 
     fn channel_of(&self, id: i64) -> Option<Arc<dyn BackChannel>> {
-        self.open().get(&id)?.channel.clone()
+        self.open.lock().get(&id)?.channel.clone()
     }
 
-    /// The way to whoever asked; where that is not clear, to the only one who did, or whose connection it is.
+    /// The channel of a request; if it is not clear which request, the only open one, or the owner of the connection.
     fn channel(&self, via: Option<i64>) -> Option<Arc<dyn BackChannel>> {
-        let asked = match via {
+        let channel = match via {
             Some(id) => self.channel_of(id),
             None => self.only_channel(),
         };
-        asked.or_else(|| self.between.get().cloned())
+        channel.or_else(|| self.owner.get().cloned())
     }
 
     fn only_channel(&self) -> Option<Arc<dyn BackChannel>> {
-        let open = self.open();
+        let open = self.open.lock();
         let mut channels = open.values().filter_map(|open| open.channel.as_ref());
         let only = channels.next()?;
         channels.next().is_none().then(|| only.clone())
     }
 
-    fn asked(self: &Arc<Self>, id: RequestId, method: String, params: Value, via: Option<i64>, outbox: &Arc<dyn Outbox>) {
+    fn serve(self: &Arc<Self>, id: RequestId, method: String, params: Value, via: Option<i64>, outbox: &Arc<dyn Outbox>) {
         let refuse = |code, message: &str| {
-            let error = RpcError { code, message: message.to_owned(), data: None };
-            outbox.put(Message::Response { id: Some(id.clone()), result: Err(error) });
+            outbox.put(Message::Response { id: Some(id.clone()), result: Err(RpcError::new(code, message)) });
         };
         if matches!(&id, RequestId::Text(text) if text.len() > MAX_ID) {
-            return tracing::debug!("a question with a very long name was dropped");
+            return tracing::debug!("a request with a very long id was dropped");
         }
         if method == "ping" {
             return outbox.put(Message::Response { id: Some(id), result: Ok(json!({})) });
         }
         if !ASKS.contains(&method.as_str()) {
-            return refuse(CODES.method, "there is no such method here");
+            return refuse(CODES.method, "method not found");
         }
         let Some(channel) = self.channel(via) else {
-            return refuse(CODES.request, "nobody is there who could be asked");
+            return refuse(CODES.request, "no client can be asked");
         };
-        let taken_back = CancellationToken::new();
+        let cancel = CancellationToken::new();
         {
-            let mut asks = self.asks();
-            let wrong = match asks.len() {
-                _ if asks.contains_key(&id) => Some("a question of this name is open already"),
-                MAX_ASKS.. => Some("too many questions at once"),
+            let mut open = self.server_requests.lock();
+            let wrong = match open.len() {
+                _ if open.contains_key(&id) => Some("a request with this id is already open"),
+                MAX_SERVER_REQUESTS.. => Some("too many open requests"),
                 _ => None,
             };
             if let Some(wrong) = wrong {
-                drop(asks);
+                drop(open);
                 return refuse(CODES.internal, wrong);
             }
-            asks.insert(id.clone(), taken_back.clone());
+            open.insert(id.clone(), cancel.clone());
         }
         let (peer, outbox) = (self.clone(), outbox.clone());
         tokio::spawn(async move {
             let result = tokio::select! {
                 result = channel.ask(&method, params) => result,
-                () = taken_back.cancelled() => return,
+                () = cancel.cancelled() => return,
                 _ = peer.wait_for_end() => return,
             };
-            peer.asks().remove(&id);
+            peer.server_requests.lock().remove(&id);
             outbox.put(Message::Response { id: Some(id), result });
         });
     }
@@ -293,11 +271,11 @@ mod tests {
 
     use super::*;
 
-    /// Remembers what it is told.
+    /// Remembers the notifications that it gets.
     #[derive(Default)]
-    struct Ear(Mutex<Vec<String>>);
+    struct RecordingChannel(Mutex<Vec<String>>);
 
-    impl BackChannel for Ear {
+    impl BackChannel for RecordingChannel {
         fn notify(&self, method: &str, _: Value) {
             self.0.lock().push(method.to_owned());
         }
@@ -307,26 +285,27 @@ mod tests {
         }
     }
 
-    impl Outbox for Ear {
+    impl Outbox for RecordingChannel {
         fn put(&self, _: Message) {}
     }
 
     #[test]
     fn what_is_known_reaches_whoever_asked_and_nothing_else() {
-        let (peer, ear, outbox) = (Peer::new(), Arc::new(Ear::default()), Arc::new(Ear::default()) as Arc<dyn Outbox>);
-        let waiting = peer.begin(Some(ear.clone()));
+        let (peer, channel, outbox) =
+            (Peer::new(), Arc::new(RecordingChannel::default()), Arc::new(RecordingChannel::default()) as Arc<dyn Outbox>);
+        let pending = peer.open_request(Some(channel.clone()));
         let other = ["notifications/cancelled", "notifications/whatever", "notifications/tools/list_changed"];
         for method in PASSED.iter().chain(&other) {
-            let params = Some(json!({META.progress: waiting.id, "requestId": 1}));
-            peer.deliver(Message::Notification { method: (*method).to_owned(), params }, Some(waiting.id), &outbox);
+            let params = Some(json!({META.progress: pending.id, "requestId": 1}));
+            peer.deliver(Message::Notification { method: (*method).to_owned(), params }, Some(pending.id), &outbox);
         }
-        // Whoever listens waits for the last of these.
+        // A subscription waits for the last of these.
         let expected = [
             "notifications/message",
             "notifications/progress",
             "notifications/elicitation/complete",
             "notifications/subscriptions/acknowledged",
         ];
-        assert_eq!(*ear.0.lock(), expected);
+        assert_eq!(*channel.0.lock(), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! A server as a program: messages as lines on its stdin and stdout, and no process left when it is over.
+//! A server as a program: one message per line on its stdin and stdout. No process is left when the connection ends.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::launch::{Launch, Start};
+use super::error::{RequestError, excerpt};
+use super::launch::{Launch, LaunchId};
+use super::limits::MAX_MESSAGE;
 use super::peer::{Outbox, Peer};
-use super::trouble::{Trouble, excerpt};
-use crate::limits::MAX_MESSAGE;
-use crate::line::{Line, Reader, find_id, is_answer};
+use crate::line_reader::{Line, LineReader, find_id, is_response};
 
-/// So many lines in a row that are no messages, and the program is not a server.
+/// Number of invalid lines in a row after which the program is not considered a server.
 const MAX_GARBAGE: usize = 100;
 /// How many messages wait for a program that does not read.
 const OUTBOX: usize = 256;
-/// How long a program may take to end once its stdin is closed, and again once it was asked to.
+/// Grace period after the program's stdin is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// A running server. Dropped, it is ended.
+/// A running server. Dropping it stops the program.
 pub(crate) struct Pipe {
-    outbox: Arc<Lines>,
+    outbox: Arc<LineQueue>,
     stop: CancellationToken,
 }
 
-struct Lines(mpsc::Sender<String>);
+struct LineQueue(mpsc::Sender<String>);
 
-impl Outbox for Lines {
+impl Outbox for LineQueue {
     fn put(&self, message: Message) {
         if self.0.try_send(message.write()).is_err() {
-            tracing::debug!("a server does not read what it is told; it was dropped");
+            tracing::debug!("MCP server does not read; a message to it was dropped");
         }
     }
 }
@@ -50,13 +50,13 @@ impl Drop for Pipe {
 
 impl Pipe {
     /// Starts the program.
-    pub(crate) async fn start(launch: &Launch, peer: &Arc<Peer>) -> Result<Self, Trouble> {
+    pub(crate) async fn start(launch: &Launch, peer: &Arc<Peer>) -> Result<Self, RequestError> {
         let name = launch.command.first().map(String::as_str).unwrap_or_default();
-        let program = program::find(name, &launch.project).map_err(|error| Trouble::NotStarted(error.message().to_owned()))?;
-        let start = Start::new();
-        // The last thing before the start: what comes between could change them.
-        launch.scripts.check().await.map_err(|error| Trouble::Changed(error.message().to_owned()))?;
-        let refused = |error| Trouble::NotStarted(program::not_started(name, error).message().to_owned());
+        let program = program::find(name, &launch.project).map_err(|error| RequestError::NotStarted(error.message().to_owned()))?;
+        let start = LaunchId::new();
+        // Checked right before the start, so that the files cannot change in between.
+        launch.scripts.check().await.map_err(|error| RequestError::ScriptChanged(error.message().to_owned()))?;
+        let refused = |error| RequestError::NotStarted(program::not_started(name, error).message().to_owned());
         let mut child = Command::new(program)
             .args(&launch.command[1..])
             .env_clear()
@@ -72,33 +72,32 @@ impl Pipe {
         let group = Group::of(&child, start.marker()).map_err(refused)?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
-            return Err(Trouble::NotStarted(format!("the program `{name}` has no pipes")));
+            return Err(RequestError::NotStarted(format!("the program `{name}` has no pipes")));
         };
         let (sender, receiver) = mpsc::channel(OUTBOX);
-        let outbox = Arc::new(Lines(sender));
+        let outbox = Arc::new(LineQueue(sender));
         let stop = CancellationToken::new();
         let (over, is_over) = oneshot::channel();
         tokio::spawn(write(stdin, receiver, stop.clone()));
         let stdout = tokio::spawn(read(stdout, peer.clone(), outbox.clone(), over));
         let stderr = tokio::spawn(listen(stderr, Tail::new(&launch.redactor)));
-        let keeper = Keeper { group, child, status: None };
-        tokio::spawn(keeper.keep(stop.clone(), is_over, (stdout, stderr), peer.clone()));
+        let process = ServerProcess { group, child, status: None };
+        tokio::spawn(process.watch(stop.clone(), is_over, (stdout, stderr), peer.clone()));
         Ok(Self { outbox, stop })
     }
 
-    /// Sends a message; waits while the program is slow to read.
-    pub(crate) async fn send(&self, message: &Message) -> Result<(), Trouble> {
+    /// Sends a message. Waits while the program is slow to read.
+    pub(crate) async fn send(&self, message: &Message) -> Result<(), RequestError> {
         let sent = self.outbox.0.send(message.write()).await;
-        sent.map_err(|_| Trouble::Unreachable("the program has ended".to_owned()))
+        sent.map_err(|_| RequestError::Unreachable("the program has ended".to_owned()))
     }
 
-    /// Where answers and notifications are put.
     pub(crate) fn outbox(&self) -> Arc<dyn Outbox> {
         self.outbox.clone()
     }
 }
 
-/// Writes until it is told to stop, and then closes the program's stdin.
+/// Writes until it is stopped, then closes the program's stdin.
 async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>, stop: CancellationToken) {
     loop {
         let mut line = tokio::select! {
@@ -109,7 +108,7 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>, stop: C
         line.push('\n');
         let written = tokio::select! {
             written = stdin.write_all(line.as_bytes()) => written,
-            // A line that is cut off is of no use, and the program is about to be ended.
+            // A cut line is useless, and the program is about to be stopped.
             () = stop.cancelled() => return,
         };
         if written.is_err() {
@@ -118,13 +117,13 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>, stop: C
     }
 }
 
-/// Reads until the end, or until it is clear that this is no server; says why it stopped.
-async fn read(stdout: ChildStdout, peer: Arc<Peer>, outbox: Arc<Lines>, over: oneshot::Sender<Option<String>>) {
+/// Reads until the end, or until it is clear that the program is not a server. Reports why it stopped.
+async fn read(stdout: ChildStdout, peer: Arc<Peer>, outbox: Arc<LineQueue>, over: oneshot::Sender<Option<String>>) {
     let outbox: Arc<dyn Outbox> = outbox;
-    let mut reader = Reader::new(stdout, MAX_MESSAGE);
+    let mut reader = LineReader::new(stdout, MAX_MESSAGE);
     let mut garbage = 0;
     let why = loop {
-        let trouble = match reader.next().await {
+        let error = match reader.next().await {
             None => break None,
             Some(Line::Whole(line)) => match Message::read(&line) {
                 Ok(message) => {
@@ -135,46 +134,46 @@ async fn read(stdout: ChildStdout, peer: Arc<Peer>, outbox: Arc<Lines>, over: on
                 Err(error) => {
                     let beginning = &line[..line.len().min(400)];
                     let id = find_id(beginning, &line[line.len().saturating_sub(400)..]);
-                    // An answer that breaks off says nothing but that the program is gone.
-                    if let Some(id) = id.filter(|_| is_answer(beginning) && !reader.is_over()) {
-                        peer.fail(id, Trouble::Protocol(error.to_string()));
+                    // A response that is cut off only means that the program has ended.
+                    if let Some(id) = id.filter(|_| is_response(beginning) && !reader.at_end()) {
+                        peer.fail(id, RequestError::Protocol(error.to_string()));
                     }
                     format!("{error}: {}", excerpt(&String::from_utf8_lossy(beginning)))
                 }
             },
-            Some(Line::Endless) => break Some("it wrote a line without an end".to_owned()),
+            Some(Line::Endless) => break Some("it wrote a line that does not end".to_owned()),
             Some(Line::TooLong(beginning, end)) => {
                 if let Some(id) = find_id(&beginning, &end) {
-                    peer.fail(id, Trouble::TooLarge(MAX_MESSAGE));
+                    peer.fail(id, RequestError::TooLarge(MAX_MESSAGE));
                 }
                 format!("a message is longer than {MAX_MESSAGE} bytes")
             }
         };
-        tracing::debug!(trouble, "a line of a server's output was dropped");
+        tracing::debug!(error, "an invalid line of an MCP server was dropped");
         garbage += 1;
         if garbage > MAX_GARBAGE {
-            break Some(format!("it wrote {MAX_GARBAGE} lines that are no messages, the last: {trouble}"));
+            break Some(format!("it wrote {MAX_GARBAGE} invalid lines; the last: {error}"));
         }
     };
     let _ = over.send(why);
 }
 
-/// Keeps the end of what the program says beside.
+/// Keeps the end of the program's stderr.
 async fn listen(stderr: ChildStderr, mut tail: Tail) -> String {
     read_tail(stderr, &mut tail).await;
     tail.finish()
 }
 
-/// A program and its group. The group comes first, because it must be killed while the leader's number is still its own.
-struct Keeper {
+/// A program and its process group. The group comes first, because it must be killed while the leader's PID is still its own.
+struct ServerProcess {
     group: Group,
     child: Child,
     status: Option<ExitStatus>,
 }
 
-impl Keeper {
-    /// Looks after the program until it is over, and tells whoever waits for it why.
-    async fn keep(
+impl ServerProcess {
+    /// Watches the program until it ends, and ends the connection with the reason.
+    async fn watch(
         mut self,
         stop: CancellationToken,
         mut is_over: oneshot::Receiver<Option<String>>,
@@ -184,7 +183,7 @@ impl Keeper {
         let mut why = None;
         tokio::select! {
             () = self.wait() => {
-                // What it wrote last is still read.
+                // Its last output is still read.
                 if let Ok(Ok(reason)) = timeout(GRACE, &mut is_over).await {
                     why = reason;
                 }
@@ -200,7 +199,7 @@ impl Keeper {
         stop.cancel();
         self.end().await;
         let said = timeout(GRACE, &mut stderr).await.ok().and_then(Result::ok).unwrap_or_default();
-        // A process that hid from the end may hold the pipes open for ever.
+        // A process that escaped may keep the pipes open forever.
         stdout.abort();
         stderr.abort();
         let why = why.unwrap_or_else(|| match self.status {
@@ -208,7 +207,7 @@ impl Keeper {
             _ => "its program has ended".to_owned(),
         });
         let said = excerpt(&said);
-        peer.end(&Trouble::Gone(if said.is_empty() { why } else { format!("{why}; it said: {said}") }));
+        peer.end(&RequestError::Disconnected(if said.is_empty() { why } else { format!("{why}; stderr: {said}") }));
     }
 
     async fn wait(&mut self) {
@@ -218,7 +217,7 @@ impl Keeper {
         self.group.set_leader_reaped();
     }
 
-    /// Lets it end by itself, asks it to, and kills what is left.
+    /// Lets it end by itself, then sends SIGTERM, then kills the group.
     async fn end(&mut self) {
         if !self.group.leader_was_reaped() && timeout(GRACE, self.wait()).await.is_err() {
             self.group.ask_to_end();

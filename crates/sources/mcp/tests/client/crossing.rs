@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use helve_core::{CallContext, ToolCall};
-use helve_mcp::serve::Incoming;
+use helve_mcp::server::ClientRequest;
 use helve_mcp::{BackChannel, Downstream, Gateway, McpOptions, Passage};
-use helve_mcp_wire::{Era, RpcError};
-use serde_json::{Map, Value, json};
+use helve_mcp_wire::{Era, InputResponses, RpcError};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::live::{Remembered, go_away};
@@ -41,8 +41,13 @@ fn from(era: Era, client: &Arc<Client>) -> Downstream {
     }
 }
 
-fn request(era: Era, client: &Arc<Client>, method: &str, params: Value) -> Incoming {
-    Incoming { method: method.to_owned(), params, from: from(era, client), cancel: CancellationToken::new() }
+fn passage(from: Downstream, mut params: Value) -> Passage {
+    let input = InputResponses::take(params.as_object_mut().expect("an object"));
+    Passage::new(from, &params, input)
+}
+
+fn request(era: Era, client: &Arc<Client>, method: &str, params: Value) -> ClientRequest {
+    ClientRequest { method: method.to_owned(), params, from: from(era, client), cancel: CancellationToken::new() }
 }
 
 #[tokio::test]
@@ -69,7 +74,7 @@ async fn progress_comes_under_the_name_that_the_client_gave() {
     let source = server.source(json!({}), McpOptions::default()).await;
     for era in [Era::Modern, Era::Legacy] {
         let client = Arc::new(Client::default());
-        let cx = CallContext::default().with_extension(Passage { from: from(era, &client), extra: Map::new() });
+        let cx = CallContext::default().with_extension(passage(from(era, &client), json!({})));
         find(&source, "progress").call(&ToolCall::new("progress", json!({})), &cx).await.unwrap();
         let told = client.0.lock().unwrap();
         assert_eq!((told[0].0.as_str(), &told[0].1["progressToken"]), ("notifications/progress", &json!("mine")), "{era:?}");
@@ -82,23 +87,24 @@ async fn questions_reach_the_client_in_its_era() {
     let source = server.source(json!({}), McpOptions::default()).await;
     let tool = find(&source, "ask");
     let call = |era: Era, client: &Arc<Client>, extra: Value| {
-        let Value::Object(extra) = extra else { panic!("an object") };
-        let cx = CallContext::default().with_extension(Passage { from: from(era, client), extra });
+        let passage = passage(from(era, client), extra);
+        let cx = CallContext::default().with_extension(passage.clone());
         let tool = tool.clone();
-        async move { tool.call(&ToolCall::new("ask", json!({})), &cx).await }
+        async move { (tool.call(&ToolCall::new("ask", json!({})), &cx).await, passage) }
     };
     // In the older era as a request, while the call holds.
     let client = Arc::new(Client::default());
-    let output = call(Era::Legacy, &client, json!({})).await.unwrap();
+    let output = call(Era::Legacy, &client, json!({})).await.0.unwrap();
     assert_eq!(output.text, r#"{"action":"accept","content":{"name":"Ada"}}"#);
     assert_eq!(client.0.lock().unwrap()[0].0, "elicitation/create");
     // In the newer one as a result, and the answer with the next request.
     let client = Arc::new(Client::default());
-    let asked = call(Era::Modern, &client, json!({})).await.unwrap_err();
-    let said = &asked.details()["mcp"]["result"];
-    assert_eq!((&said["resultType"], &said["requestState"]), (&json!("input_required"), &json!("half")));
+    let (asked, passage) = call(Era::Modern, &client, json!({})).await;
+    assert!(asked.is_err() && passage.is_input_required());
+    let required = passage.take_input_required().expect("an input request").into_value();
+    assert_eq!((&required["resultType"], &required["requestState"]), (&json!("input_required"), &json!("half")));
     let answers = json!({"inputResponses": {"who": {"action": "decline"}}, "requestState": "half"});
-    assert_eq!(call(Era::Modern, &client, answers).await.unwrap().text, r#"{"action":"decline"}"#);
+    assert_eq!(call(Era::Modern, &client, answers).await.0.unwrap().text, r#"{"action":"decline"}"#);
     assert!(client.0.lock().unwrap().is_empty(), "nobody was asked beside");
 }
 
@@ -112,7 +118,7 @@ async fn what_a_server_says_between_calls_reaches_the_session_that_it_is_for() {
     let mut stranger = request(Era::Legacy, &other, "resources/read", json!({"uri": "a://b"}));
     stranger.from.session = Some("two".into());
     gateway.handle(&stranger).await.unwrap().unwrap();
-    let cx = CallContext::default().with_extension(Passage { from: from(Era::Legacy, &client), extra: Map::new() });
+    let cx = CallContext::default().with_extension(passage(from(Era::Legacy, &client), json!({})));
     find(&source, "later").call(&ToolCall::new("later", json!({})), &cx).await.unwrap();
     server.stage.began.notified().await;
     let answer = server.stage.heard.lock().unwrap().take().unwrap().unwrap();
@@ -178,13 +184,14 @@ async fn whoever_goes_on_with_a_call_is_told_of_it() {
     let tool = find(&source, "ask");
     let (first, second) = (Arc::new(Client::default()), Arc::new(Client::default()));
     let call = async |client: &Arc<Client>, extra: Value| {
-        let Value::Object(extra) = extra else { panic!("an object") };
-        let cx = CallContext::default().with_extension(Passage { from: from(Era::Modern, client), extra });
-        tool.call(&ToolCall::new("ask", json!({})), &cx).await
+        let passage = passage(from(Era::Modern, client), extra);
+        let cx = CallContext::default().with_extension(passage.clone());
+        (tool.call(&ToolCall::new("ask", json!({})), &cx).await, passage)
     };
-    let asked = call(&first, json!({})).await.unwrap_err();
-    let state = &asked.details()["mcp"]["result"]["requestState"];
-    let output = call(&second, json!({"requestState": state, "inputResponses": {"input": {"action": "decline"}}})).await.unwrap();
+    let (asked, passage) = call(&first, json!({})).await;
+    assert!(asked.is_err());
+    let state = passage.take_input_required().expect("an input request").state;
+    let output = call(&second, json!({"requestState": state, "inputResponses": {"input": {"action": "decline"}}})).await.0.unwrap();
     assert_eq!(output.text, r#"{"action":"decline"}"#);
     assert!(first.0.lock().unwrap().is_empty());
     assert_eq!(second.0.lock().unwrap()[0].1["message"], "thank you");
@@ -226,7 +233,7 @@ async fn a_server_takes_back_what_it_asked() {
     let source = server.source(json!({}), McpOptions::default()).await;
     let client = Arc::new(Thinking::default());
     let from = Downstream { channel: client.clone(), between: None, progress_token: None, ..from(Era::Legacy, &Arc::default()) };
-    let cx = CallContext::default().with_extension(Passage { from, extra: Map::new() });
+    let cx = CallContext::default().with_extension(passage(from, json!({})));
     let (tool, call) = (find(&source, "takes-back"), ToolCall::new("takes-back", json!({})));
     let (output, ()) = tokio::join!(tool.call(&call, &cx), async {
         client.asked.notified().await;
@@ -251,5 +258,5 @@ async fn prompts_have_the_prefix_of_their_server() {
     assert_eq!(got["description"], "greet");
     assert!(one.stage.seen.lock().unwrap().iter().all(|(_, method, _)| method != "prompts/get"), "only its own server is asked");
     let unknown = gateway.handle(&request(Era::Modern, &client, "prompts/get", json!({"name": "three_greet"}))).await.unwrap();
-    assert!(unknown.unwrap_err().message.contains("there is no prompt `three_greet`"));
+    assert!(unknown.unwrap_err().message.contains("unknown prompt `three_greet`"));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use helve_core::{CallContext, Digest, Permission, SourceState, ToolCall, ToolSource};
-use helve_mcp::{EraStore, McpOptions, McpSource, PinStore, Pinned, Pins};
+use helve_mcp::{EraStore, McpOptions, McpSource, PinStatus, PinStore, Pins};
 use helve_mcp_wire::Era;
 use serde_json::json;
 
@@ -40,7 +40,7 @@ async fn a_server_that_went_away_is_found_again() {
     let server = serve(&["a"]).await;
     let source = server.source(json!({}), McpOptions::default()).await;
     let address = go_away(&server, &source).await;
-    assert!(source.report().trouble.is_some() && !source.report().connected);
+    assert!(source.report().error.is_some() && !source.report().connected);
     let _again = serve_at(&address, &["a", "b"]).await;
     wait_for(&source, &["a", "b"]).await;
 }
@@ -73,7 +73,7 @@ impl Agreed {
     fn agree(&self, source: &McpSource) {
         self.pins.lock().unwrap().insert(source.identity(), source.report().pins());
         self.stamp.fetch_add(1, Ordering::SeqCst);
-        source.look_again();
+        source.check_approvals();
     }
 }
 
@@ -109,7 +109,7 @@ async fn only_what_someone_agreed_to_is_used() {
     let refused = before.call(&ToolCall::new("echo", json!({})), &CallContext::default()).await.unwrap_err();
     assert_eq!((refused.kind().name(), &refused.details()["reason"]), ("permission_denied", &json!("unpinned")));
     let states: Vec<(String, bool)> =
-        source.report().offers.iter().map(|offer| (offer.name.clone(), matches!(offer.pinned, Pinned::Changed { .. }))).collect();
+        source.report().offers.iter().map(|offer| (offer.name.clone(), matches!(offer.pinned, PinStatus::Changed { .. }))).collect();
     assert_eq!(states, [("echo".to_owned(), true), ("other".to_owned(), false), ("new".to_owned(), false)]);
 
     agreed.agree(&source);
@@ -117,7 +117,7 @@ async fn only_what_someone_agreed_to_is_used() {
     assert!(find(&source, "echo").call(&ToolCall::new("echo", json!({})), &CallContext::default()).await.is_ok());
 
     *agreed.damaged.lock().unwrap() = true;
-    source.look_again();
+    source.check_approvals();
     assert!(matches!(&*source.tools().borrow(), SourceState::Failed(why) if why.contains("the file is damaged")));
     assert!(before.call(&ToolCall::new("echo", json!({})), &CallContext::default()).await.is_err());
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 use futures_util::future::BoxFuture;
 use helve_core::{DynTool, SourceState, ToolSource};
-use helve_mcp::serve::{About, Backend, Change, Incoming, Options, Server};
-use helve_mcp::{McpDefinition, McpOptions, McpSource};
+use helve_mcp::server::{Backend, ClientRequest, Server, ServerInfo, ServerOptions};
+use helve_mcp::{Change, McpDefinition, McpOptions, McpSource};
 use helve_mcp_wire::{CODES, Era, RpcError};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -40,7 +40,7 @@ impl Stage {
         let _ = self.changes.send(Change::Tools);
     }
 
-    async fn call(&self, request: &Incoming) -> Result<Value, RpcError> {
+    async fn call(&self, request: &ClientRequest) -> Result<Value, RpcError> {
         let text = |text: &str| Ok(json!({"content": [{"type": "text", "text": text}]}));
         match request.params["name"].as_str().unwrap_or_default() {
             "echo" => Ok(json!({"content": [{"type": "text", "text": request.params["arguments"].to_string()}]})),
@@ -84,7 +84,7 @@ impl Stage {
     }
 
     /// Asks for a name, in the words of the era.
-    async fn ask(&self, request: &Incoming) -> Result<Value, RpcError> {
+    async fn ask(&self, request: &ClientRequest) -> Result<Value, RpcError> {
         let schema = json!({"type": "object", "properties": {"name": {"type": "string"}, "polite": {"type": "boolean", "default": true}}});
         let params = json!({"message": "Who?", "requestedSchema": schema});
         let answer = if request.from.era == Era::Legacy {
@@ -112,15 +112,15 @@ impl Stage {
 struct Served(Arc<Stage>);
 
 impl Backend for Served {
-    fn about(&self) -> About {
-        About { name: "stage".to_owned(), version: "1".to_owned(), instructions: Some("Be kind.".to_owned()) }
+    fn about(&self) -> ServerInfo {
+        ServerInfo { name: "stage".to_owned(), version: "1".to_owned(), instructions: Some("Be kind.".to_owned()) }
     }
 
     fn capabilities(&self, _: Era) -> Value {
         json!({"tools": {"listChanged": true}, "resources": {"subscribe": true, "listChanged": true}, "prompts": {}})
     }
 
-    fn handle(&self, request: Incoming) -> BoxFuture<'_, Result<Value, RpcError>> {
+    fn handle(&self, request: ClientRequest) -> BoxFuture<'_, Result<Value, RpcError>> {
         Box::pin(async move {
             self.0.seen.lock().unwrap().push((request.from.era, request.method.clone(), request.params.clone()));
             match request.method.as_str() {
@@ -165,7 +165,7 @@ pub async fn serve_at(address: &str, tools: &[&str]) -> Running {
     });
     let listener = TcpListener::bind(address).await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let (server, stop) = (Server::new(Arc::new(Served(stage.clone())), Options::default()), CancellationToken::new());
+    let (server, stop) = (Server::new(Arc::new(Served(stage.clone())), ServerOptions::default()), CancellationToken::new());
     let stopped = stop.clone();
     tokio::spawn(async move { server.listen(listener, stopped).await });
     Running { stage, url, stop }
