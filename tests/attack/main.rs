@@ -20,3 +20,4 @@ mod stores;
 mod trap;
 #[cfg(unix)]
 mod untrusted;
+mod variables;

@@ -27,27 +27,8 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
         );
     }
     no_secrets(command)?;
-    let server = NewServer {
-        name: command.name.clone(),
-        command: command.program.clone(),
-        url: command.url.clone(),
-        headers: read_headers(&command.header)?,
-        env: command.env.clone(),
-        prefix: command.prefix.clone(),
-        trusted: command.trusted,
-    };
     let helve = workspace.helve();
-    let before = workspace.report();
-    let was_trusted = before.trust.is_some_and(Trust::allows);
-    let file = server.write(&before.root).map_err(|error| Failure::new("conflict", error))?;
-    workspace.block_on(async {
-        helve.reload().map_err(|error| Failure::new("storage", error))?;
-        // The command is consent to this server, and to nothing else in the folder.
-        if was_trusted {
-            helve.trust_file(&file)?;
-        }
-        Ok::<_, Failure>(())
-    })?;
+    let file = write(command, workspace)?;
     if workspace.report().waiting.contains(&file) {
         done(global, &file, 0, false);
         return Err(Failure::new(
@@ -82,6 +63,29 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
         terminal::note(&format!("Its tools are not approved; `helve mcp approve {}` asks again.", command.name));
     }
     Ok(done(global, &file, server.offers.len(), approved))
+}
+
+/// Writes the server's file. The command is consent to this server, and to nothing else in the folder.
+fn write(command: &Add, workspace: &Workspace) -> Result<String, Failure> {
+    let server = NewServer {
+        name: command.name.clone(),
+        command: command.program.clone(),
+        url: command.url.clone(),
+        headers: read_headers(&command.header)?,
+        env: command.env.clone(),
+        prefix: command.prefix.clone(),
+        trusted: command.trusted,
+    };
+    let before = workspace.report();
+    let file = server.write(&before.root).map_err(|error| Failure::new("conflict", error))?;
+    workspace.block_on(async {
+        workspace.helve().reload().map_err(|error| Failure::new("storage", error))?;
+        if before.trust.is_some_and(Trust::allows) {
+            workspace.helve().trust_file(&file)?;
+        }
+        Ok::<_, Failure>(())
+    })?;
+    Ok(file)
 }
 
 fn done(global: &Global, file: &str, tools: usize, approved: bool) -> ExitCode {

@@ -263,22 +263,26 @@ impl LoadedProject {
                 }
                 self.sets.push((set, file));
             }
-            Kind::Agent => {
-                let agent: AgentFile = file.read()?;
-                check_agent(&agent).map_err(wrong)?;
-                if let Some(place) = self.agents.iter().position(|(known, _)| known.name == agent.name) {
-                    // Neither is used: their order must not decide which model and limits apply.
-                    let (_, earlier) = self.agents.remove(place);
-                    self.diagnostics.push(earlier.diagnose(Severity::Error, &duplicate("agent", &agent.name, &file)));
-                    self.refused.push(agent.name.clone());
-                    return Err(wrong(duplicate("agent", &agent.name, &earlier)));
-                }
-                if self.refused.contains(&agent.name) {
-                    return Err(wrong(FieldError::new("/name", format!("there are several agents `{}`", agent.name))));
-                }
-                self.agents.push((agent, file));
-            }
+            Kind::Agent => self.add_agent(file)?,
         }
+        Ok(())
+    }
+
+    fn add_agent(&mut self, file: ProjectFile) -> Result<(), Box<Diagnostic>> {
+        let wrong = |error: FieldError| Box::new(file.diagnose(Severity::Error, &error));
+        let agent: AgentFile = file.read()?;
+        check_agent(&agent).map_err(wrong)?;
+        if let Some(place) = self.agents.iter().position(|(known, _)| known.name == agent.name) {
+            // Neither is used: their order must not decide which model and limits apply.
+            let (_, earlier) = self.agents.remove(place);
+            self.diagnostics.push(earlier.diagnose(Severity::Error, &duplicate("agent", &agent.name, &file)));
+            self.refused.push(agent.name.clone());
+            return Err(wrong(duplicate("agent", &agent.name, &earlier)));
+        }
+        if self.refused.contains(&agent.name) {
+            return Err(wrong(FieldError::new("/name", format!("there are several agents `{}`", agent.name))));
+        }
+        self.agents.push((agent, file));
         Ok(())
     }
 

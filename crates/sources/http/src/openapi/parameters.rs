@@ -59,46 +59,49 @@ pub(super) fn place<'d>(
         let template = arguments.add(variable, Location::Path, schema, true);
         templates.path.insert(variable.to_owned(), json!(template));
     }
-    for parameter in parameters.iter().filter(|parameter| parameter.location != "path") {
-        if parameter.is_set_elsewhere(definition) {
-            continue;
-        }
+    for parameter in parameters.iter().filter(|parameter| parameter.location != "path" && !parameter.is_set_elsewhere(definition)) {
         let form = match parameter.obstacle() {
             Some(why) => Err(why),
             None => parameter.form(converter)?,
         };
         match form {
-            Ok(Form::Plain(schema)) if parameter.location == "header" => {
-                let template = arguments.add(parameter.name, Location::Header, schema, parameter.required);
-                templates.headers.push((parameter.name.to_owned(), template));
-            }
-            Ok(Form::Plain(schema)) => {
-                let template = arguments.add(parameter.name, Location::Query, schema, parameter.required);
-                templates.query.insert(parameter.name.to_owned(), json!(template));
-            }
-            Ok(Form::Spread(properties)) => {
-                for (name, schema, required) in properties {
-                    if templates.query.contains_key(&name) {
-                        templates.notes.push(format!("The query parameter `{}` was omitted: two parameters have this name.", shown(&name)));
-                        continue;
-                    }
-                    let template = arguments.add(&name, Location::Query, schema, required);
-                    templates.query.insert(name, json!(template));
-                }
-            }
-            Err(why) if parameter.required => {
-                return Err(format!("its {} parameter `{}` {why}", shown(parameter.location), shown(parameter.name)).into());
-            }
+            Ok(form) => templates.add(parameter, form, arguments),
             Err(why) => {
-                templates.notes.push(format!(
-                    "The {} parameter `{}` was omitted: it {why}.",
-                    shown(parameter.location),
-                    shown(parameter.name)
-                ));
+                let (location, name) = (shown(parameter.location), shown(parameter.name));
+                if parameter.required {
+                    return Err(format!("its {location} parameter `{name}` {why}").into());
+                }
+                templates.notes.push(format!("The {location} parameter `{name}` was omitted: it {why}."));
             }
         }
     }
     Ok(templates)
+}
+
+impl RequestTemplates {
+    /// Adds a parameter of the query or a header.
+    fn add(&mut self, parameter: &Parameter<'_>, form: Form, arguments: &mut Arguments) {
+        match form {
+            Form::Plain(schema) if parameter.location == "header" => {
+                let template = arguments.add(parameter.name, Location::Header, schema, parameter.required);
+                self.headers.push((parameter.name.to_owned(), template));
+            }
+            Form::Plain(schema) => {
+                let template = arguments.add(parameter.name, Location::Query, schema, parameter.required);
+                self.query.insert(parameter.name.to_owned(), json!(template));
+            }
+            Form::Spread(properties) => {
+                for (name, schema, required) in properties {
+                    if self.query.contains_key(&name) {
+                        self.notes.push(format!("The query parameter `{}` was omitted: two parameters have this name.", shown(&name)));
+                        continue;
+                    }
+                    let template = arguments.add(&name, Location::Query, schema, required);
+                    self.query.insert(name, json!(template));
+                }
+            }
+        }
+    }
 }
 
 /// The parameters of an operation, which override parameters of its path with the same name and location.

@@ -1,5 +1,6 @@
 mod hostile;
 mod http;
+mod person;
 mod renewal;
 mod scenarios;
 mod world;

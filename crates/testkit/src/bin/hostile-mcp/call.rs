@@ -56,7 +56,7 @@ pub fn tools() -> Vec<Value> {
     TOOLS.iter().map(|name| tool(name, "")).chain([broken]).collect()
 }
 
-/// Handles a call, with or without a response.
+/// Handles a call, with or without a response. A table with an arm for each misbehaviour, so it is long.
 pub fn answer(id: &Value, params: &Value, writer: &mut Writer, lines: &mut Lines<StdinLock<'static>>) -> io::Result<()> {
     let name = params["name"].as_str().unwrap_or_default();
     if flood::answer(name, id, params, writer)? {

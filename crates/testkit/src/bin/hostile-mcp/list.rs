@@ -23,6 +23,7 @@ impl List {
         Self { mode: mode.to_owned(), argument: argument.to_owned(), asked: 0 }
     }
 
+    /// Responds to a request for the list. A table with an arm for each misbehaviour, so it is long.
     pub fn answer(&mut self, id: &Value, params: &Value, writer: &mut Writer) -> io::Result<()> {
         self.asked += 1;
         let small = r#"{"name":"a","inputSchema":{"type":"object"}}"#;

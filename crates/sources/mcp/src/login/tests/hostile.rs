@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::super::{AuthError, AuthOptions, Authorizer};
 use super::http::{Reply, Server, send};
-use super::world::{IssuerPlan, Mood, ServerPlan, World, quick};
+use super::person::Mood;
+use super::world::{IssuerPlan, ServerPlan, World, quick};
 
 const PROGRAMS: [&str; 6] = [
     "file:///etc/passwd",

@@ -2,7 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that goes wrong should stop")]
 
-use std::collections::{BTreeMap, BTreeSet};
+mod dependencies;
+mod files;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -70,12 +72,6 @@ const WORLDLY: [&str; 12] = [
 /// Features of tokio that reach outside the process.
 const WORLDLY_TOKIO: [&str; 5] = ["fs", "full", "io-std", "net", "process"];
 
-/// Licences that go with MIT OR Apache-2.0.
-const LICENCES: [&str; 12] =
-    ["MIT", "MIT-0", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Unicode-3.0", "Unlicense", "0BSD", "BSL-1.0", "CC0-1.0"];
-
-const MAX_LINES: usize = 500;
-
 fn root() -> PathBuf {
     Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the package is"))
         .join("../..")
@@ -120,11 +116,6 @@ fn sources() -> Vec<(String, String)> {
         (name, fs::read_to_string(path).expect("a readable file"))
     };
     found.into_iter().map(read).collect()
-}
-
-/// The lines of a file before its tests.
-fn lines_without_tests(text: &str) -> usize {
-    text.lines().take_while(|line| *line != "#[cfg(test)]").count()
 }
 
 fn is_test(path: &str) -> bool {
@@ -275,155 +266,4 @@ fn only_compose_names_all_parts() {
         }
     }
     assert_none(&broken, "only compose.rs and its folder name concrete edges:");
-}
-
-#[test]
-fn files_are_short_and_say_what_they_own() {
-    let mut broken = Vec::new();
-    for (path, text) in sources() {
-        let lines = lines_without_tests(&text);
-        if lines > MAX_LINES && !is_test(&path) {
-            broken.push(format!("{path} has {lines} lines without its tests"));
-        }
-        let part_of_another = path.ends_with("/tests.rs") || path.contains("/tests/ui/");
-        if !text.starts_with("//! ") && !part_of_another {
-            broken.push(format!("{path} does not open with a `//!` sentence"));
-        }
-        if path.ends_with("/mod.rs") {
-            broken.push(format!("{path}: `foo.rs` beside `foo/` instead of `mod.rs`"));
-        }
-    }
-    assert_none(&broken, "files are short and open with what they own:");
-}
-
-#[test]
-fn lib_files_only_re_export() {
-    let mut broken = Vec::new();
-    for (path, text) in sources().into_iter().filter(|(path, _)| path.ends_with("src/lib.rs") && path.starts_with("crates/")) {
-        // Procedural macros must stand in their lib.rs, and one function of an edge may be its whole surface.
-        let starting =
-            |word: &str| text.lines().take_while(|line| *line != "#[cfg(test)]").filter(|line| line.trim_start().starts_with(word)).count();
-        let functions = starting("pub fn ") - starting("#[proc_macro");
-        let types = text
-            .lines()
-            .filter(|line| ["pub struct ", "pub enum ", "pub trait ", "impl "].iter().any(|item| line.starts_with(item)))
-            .count();
-        if functions > 1 || types > 0 {
-            broken.push(format!("{path} defines {functions} functions and {types} types"));
-        }
-    }
-    assert_none(&broken, "`lib.rs` only declares and re-exports:");
-}
-
-#[test]
-fn nothing_is_unsafe_and_lints_are_on() {
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
-    for lint in ["unsafe_code = \"forbid\"", "unwrap_used = \"warn\"", "expect_used = \"warn\"", "panic = \"warn\""] {
-        assert!(manifest.contains(lint), "{lint} must stay");
-    }
-    let metadata = metadata();
-    let mut broken = Vec::new();
-    for package in members(&metadata) {
-        let text = fs::read_to_string(&package.manifest_path).expect("a manifest");
-        if !text.contains("[lints]\nworkspace = true") {
-            broken.push(format!("{} does not take the workspace's lints", package.name));
-        }
-    }
-    for (path, text) in sources().into_iter().filter(|(path, _)| path != "tests/architecture.rs" && !path.contains("/tests/")) {
-        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
-            let words: Vec<_> = line.split(|character: char| !character.is_alphanumeric() && character != '_').collect();
-            if words.contains(&"unsafe") && !line.contains("unsafe(") && !line.contains('"') && !line.contains("`unsafe`") {
-                broken.push(format!("{path}:{} says unsafe", number + 1));
-            }
-        }
-    }
-    assert_none(&broken, "no unsafe code, the same lints everywhere:");
-}
-
-#[test]
-fn every_dependency_has_its_reason() {
-    let metadata = metadata();
-    let reasons = fs::read_to_string(root().join("docs/dependencies.md")).expect("docs/dependencies.md");
-    let used: BTreeSet<_> = members(&metadata)
-        .iter()
-        .flat_map(|package| package.dependencies.iter().map(|dependency| dependency.name.clone()))
-        .filter(|name| place(name).is_none())
-        .collect();
-    let given: BTreeSet<_> =
-        reasons.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_owned())).collect();
-    let missing: Vec<_> = used.difference(&given).cloned().collect();
-    assert_none(&missing, "dependencies without a reason in docs/dependencies.md:");
-    let stale: Vec<_> = given.difference(&used).cloned().collect();
-    assert_none(&stale, "reasons for dependencies that are gone:");
-}
-
-/// Reads `A OR B …` and says whether one of them fits.
-fn any_of(rest: &mut &[&str]) -> bool {
-    let mut fits = all_of(rest);
-    while let Some((&"OR", tail)) = rest.split_first() {
-        *rest = tail;
-        fits |= all_of(rest);
-    }
-    fits
-}
-
-/// Reads `A AND (B OR C) …` and says whether all of them fit.
-fn all_of(rest: &mut &[&str]) -> bool {
-    let mut fits = true;
-    loop {
-        match rest.split_first() {
-            Some((&"(", tail)) => {
-                *rest = tail;
-                fits &= any_of(rest);
-                *rest = rest.split_first().map_or(&[], |(_, tail)| tail);
-            }
-            Some((name, tail)) => {
-                *rest = tail;
-                fits &= LICENCES.contains(name);
-            }
-            None => return false,
-        }
-        match rest.split_first() {
-            Some((&"AND", tail)) => *rest = tail,
-            _ => return fits,
-        }
-    }
-}
-
-#[test]
-fn licences_go_with_ours() {
-    let metadata = metadata();
-    let fits = |expression: &str| {
-        let text = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ").replace(" WITH LLVM-exception", "");
-        let tokens: Vec<&str> = text.split_whitespace().collect();
-        let mut rest = tokens.as_slice();
-        any_of(&mut rest) && rest.is_empty()
-    };
-    let broken: Vec<_> = metadata
-        .packages
-        .iter()
-        .filter(|package| !package.license.as_deref().is_some_and(fits))
-        .map(|package| format!("{} {}: {:?}", package.name, package.version, package.license))
-        .collect();
-    assert_none(&broken, "licences that do not go with MIT OR Apache-2.0:");
-    assert!(fits("(MIT OR GPL-3.0) AND ISC") && !fits("(MIT OR Apache-2.0) AND GPL-3.0") && !fits("GPL-2.0"), "the check itself");
-}
-
-#[test]
-fn every_decision_is_in_the_index() {
-    let folder = root().join("docs/adr");
-    let index = fs::read_to_string(folder.join("README.md")).expect("docs/adr/README.md");
-    let mut by_number: BTreeMap<String, String> = BTreeMap::new();
-    for entry in fs::read_dir(&folder).expect("docs/adr") {
-        let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
-        if name == "README.md" {
-            continue;
-        }
-        assert!(index.contains(&name), "{name} is not in docs/adr/README.md");
-        let number = name.split('-').next().unwrap_or_default().to_owned();
-        if let Some(other) = by_number.insert(number, name.clone()) {
-            panic!("{name} and {other} have the same number");
-        }
-    }
-    assert!(by_number.len() >= 8, "the choices that are dangerous are written down");
 }
