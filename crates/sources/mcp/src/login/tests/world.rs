@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::super::{AuthError, AuthOptions, Authorizer, MemoryStore, TokenStore};
-use super::http::{Reply, Seen, Server};
+use super::http::{Reply, Seen, Server, send};
 use super::person::Person;
 
 /// How an issuer names itself when it sends people back.
