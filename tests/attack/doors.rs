@@ -192,7 +192,7 @@ fn names_that_look_like_others_are_pointed_out() {
     let project = trusted(&[("tools/builtin/loud.yaml", &shouting), ("tools/mcp/strange.yaml", &server.file())]);
     let waiting = project.json(&["mcp", "approve", "strange", "--json"]);
     let flags = waiting["changes"][0]["flags"].to_string();
-    assert!(flags.contains("looks like `get_time`"), "{waiting}");
+    assert!(flags.contains("looks like the tool `get_time`"), "{waiting}");
     assert!(project.run(&["mcp", "approve", "strange", "--yes"]).status.success());
     for arguments in [&["tools", "--json"][..], &["tools", "check", "--json"]] {
         let diagnostics = until("the tools of the server", || {

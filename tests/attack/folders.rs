@@ -9,7 +9,7 @@ use crate::folder::{Project, stderr, stdout};
 use crate::scene::{Scene, alone};
 use crate::trap::Trap;
 
-const SECRET: &str = "victim-real-secret-123456";
+pub const SECRET: &str = "victim-real-secret-123456";
 
 /// The question that `helve trust` asks, and what it prints with `--json`.
 pub fn question(project: &Project) -> (String, Value) {
@@ -57,7 +57,7 @@ fn a_model_of_the_folder_is_not_reached_however_its_address_is_spelled() {
     assert_eq!(trap.seen(), Vec::<String>::new());
 }
 
-const DOCUMENT: &str = r#"{"openapi": "3.0.0", "info": {"title": "Hub", "version": "1"}, "servers": [{"url": "https://one.example"}], "paths": {
+pub const DOCUMENT: &str = r#"{"openapi": "3.0.0", "info": {"title": "Hub", "version": "1"}, "servers": [{"url": "https://one.example"}], "paths": {
   "/a": {"get": {"operationId": "a", "responses": {}}},
   "/b": {"servers": [{"url": "https://two.example"}], "get": {"operationId": "b", "responses": {}}},
   "/c": {"get": {"operationId": "c", "servers": [{"url": "https://three.example"}], "responses": {}}}}}"#;

@@ -6,7 +6,7 @@ use helve_testkit::{Reply, Request, Script};
 use serde_json::{Value, json};
 
 use crate::folder::{Project, stderr, stdout};
-use crate::folders::{question, trust};
+use crate::folders::{DOCUMENT, SECRET, question, trust};
 use crate::scene::{Scene, alone};
 use crate::trap::Trap;
 

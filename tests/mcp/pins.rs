@@ -32,7 +32,7 @@ fn a_tool_that_changes_is_hidden_until_someone_agrees_to_it() {
     inner.run(&["trust", "--yes"]);
     let (names, odd) = scene.tools();
     assert!(!names.contains(&"second_greet".to_owned()) && names.contains(&"second_wave".to_owned()), "{names:?}");
-    assert!(odd.contains("new or have changed, and 1 is not used: greet"), "{odd}");
+    assert!(odd.contains("new or have changed; 1 is not used: greet"), "{odd}");
     assert_eq!(call()["error"]["kind"], "unknown_tool");
     let shown = scene.project.json(&["mcp", "approve", "--json"]);
     let change = &shown["changes"][0];

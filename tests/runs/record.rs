@@ -226,7 +226,7 @@ fn a_record_that_cannot_be_used_says_so() {
         .project
         .write("notes.txt", b"this is no database at all, only a text that is long enough to be read as one: ".repeat(40).as_slice());
     let notes = format!("sqlite:{}", scene.project.folder.path().join("notes.txt").display());
-    for (store, kind) in [(notes.as_str(), "damaged"), ("sqlite:/proc/none/x.db", "cannot be used"), ("mysql://x", "invalid address")] {
+    for (store, kind) in [(notes.as_str(), "damaged"), ("sqlite:/proc/none/x.db", "not available"), ("mysql://x", "invalid address")] {
         let (code, error, _) = scene.helve(&["--store", store, "runs"]);
         assert_eq!((code, error["error"]["kind"].as_str()), (Some(1), Some("storage")), "{store}: {error}");
         assert!(error["error"]["message"].as_str().is_some_and(|message| message.contains(kind)), "{store}: {error}");

@@ -7,7 +7,7 @@ mod approvals;
 mod builder;
 mod debug;
 #[cfg(feature = "mcp")]
-mod mcp;
+pub(crate) mod mcp;
 #[cfg(all(feature = "project", feature = "models"))]
 mod model;
 #[cfg(feature = "project")]
@@ -50,8 +50,6 @@ pub use self::agents::{AgentChoice, OpenAgent, OpenAgentError};
 #[cfg(feature = "store")]
 pub use self::approvals::DecideError;
 pub use self::builder::{BuildError, HelveBuilder};
-#[cfg(feature = "mcp")]
-pub use self::mcp::McpServing;
 #[cfg(all(feature = "project", feature = "models"))]
 pub use self::model::{ChooseModelError, ChosenModel, ModelChoice};
 #[cfg(feature = "project")]

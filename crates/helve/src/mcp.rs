@@ -14,5 +14,4 @@
 //! # Ok(()) }
 //! ```
 
-pub use crate::compose::McpServing;
-pub use helve_mcp::*;
+pub use crate::compose::mcp::*;

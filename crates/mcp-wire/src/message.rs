@@ -82,6 +82,7 @@ pub enum Message {
 
 /// Why a text is not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MessageError {
     /// It is not JSON.
     #[error("invalid JSON: {0}")]

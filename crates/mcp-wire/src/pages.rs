@@ -21,6 +21,7 @@ impl Default for PageLimits {
 
 /// Why a list is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PageError {
     /// The response has no list.
     #[error("the response has no list `{0}`")]

@@ -239,7 +239,7 @@ mod tests {
             ),
             (
                 "name: x\nshape: {type: round, radius: far}\n",
-                "error: tools/x.yaml:2: invalid value for `shape.radius`: invalid type: string \"far\"",
+                "error: tools/x.yaml:2: invalid value for `shape`: invalid type: string \"far\"",
             ),
         ] {
             let error = read(text).expect_err("a mistake");

@@ -12,6 +12,7 @@ mod pins;
 mod servers;
 mod service;
 
+pub use helve_mcp::*;
 #[cfg(feature = "project")]
 pub(super) use servers::Servers;
 pub use service::McpServing;

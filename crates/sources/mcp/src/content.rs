@@ -39,7 +39,7 @@ fn words(block: &Value) -> Cow<'_, str> {
         "resource_link" => format!("[resource {}: {}]", text("name"), text("uri")),
         "resource" if block["resource"].get("text").is_some() => format!("[resource {}]\n{}", inside("uri"), inside("text")),
         "resource" => format!("[resource {}, {}, {} bytes]", inside("uri"), inside("mimeType"), bytes(inside("blob"))),
-        other => format!("[content of the unknown kind `{}`]", printable::escape_line(&printable::shorten(other, 40))),
+        other => format!("[content of unknown type `{}`]", printable::escape_line(&printable::shorten(other, 40))),
     })
 }
 

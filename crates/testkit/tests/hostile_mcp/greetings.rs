@@ -36,7 +36,7 @@ async fn a_program_that_writes_garbage_is_no_server() {
     let stage = Stage::new();
     let bad = stage.beside(stage.bad("garbage", &[])).await;
     let why = trouble(&bad);
-    assert!(why.contains("100 lines that are no messages") && why.contains("Listening"), "{why}");
+    assert!(why.contains("100 invalid lines") && why.contains("Listening"), "{why}");
     assert_clean(&why);
 }
 

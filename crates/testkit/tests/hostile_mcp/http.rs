@@ -69,7 +69,7 @@ async fn answers_that_are_none_are_named() {
         Reply::Json(message, "")
     })
     .await;
-    assert!(other.text().contains("the response to a request is none"), "{}", other.text());
+    assert!(other.text().contains("the body holds no response to the request"), "{}", other.text());
     let failed = call("20s", |_| Reply::Bytes(head("500 Oh", "Content-Length: 9", "\u{1b}[31mboom"))).await;
     assert!(failed.text().contains("HTTP 500: \\u{1b}[31mboom"), "{}", failed.text());
     let headers = "X: x\r\n".repeat(200) + "Content-Length: 0";

@@ -274,7 +274,7 @@ pub(super) fn misread(problem: &MessageError, body: &[u8]) -> (Option<RequestId>
         MessageError::Ambiguous { id, inside, reason } => {
             return (id.clone(), RpcError::new(if *inside { CODES.params } else { CODES.request }, reason));
         }
-        MessageError::Shape(_) => serde_json::from_slice::<Value>(body).unwrap_or_default(),
+        _ => serde_json::from_slice::<Value>(body).unwrap_or_default(),
     };
     if value.is_array() {
         return (None, RpcError::new(CODES.request, "Batches are not supported; send one message per request"));
