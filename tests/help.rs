@@ -45,7 +45,8 @@ fn without_global_options(help: &str) -> String {
 fn collect(path: &mut Vec<String>, all: &mut String) {
     let text = help(path);
     let shown = if path.is_empty() { text.clone() } else { without_global_options(&text) };
-    all.extend(["\n===== helve", &path.iter().map(|name| format!(" {name}")).collect::<String>(), " =====\n", shown.trim_end(), "\n"]);
+    let title = format!("helve {}", path.join(" "));
+    all.extend(["\n===== ", title.trim_end(), " =====\n", shown.trim_end(), "\n"]);
     for name in subcommands(&text) {
         path.push(name);
         collect(path, all);

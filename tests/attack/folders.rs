@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use helve_testkit::{Reply, Request, Script};
+use helve_testkit::{Reply, Script};
 use serde_json::{Value, json};
 
 use crate::folder::{Project, stderr, stdout};

@@ -1,13 +1,11 @@
 //! Variables in files of a folder: they reach no model and no rule, and the trust question names them.
 
-use std::fs;
-
 use helve_testkit::{Reply, Request, Script};
 use serde_json::{Value, json};
 
 use crate::folder::{Project, stderr, stdout};
 use crate::folders::{DOCUMENT, SECRET, question, trust};
-use crate::scene::{Scene, alone};
+use crate::scene::Scene;
 use crate::trap::Trap;
 
 /// Variables are expanded nowhere that a model reads, in a folder that is trusted as little as in one that is not.

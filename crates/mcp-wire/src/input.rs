@@ -50,12 +50,13 @@ impl InputRequired {
 
     /// Adds an elicitation with these parameters.
     #[must_use]
-    pub fn with_elicitation(mut self, key: &str, params: Value) -> Self {
+    pub fn with_elicitation(mut self, key: &str, params: &Value) -> Self {
         self.requests.insert(key.to_owned(), json!({"method": "elicitation/create", "params": params}));
         self
     }
 
     /// The requests, one by one.
+    #[must_use]
     pub fn requests(&self) -> impl ExactSizeIterator<Item = ServerRequest<'_>> {
         self.requests.iter().map(|(key, request)| ServerRequest {
             key,

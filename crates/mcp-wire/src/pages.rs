@@ -43,7 +43,7 @@ pub struct Pages {
     field: &'static str,
     limits: PageLimits,
     items: Vec<Value>,
-    pages: usize,
+    read: usize,
     cursors: HashSet<String>,
 }
 
@@ -51,7 +51,7 @@ impl Pages {
     /// Collects the list in this field of each response.
     #[must_use]
     pub fn new(field: &'static str, limits: PageLimits) -> Self {
-        Self { field, limits, items: Vec::new(), pages: 0, cursors: HashSet::new() }
+        Self { field, limits, items: Vec::new(), read: 0, cursors: HashSet::new() }
     }
 
     /// Adds a response. Returns the cursor of the next page, or `None` after the last one.
@@ -63,12 +63,12 @@ impl Pages {
         let room = self.limits.items.saturating_sub(self.items.len());
         let too_many = items.len() > room;
         self.items.extend(items.into_iter().take(room));
-        self.pages += 1;
+        self.read += 1;
         if too_many {
             return Err(PageError::Items(self.limits.items));
         }
         let Some(Value::String(next)) = response.get_mut("nextCursor").map(Value::take) else { return Ok(None) };
-        if self.pages >= self.limits.pages {
+        if self.read >= self.limits.pages {
             return Err(PageError::Pages(self.limits.pages));
         }
         if !self.cursors.insert(next.clone()) {

@@ -89,7 +89,7 @@ impl Upstream {
                 let too_many = || RequestError::Unreachable("too many of its calls are waiting for input".to_owned());
                 let name = self.parked().put(call, request.response, digest).ok_or_else(too_many)?;
                 let state = Some(name.into());
-                Ok(InputRequired { state, ..InputRequired::default() }.with_elicitation(INPUT_KEY, request.params).into_value())
+                Ok(InputRequired { state, ..InputRequired::default() }.with_elicitation(INPUT_KEY, &request.params).into_value())
             }
         }
     }

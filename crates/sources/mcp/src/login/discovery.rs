@@ -1,4 +1,4 @@
-//! Discovery of the issuer: the server's metadata (RFC 9728) and the issuer's metadata (RFC 8414 or OpenID Connect).
+//! Discovery of the issuer: the server's metadata (RFC 9728) and the issuer's metadata (RFC 8414 or `OpenID` Connect).
 
 use helve_fetch::Url;
 use serde_json::Value;

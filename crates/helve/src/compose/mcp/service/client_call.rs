@@ -33,7 +33,7 @@ pub(super) struct ClientCall {
     pub(super) progress: Option<Arc<ProgressReporter>>,
     pub(super) cx: CallContext,
     /// The call in the store, if a person approved it and it is not over.
-    pub(super) held: Option<ApprovedCall>,
+    pub(super) held: Option<Box<ApprovedCall>>,
     /// The task that the client polls, if there is one.
     pub(super) task: Option<Arc<Task>>,
 }
@@ -45,7 +45,7 @@ pub(super) enum NextMove {
     /// Its tool gets the input that it asked for.
     GiveInput(Box<(ApprovalRequest, Grant)>),
     /// It was approved, and is made again with the input that the server behind it asked for.
-    MakeAgain(ApprovedCall),
+    MakeAgain(Box<ApprovedCall>),
 }
 
 /// How far a call has come.
@@ -171,8 +171,8 @@ impl ClientCall {
                 Box::pin(self.service.helve.executor.resume(&self.toolkit, request.call, grant, &self.cx))
             }
             NextMove::MakeAgain(held) => Box::pin(async move {
-                let (state, held) = self.service.helve.executor.run_approved(&self.toolkit, held, &self.cx).await;
-                self.held = held;
+                let (state, held) = self.service.helve.executor.run_approved(&self.toolkit, *held, &self.cx).await;
+                self.held = held.map(Box::new);
                 state
             }),
         }
@@ -212,7 +212,7 @@ impl ClientCall {
         match self.service.toolkit() {
             Ok(now) => {
                 let (state, held) = executor.run_approved(&now, approved, cx).await;
-                self.held = held;
+                self.held = held.map(Box::new);
                 state
             }
             Err(error) => CallState::Over(Outcome::failed(id, tool, ToolError::new(ErrorKind::UnknownTool, error.to_string()))),
@@ -233,7 +233,7 @@ impl ClientCall {
         match (self.held.take(), InputRequired::read(redacted)) {
             (Some(held), Ok(required)) => {
                 let state = required.state.clone();
-                CallProgress::NeedsInput(required, WaitingCall::Approved { held: held.kept_open(), state })
+                CallProgress::NeedsInput(required, WaitingCall::Approved { held: Box::new(held.kept_open()), state })
             }
             (_, required) => CallProgress::Over(Ok(required.map_or_else(|result| result, InputRequired::into_value))),
         }

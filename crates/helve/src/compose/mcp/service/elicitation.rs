@@ -15,7 +15,7 @@ pub(super) fn is_supported(capabilities: &Value) -> bool {
 /// The result that asks a modern client for input.
 pub(super) fn required(approval: &ApprovalRequest) -> InputRequired {
     let requests = approval.input.iter().flat_map(|needed| &needed.requests);
-    requests.fold(InputRequired::default(), |required, request| required.with_elicitation(&request.key, params(approval, request)))
+    requests.fold(InputRequired::default(), |required, request| required.with_elicitation(&request.key, &params(approval, request)))
 }
 
 /// Asks a legacy client, one request after the other, until it declines one.

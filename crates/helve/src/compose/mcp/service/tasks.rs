@@ -48,7 +48,7 @@ pub(super) fn call_id() -> CallId {
 #[derive(Default)]
 pub(super) struct Tasks(Mutex<HashMap<CallId, Arc<Task>>>);
 
-/// WaitingEntry task.
+/// One task.
 pub(super) struct Task {
     created: Timestamp,
     cancel: CancellationToken,

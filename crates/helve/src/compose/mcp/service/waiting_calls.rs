@@ -21,9 +21,9 @@ const INPUT_TIMEOUT: Duration = Duration::from_mins(15);
 /// A call that waits for input.
 pub(super) enum WaitingCall {
     /// Its tool needs input. A call that a person approved is held in the store.
-    Input { request: Box<ApprovalRequest>, held: Option<ApprovedCall> },
+    Input { request: Box<ApprovalRequest>, held: Option<Box<ApprovedCall>> },
     /// A person approved this call, and the server behind its tool needs input. The server's request state is kept.
-    Approved { held: ApprovedCall, state: Option<Value> },
+    Approved { held: Box<ApprovedCall>, state: Option<Value> },
 }
 
 /// The waiting calls, by random names: knowing a name allows to continue its call.
@@ -97,12 +97,12 @@ impl WaitingCalls {
 impl WaitingCall {
     fn held(&self) -> Option<&ApprovedCall> {
         match self {
-            Self::Input { held, .. } => held.as_ref(),
+            Self::Input { held, .. } => held.as_deref(),
             Self::Approved { held, .. } => Some(held),
         }
     }
 
-    /// ServerInfo how much memory it takes.
+    /// Roughly how much memory it takes.
     fn size(&self) -> usize {
         let text = |value: &Value| value.to_string().len();
         match self {
