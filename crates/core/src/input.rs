@@ -55,7 +55,7 @@ impl InputNeeded {
     #[must_use]
     pub fn summary(&self) -> String {
         let messages: Vec<String> = self.requests.iter().map(|request| crate::printable::shorten(&request.message, 500)).collect();
-        format!("the tool asks: {}", messages.join("; "))
+        format!("the tool requests input: {}", messages.join("; "))
     }
 
     /// JSON Schema of the response: that of a single request, or an object with one property for each request.
@@ -124,6 +124,6 @@ mod tests {
         let needed = InputNeeded::new(vec![request("a", schema.clone()), request("b", schema)], Value::Null);
         let given = needed.give(&json!({"a": {"x": "1"}}));
         assert_eq!(given.answers.map(Value::Object), Some(json!({"a": {"x": "1"}, "b": {}})));
-        assert_eq!(needed.summary(), "the tool asks: a?; b?");
+        assert_eq!(needed.summary(), "the tool requests input: a?; b?");
     }
 }

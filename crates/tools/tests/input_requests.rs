@@ -51,7 +51,7 @@ async fn enter(executor: &Executor, tools: &Toolkit, request: &ApprovalRequest, 
 async fn an_answer_goes_to_the_tool_after_a_restart_and_only_once() {
     let tools = tools_of(Rules::default());
     let stored = json!(ask(&Executor::default(), &tools).await);
-    assert_eq!(stored["reason"], "the tool asks: Who are you?");
+    assert_eq!(stored["reason"], "the tool requests input: Who are you?");
     let request: ApprovalRequest = serde_json::from_value(stored).expect("a request can be stored");
     let restarted = Executor::default();
     let outcome = enter(&restarted, &tools, &request, request.resolve_with(&json!({"name": "Ada"}), "ada")).await;
@@ -99,7 +99,7 @@ async fn where_nobody_can_be_asked_it_is_a_failure_that_says_what_was_asked() {
     let outcome =
         Executor::default().execute(&tools_of(Rules::default()), ToolCall::new("greet", json!({})), &CallContext::default()).await;
     let error = outcome.error().expect("a failure");
-    assert_eq!((error.kind(), error.message()), (ErrorKind::Failed, "the tool asks: Who are you?"));
+    assert_eq!((error.kind(), error.message()), (ErrorKind::Failed, "the tool requests input: Who are you?"));
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn a_tool_that_asks_for_ever_is_a_tool_that_fails() {
         }
         asked += 1;
     };
-    assert_eq!((asked, error.as_str()), (10, "the tool asks: More?"));
+    assert_eq!((asked, error.as_str()), (10, "the tool requests input: More?"));
 }
 
 /// Whoever answers is asked whatever the call needs: first whether it may run, then what its tool wants to know.

@@ -30,8 +30,8 @@ fn read_input(tool: &str, needed: &InputNeeded, read: ReadLine<'_>) -> Option<Va
         if let Some(url) = &request.url {
             terminal::note_exactly(&format!("  {}", styled(STRONG, &printable::escape_line(url))));
         }
-        let question = language.choose("Answer it? ", "是否回答？");
-        let answer = read(&format!("{question}{} ", styled(FAINT, language.choose("[y]es / [n]o", "[y] 是 / [n] 否"))), "")?;
+        let prompt_text = language.choose("Provide it? ", "是否提供？");
+        let answer = read(&format!("{prompt_text}{} ", styled(FAINT, language.choose("[y]es / [n]o", "[y] 是 / [n] 否"))), "")?;
         if !is_yes(&answer) {
             return None;
         }

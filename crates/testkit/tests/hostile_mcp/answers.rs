@@ -41,14 +41,14 @@ async fn a_thousand_questions_are_refused_or_dropped() {
             // One of a thousand questions to a person is enough.
             let outcome = stage.call("bad_asks-people", json!({})).await;
             // Its answer, which does not wait for theirs, may be there first.
-            assert!(["failed: the tool asks: ?", "done"].contains(&&*outcome.text()), "{outcome:?}");
+            assert!(["failed: the tool requests input: ?", "done"].contains(&&*outcome.text()), "{outcome:?}");
             // The rest of them name no call, and may come while the next one is the only one; when they are over, it goes well.
             for left in (0..1000).rev() {
                 let outcome = stage.call("bad_echo", json!({})).await;
                 if outcome.is_success() {
                     break;
                 }
-                assert!(left > 0 && outcome.text() == "failed: the tool asks: ?", "{outcome:?}");
+                assert!(left > 0 && outcome.text() == "failed: the tool requests input: ?", "{outcome:?}");
             }
         })
         .await;

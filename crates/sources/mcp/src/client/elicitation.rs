@@ -126,7 +126,7 @@ mod tests {
             "method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {"type": "object",
                 "properties": {"name": {"type": "string"}, "age": {"type": "integer", "default": 3}}, "required": ["name"]}}}}});
         let needed = read(asked).expect("readable").expect("an input request");
-        assert_eq!(needed.summary(), "the tool asks: Who?");
+        assert_eq!(needed.summary(), "the tool requests input: Who?");
         let given = needed.give(&json!({"name": "Ada"}));
         assert_eq!(
             responses(&given),
