@@ -32,7 +32,7 @@ mod tests {
     async fn the_model_is_told_what_came_of_its_calls() {
         let model = ScriptedModel::new().calls([("brew", json!({"minutes": 0}))]).says("Enjoy!");
         assert_eq!(agent(&model).run("Coffee!").await.expect("an answer").text, "Enjoy!");
-        let told = json!(model.asked()[1].messages.last()).to_string();
+        let told = json!(model.requests()[1].messages.last()).to_string();
         assert!(told.contains("Coffee is ready."), "{told}");
         assert_eq!(model.answers_left(), 0);
     }
@@ -41,7 +41,7 @@ mod tests {
     async fn a_tool_that_takes_too_long_is_a_failed_call() {
         let model = ScriptedModel::new().calls([("brew", json!({"minutes": 5}))]).says("No coffee today.");
         assert_eq!(agent(&model).run("Coffee!").await.expect("an answer").text, "No coffee today.");
-        assert!(json!(model.asked()[1].messages.last()).to_string().contains("timeout"));
+        assert!(json!(model.requests()[1].messages.last()).to_string().contains("timeout"));
     }
 
     #[tokio::test]

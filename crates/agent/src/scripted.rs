@@ -101,7 +101,7 @@ impl ScriptedModel {
 
     /// The requests so far.
     #[must_use]
-    pub fn asked(&self) -> Vec<ModelRequest> {
+    pub fn requests(&self) -> Vec<ModelRequest> {
         self.state.lock().requests.clone()
     }
 

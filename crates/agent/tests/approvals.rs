@@ -48,7 +48,7 @@ fn agent(model: ScriptedModel) -> Agent {
 
 /// What the model was told of its calls, in order.
 fn results(model: &ScriptedModel) -> Vec<String> {
-    let asked = model.asked();
+    let asked = model.requests();
     let messages = &asked.last().expect("a request").messages;
     let told = messages.iter().filter_map(|message| match message.body() {
         MessageBody::Tool { text, .. } => Some(text.clone()),
@@ -107,7 +107,7 @@ async fn without_anyone_to_ask_the_run_pauses_and_goes_on_later() {
     let mut agent = agent(model.clone());
     let AgentError::Waiting(paused) = agent.run("delete").await.expect_err("it waits") else { panic!("it waits") };
     assert_eq!(paused.requests.len(), 2);
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(model.requests().len(), 1);
     // One answer is not enough.
     let first = paused.requests[0].resolve(Verdict::Approve, "ada");
     let AgentError::Waiting(paused) = agent.resume(*paused, vec![first]).await.expect_err("it still waits") else { panic!("it waits") };

@@ -51,7 +51,7 @@ async fn tools_and_layers_know_the_user_and_what_they_were_given() {
     let agent = Agent::with_tools(model.clone(), catalogue, executor, None).with_user("ada").with_extension(Prefix("Hello"));
     let mut fork = agent.fork();
     fork.run("greet").await.expect("an answer");
-    assert!(json!(model.asked()[1].messages).to_string().contains("Hello ada!"));
+    assert!(json!(model.requests()[1].messages).to_string().contains("Hello ada!"));
     assert_eq!(*users.0.lock().expect("a list"), ["ada"]);
 }
 

@@ -58,7 +58,7 @@ impl Context for Broken {
 }
 
 fn system(model: &ScriptedModel, turn: usize) -> String {
-    match model.asked()[turn].messages[0].body() {
+    match model.requests()[turn].messages[0].body() {
         MessageBody::System { text } => text.to_string(),
         _ => String::new(),
     }
@@ -89,7 +89,7 @@ async fn tools_change_by_source_at_the_next_turn() {
     agent.run("2 + 3").await.expect("an answer");
     agent.update_tools("maths", [multiply::tool().into_tool().expect("a tool")]);
     assert_eq!(agent.run("2 * 3").await.expect("an answer").text, "6");
-    let offered = |turn: usize| model.asked()[turn].tools.iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>();
+    let offered = |turn: usize| model.requests()[turn].tools.iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>();
     assert_eq!((offered(0), offered(2)), (vec!["add".to_owned()], vec!["multiply".to_owned()]));
 }
 
@@ -107,7 +107,7 @@ async fn an_answer_can_be_a_value_of_a_type() {
     let mut agent = Agent::new(model.clone());
     let city: City = agent.run_as("Which city?").await.expect("a city");
     assert_eq!(city, City { name: "Bern".into(), people: 146_000 });
-    let told = json!(model.asked()[1].messages.last()).to_string();
+    let told = json!(model.requests()[1].messages.last()).to_string();
     assert!(told.contains("people"), "the model is told what is wrong: {told}");
 
     let mut agent = Agent::new(ScriptedModel::new().says("Bern").says("Bern!"));

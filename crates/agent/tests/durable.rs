@@ -97,7 +97,7 @@ async fn events(store: &MemoryStore, run: RunId) -> Vec<EventData> {
 }
 
 fn told(model: &ScriptedModel) -> String {
-    let asked = model.asked();
+    let asked = model.requests();
     let messages = asked.last().expect("a request").messages.iter();
     messages
         .map(|message| match message.body() {
@@ -301,7 +301,7 @@ async fn contexts_remember_across_processes() {
     agent(ScriptedModel::new().says("done"), &store).with_context(Counter(0)).resume_run(run.id).await.expect("an answer");
     let saved = store.conversation(run.conversation_id).await.expect("readable").expect("a conversation");
     assert_eq!(saved.contexts["counter"], json!(2));
-    assert_eq!(saved.said, saved.messages.len());
+    assert_eq!(saved.message_count, saved.messages.len());
 }
 
 /// An agent whose runs are not recorded has a queue too; it ends with the agent.

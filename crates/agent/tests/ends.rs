@@ -114,7 +114,7 @@ async fn a_cancelled_run_leaves_a_conversation_that_can_go_on() {
     drop(stream);
     assert_answered(&agent.conversation().messages);
     assert_eq!(agent.run("and now?").await.expect("an answer").text, "Here again.");
-    assert_answered(&model.asked().last().expect("a request").messages);
+    assert_answered(&model.requests().last().expect("a request").messages);
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn a_tool_can_end_the_run_and_the_other_calls_are_answered() {
     let mut agent = agent(model.clone(), RunLimits::default());
     let answer = agent.run("stop").await.expect("an answer");
     assert_eq!((answer.text.as_str(), answer.reason), ("Goodbye.", EndOfRun::Stopped));
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(model.requests().len(), 1);
     assert_answered(&agent.conversation().messages);
     assert_eq!(agent.conversation().messages.len(), 4);
 }
@@ -143,8 +143,8 @@ async fn the_last_chance_is_an_answer_without_tools() {
     let model = ScriptedModel::new().calls([same()]).calls([same()]).calls([same()]).says("2, I am sure.");
     let answer = agent(model.clone(), RunLimits::default()).run("1 + 1").await.expect("an answer");
     assert_eq!(answer.text, "2, I am sure.");
-    assert_eq!(model.asked()[3].tool_choice, helve_core::ToolChoice::None);
-    let told: Value = json!(model.asked()[2].messages);
+    assert_eq!(model.requests()[3].tool_choice, helve_core::ToolChoice::None);
+    let told: Value = json!(model.requests()[2].messages);
     assert!(told.to_string().contains("Do not repeat it"), "{told}");
 }
 
@@ -161,7 +161,7 @@ async fn a_conversation_that_does_not_fit_is_shortened_and_asked_again() {
     let mut agent = agent(model.clone(), RunLimits::default());
     agent.register_tool(read::tool()).expect("a tool");
     assert_eq!(agent.run("read").await.expect("an answer").text, "I have read it.");
-    let sizes: Vec<usize> = model.asked()[1..].iter().map(|request| json!(request.messages).to_string().len()).collect();
+    let sizes: Vec<usize> = model.requests()[1..].iter().map(|request| json!(request.messages).to_string().len()).collect();
     assert!(sizes[0] > 10_000 && sizes[1] < 2_000, "{sizes:?}");
     let mut agent = self::agent(ScriptedModel::new().fails(too_long()), RunLimits::default());
     assert!(matches!(agent.run("x").await, Err(AgentError::Provider(ModelError::ContextLength(_)))), "nothing could be shortened");
@@ -259,7 +259,7 @@ async fn a_run_whose_tools_are_not_there_fails_and_the_conversation_can_go_on() 
     let (kinds, error) = timeout(Duration::from_mins(1), watched(&mut agent)).await.expect("an end");
     assert!(matches!(&error, AgentError::Tools(said) if said.to_string().contains("add")), "{error}");
     assert_eq!(kinds, ["run_started", "run_failed"]);
-    assert_eq!((model.asked().len(), agent.conversation().messages.len()), (0, 1), "what was asked stays");
+    assert_eq!((model.requests().len(), agent.conversation().messages.len()), (0, 1), "what was asked stays");
     catalogue.register(add::tool()).expect("a tool");
     assert_eq!(agent.run("again").await.expect("an answer").text, "Here again.");
 }
@@ -277,7 +277,7 @@ async fn a_run_whose_tools_go_away_fails_after_its_calls_are_answered() {
     let (kinds, error) = timeout(Duration::from_mins(1), watched(&mut agent)).await.expect("an end");
     assert!(matches!(error, AgentError::Tools(_)), "{error}");
     assert_eq!(kinds.last().map(String::as_str), Some("run_failed"));
-    assert_eq!((model.asked().len(), agent.conversation().messages.len()), (1, 3), "what was asked, called and told");
+    assert_eq!((model.requests().len(), agent.conversation().messages.len()), (1, 3), "what was asked, called and told");
     assert_answered(&agent.conversation().messages);
     catalogue.register(add::tool()).expect("a tool");
     assert_eq!(agent.run("again").await.expect("an answer").text, "Here again.");

@@ -40,7 +40,7 @@ async fn a_call_is_run_and_its_result_is_told() {
     let mut agent = agent(model.clone());
     let answer = agent.run("2 + 3?").await.expect("an answer");
     assert_eq!((answer.text.as_str(), answer.turns, answer.calls), ("It is 5.", 2, 1));
-    let asked = model.asked();
+    let asked = model.requests();
     assert_eq!(asked.len(), 2);
     let MessageBody::Tool { text, success: true, .. } = asked[1].messages.last().expect("a message").body() else { panic!("a result") };
     assert_eq!(&**text, "5");
@@ -63,7 +63,7 @@ async fn a_conversation_goes_on() {
     let mut agent = agent(model.clone());
     agent.run("I am Ada.").await.expect("an answer");
     assert_eq!(agent.run("Who am I?").await.expect("an answer").text, "You are Ada.");
-    assert_eq!(model.asked()[1].messages.len(), 4, "what the mark of results means, and three turns");
+    assert_eq!(model.requests()[1].messages.len(), 4, "what the mark of results means, and three turns");
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn an_unknown_tool_is_told_to_the_model() {
     let model = ScriptedModel::new().calls([("divide by", json!({}))]).says("I cannot.");
     let mut agent = agent(model.clone());
     assert_eq!(agent.run("x").await.expect("an answer").text, "I cannot.");
-    let MessageBody::Tool { text, tool, success: false, .. } = model.asked()[1].messages.last().expect("one").body().clone() else {
+    let MessageBody::Tool { text, tool, success: false, .. } = model.requests()[1].messages.last().expect("one").body().clone() else {
         panic!()
     };
     assert!(text.contains("unknown_tool"), "{text}");
@@ -129,7 +129,7 @@ async fn a_call_written_as_text_is_rescued_and_said() {
     assert_eq!(stream.answer().map(|answer| answer.text.clone()).as_deref(), Some("It is 5."));
     drop(stream);
     assert_eq!(changed, ["native structured"]);
-    assert!(model.asked()[1].output.is_some() && model.asked()[1].tools.is_empty());
+    assert!(model.requests()[1].output.is_some() && model.requests()[1].tools.is_empty());
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn a_call_that_must_be_made_is_asked_for_once_more() {
     let model = ScriptedModel::new().says("I would rather not.").calls([("add", json!({"a": 1, "b": 1}))]).says("2");
     let mut agent = agent(model.clone()).with_options(AgentOptions::default().tool_choice(ToolChoice::Required));
     assert_eq!(agent.run("1 + 1").await.expect("an answer").text, "2");
-    assert_eq!(model.asked()[2].tool_choice, ToolChoice::Auto);
+    assert_eq!(model.requests()[2].tool_choice, ToolChoice::Auto);
 }
 
 /// Only the first call of a run must be made: were it each one, no run would end.
@@ -150,13 +150,13 @@ async fn after_the_call_that_must_be_made_the_model_is_free() {
         agent.register_tool(negate::tool()).expect("a tool");
         assert_eq!(agent.run("-(1 + 1)").await.expect("an answer").text, "-2");
         assert_eq!(results(&agent), [("add".to_owned(), true), ("negate".to_owned(), true)], "{choice:?}");
-        let chosen: Vec<ToolChoice> = model.asked().iter().map(|request| request.tool_choice.clone()).collect();
+        let chosen: Vec<ToolChoice> = model.requests().iter().map(|request| request.tool_choice.clone()).collect();
         assert_eq!(chosen, [choice.clone(), ToolChoice::Auto, ToolChoice::Auto]);
         // The same where calls are written as text, and nobody but Helve can insist.
         let call = "{\"tool_calls\": [{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": 1}}]}";
         let model = ScriptedModel::new().with_info(|info| info.calls_natively = Some(false)).says(call).says("2");
         assert_eq!(self::agent(model.clone()).with_options(options()).run("1 + 1").await.expect("an answer").text, "2");
-        assert_eq!(model.asked().len(), 2);
+        assert_eq!(model.requests().len(), 2);
     }
 }
 

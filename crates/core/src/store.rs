@@ -68,7 +68,7 @@ pub struct TaskFilter {
     /// Only tasks of this conversation.
     pub conversation: Option<ConversationId>,
     /// Only tasks that have ended and whose result the agent of their conversation has not read.
-    pub unheard: bool,
+    pub unread: bool,
     /// Maximum number of tasks.
     pub limit: usize,
 }
@@ -80,7 +80,7 @@ impl TaskFilter {
 
 impl Default for TaskFilter {
     fn default() -> Self {
-        Self { state: None, conversation: None, unheard: false, limit: Self::PAGE }
+        Self { state: None, conversation: None, unread: false, limit: Self::PAGE }
     }
 }
 
@@ -141,8 +141,8 @@ pub trait Store: Send + Sync + 'static {
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>>;
     /// Tasks of a conversation that have ended and whose results its agent has not read, oldest first.
     fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>>;
-    /// Marks a task's result as read by the agent. Stored runs do so with [`RunCommit::heard`].
-    fn hear(&self, task: CallId) -> Stored<'_, ()>;
+    /// Marks a task's result as read by the agent. Stored runs do so with [`RunCommit::read`].
+    fn mark_read(&self, task: CallId) -> Stored<'_, ()>;
 
     /// Stores an approval request for a call that belongs to no run.
     fn add_approval(&self, approval: Approval) -> Stored<'_, ()>;

@@ -163,7 +163,7 @@ async fn a_secret_in_edited_arguments_is_told_to_nobody() {
     let person = |_: ApprovalRequest| async { Decision::Edit(json!({"key": SECRET})) };
     helve.agent(model.clone()).with_approver(person).run("go").await.expect("an answer");
     assert_eq!(*ran.lock().expect("a list"), [json!({"key": SECRET})]);
-    let told = json!(model.asked().last().expect("asked").messages).to_string();
+    let told = json!(model.requests().last().expect("asked").messages).to_string();
     assert!(told.contains("the user changed the arguments") && !told.contains(SECRET), "{told}");
 }
 
@@ -274,5 +274,5 @@ async fn results_are_waited_for_behind_a_hundred_others_and_without_workers() {
     let store = agent.executor().store().expect("a store").inner().clone();
     let tasks = store.tasks(TaskFilter::default().limit(1000)).await.expect("tasks");
     assert!(tasks.len() == 111 && tasks.iter().all(|task| task.state == TaskState::Done));
-    assert!(store.tasks(TaskFilter::default().unheard(true)).await.expect("tasks").is_empty(), "the agent has heard all");
+    assert!(store.tasks(TaskFilter::default().unread(true)).await.expect("tasks").is_empty(), "the agent has heard all");
 }

@@ -68,7 +68,7 @@ async fn the_first_program_works() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(said, "That cannot be done.");
     drop(stream);
 
-    let last = model.asked().pop().expect("the model was asked");
+    let last = model.requests().pop().expect("the model was asked");
     let read = format!("{:?}", last.messages);
     assert!(read.contains("345") && read.contains("failed: Division by zero"), "{read}");
     Ok(())

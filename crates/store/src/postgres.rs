@@ -186,7 +186,7 @@ impl Store for PostgresStore {
     }
 
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>> {
-        let sql = if filter.unheard { read::UNHEARD } else { read::TASKS };
+        let sql = if filter.unread { read::UNHEARD } else { read::TASKS };
         let conversation = filter.conversation.map(|id| id.to_string());
         self.read(|pool| read::tasks(pool, sql, values![filter.state.map(TaskState::name), conversation, count(filter.limit)]))
     }
@@ -195,8 +195,8 @@ impl Store for PostgresStore {
         self.read(|pool| read::tasks(pool, read::INBOX, values![conversation.to_string()]))
     }
 
-    fn hear(&self, task: CallId) -> Stored<'_, ()> {
-        self.change("hear", of_task(task), task, |draft, task| transact::hear(draft, task))
+    fn mark_read(&self, task: CallId) -> Stored<'_, ()> {
+        self.change("hear", of_task(task), task, |draft, task| transact::mark_read(draft, task))
     }
 
     fn add_approval(&self, approval: Approval) -> Stored<'_, ()> {
@@ -232,8 +232,8 @@ impl Store for PostgresStore {
             runs: [commit.run].into(),
             whole_runs: [commit.run].into(),
             conversations: commit.begin.iter().map(|begin| begin.conversation).collect(),
-            approvals: commit.asked.iter().map(|approval| approval.request.id).collect(),
-            tasks: commit.heard.iter().copied().collect(),
+            approvals: commit.approvals.iter().map(|approval| approval.request.id).collect(),
+            tasks: commit.read.iter().copied().collect(),
             ..Keys::default()
         };
         self.change("commit_run", keys, Arc::new(commit), |draft, commit| transact::commit_run(draft, RunCommit::clone(&commit)))

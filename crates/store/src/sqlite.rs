@@ -251,8 +251,8 @@ impl Store for SqliteStore {
         self.read(move |rows| tasks::inbox(rows, conversation))
     }
 
-    fn hear(&self, task: CallId) -> Stored<'_, ()> {
-        self.change("hear", move |rows| transact::hear(rows, task))
+    fn mark_read(&self, task: CallId) -> Stored<'_, ()> {
+        self.change("hear", move |rows| transact::mark_read(rows, task))
     }
 
     fn add_approval(&self, approval: Approval) -> Stored<'_, ()> {

@@ -34,7 +34,7 @@ async fn tasks(store: &SqliteStore) -> Vec<Task> {
 fn fate(task: &Task) -> String {
     let outcome = task.outcome.as_ref().map_or(0, |outcome| serde_json::to_string(outcome).expect("an outcome").len() / 100);
     let (state, tool, progress) = (task.state.name(), &task.tool, task.progress.as_ref().map_or("", |progress| &progress.message));
-    let marks = [(task.heard, " heard"), (task.cancelling, " stopping"), (task.holder.is_some(), " held")];
+    let marks = [(task.read, " heard"), (task.cancelling, " stopping"), (task.holder.is_some(), " held")];
     let marks: String = marks.into_iter().filter_map(|(holds, name)| holds.then_some(name)).collect();
     format!("{tool} {state} {}/{} late {} outcome {outcome}{marks} {progress}", task.epoch, task.attempts, task.late)
 }
@@ -64,8 +64,8 @@ async fn a_record_of_an_earlier_version_opens_as_it_was() {
     let run = store.runs(None, 10).await.expect("runs").pop().expect("a run");
     let seqs: Vec<u64> = store.events(run.id, 0, 100).await.expect("events").iter().map(|event| event.seq).collect();
     assert_eq!(seqs, (1..=7).collect::<Vec<u64>>());
-    let unheard = store.inbox(run.conversation_id).await.expect("an inbox");
-    assert_eq!(unheard.iter().map(|task| &*task.tool).collect::<Vec<_>>(), ["small"]);
+    let unread = store.inbox(run.conversation_id).await.expect("an inbox");
+    assert_eq!(unread.iter().map(|task| &*task.tool).collect::<Vec<_>>(), ["small"]);
     assert_eq!(store.conversation(run.conversation_id).await.expect("readable").expect("a conversation").messages.len(), 1);
 
     // Its process is gone, and the work goes on.

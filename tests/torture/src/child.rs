@@ -167,7 +167,7 @@ async fn drain(scene: &Scene, read: Option<&Paths>) {
     loop {
         store.keep(scene.driver, LEASE, &[]).await.expect("a lease");
         // The worker polls again after each change, also for what the parent made due. This change is empty.
-        store.hear(CallId::mint()).await.expect("a change");
+        store.mark_read(CallId::mint()).await.expect("a change");
         people::answer_all(scene).await;
         let runs = people::drive_ready(scene).await;
         let mut open = false;

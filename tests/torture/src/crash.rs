@@ -109,7 +109,7 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
         begin: Some(begin(running, conversation, holder)),
         messages: vec![said("hello")],
         events: notes(1),
-        asked: vec![request(of(running, conversation), None)],
+        approvals: vec![request(of(running, conversation), None)],
         ..step(running, 1, RunState::Running)
     };
     store.commit_run(first).await?;
@@ -133,7 +133,7 @@ pub async fn prepare(store: &dyn Store, paths: &Paths) -> Result<(), StoreError>
     let expired = request(of(waiting, other), Some(Timestamp::UNIX_EPOCH));
     let second = RunCommit {
         begin: Some(begin(waiting, other, holder)),
-        asked: vec![asked, expired],
+        approvals: vec![asked, expired],
         events: notes(2),
         ..step(waiting, 1, RunState::Waiting)
     };
@@ -179,7 +179,7 @@ async fn one(store: &dyn Store, names: &Names, name: &str) -> Result<(), StoreEr
         "recover" => store.recover(HolderId::mint()).await.map(drop),
         "cancel_task" => store.cancel_task(names.queued).await.map(drop),
         "retry_task" => store.retry_task(names.failed).await.map(drop),
-        "hear" => store.hear(names.failed).await,
+        "hear" => store.mark_read(names.failed).await,
         "ask" => store.add_approval(request(Caller::default(), None)).await,
         "answer" => store.decide(names.asked, reply()).await.map(drop),
         "answer-without-run" => store.decide(names.asked_alone, reply()).await.map(drop),
@@ -191,9 +191,9 @@ async fn one(store: &dyn Store, names: &Names, name: &str) -> Result<(), StoreEr
             let commit = RunCommit {
                 events: notes(3),
                 messages: vec![said("more")],
-                said: 1,
-                asked: vec![request(caller, None)],
-                heard: vec![names.failed],
+                message_count: 1,
+                approvals: vec![request(caller, None)],
+                read: vec![names.failed],
                 ..step(running, 1, RunState::Waiting)
             };
             store.commit_run(commit).await.map(drop)

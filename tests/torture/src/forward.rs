@@ -19,7 +19,7 @@ macro_rules! forward_most {
             retry_task(task: CallId) -> Task;
             tasks(filter: TaskFilter) -> Vec<Task>;
             inbox(conversation: ConversationId) -> Vec<Task>;
-            hear(task: CallId) -> ();
+            mark_read(task: CallId) -> ();
             approval(approval: ApprovalId) -> Option<Approval>;
             approvals(run: Option<RunId>, open: bool, limit: usize) -> Vec<Approval>;
             take_run(run: RunId, holder: HolderId) -> TakenRun;

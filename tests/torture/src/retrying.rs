@@ -53,7 +53,7 @@ impl Store for RetryingStore {
         task(task: CallId) -> Option<Task>;
         tasks(filter: TaskFilter) -> Vec<Task>;
         inbox(conversation: ConversationId) -> Vec<Task>;
-        hear(task: CallId) -> ();
+        mark_read(task: CallId) -> ();
         add_approval(approval: Approval) -> ();
         decide(approval: ApprovalId, decision: DecisionRecord) -> DecisionResult;
         approval(approval: ApprovalId) -> Option<Approval>;

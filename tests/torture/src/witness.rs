@@ -124,7 +124,7 @@ impl Store for WitnessStore {
 
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64> {
         Box::pin(async move {
-            let asked = commit.asked.clone();
+            let asked = commit.approvals.clone();
             let before = self.inner.commit_run(commit).await?;
             for approval in &asked {
                 self.asked(approval);

@@ -214,7 +214,7 @@ impl ChatLoop<'_> {
             return Err(Failure::new("not_found", "there is no conversation to continue").hint("start one with `helve chat`"));
         };
         self.session.agent.open_conversation(last.id).await?;
-        terminal::note_faintly(&format!("continuing after {}", terminal::counted(last.said, "message")));
+        terminal::note_faintly(&format!("continuing after {}", terminal::counted(last.message_count, "message")));
         Ok(())
     }
 }

@@ -155,8 +155,8 @@ pub async fn cancel_run(store: &StoreHandle, id: RunId) -> Result<RunState, Stor
     });
     let commit = RunCommit {
         events: emitted.collect(),
-        messages: run.messages().get(conversation.said..).unwrap_or_default().to_vec(),
-        said: conversation.said,
+        messages: run.messages().get(conversation.message_count..).unwrap_or_default().to_vec(),
+        message_count: conversation.message_count,
         allowed: conversation.allowed,
         usage: conversation.usage,
         contexts: conversation.contexts,

@@ -126,9 +126,9 @@ impl Driver<'_> {
             snapshot,
             events: events.clone(),
             messages,
-            said: log.stored_messages,
-            asked: log.requests.clone(),
-            heard: std::mem::take(&mut log.results),
+            message_count: log.stored_messages,
+            approvals: log.requests.clone(),
+            read: std::mem::take(&mut log.results),
             allowed: conversation.allowed.clone(),
             usage,
             contexts: self.agent.contexts.save(),
@@ -184,7 +184,7 @@ impl Driver<'_> {
             self.handle(Input::BackgroundResult { tool: task.tool, outcome });
             match &mut self.log {
                 Some(log) => log.results.push(task.id),
-                None => store.hear(task.id).await?,
+                None => store.mark_read(task.id).await?,
             }
         }
         Ok(())

@@ -105,7 +105,7 @@ impl Store for MemoryStore {
         accept(task: NewTask) -> AcceptResult;
         finish(ended: Vec<Finish>) -> Vec<FinishResult>;
         cancel_task(task: CallId) -> CancelResult;
-        hear(task: CallId) -> ();
+        mark_read(task: CallId) -> ();
         decide(approval: ApprovalId, decision: DecisionRecord) -> DecisionResult;
         take_run(run: RunId, holder: HolderId) -> TakenRun;
         release_run(run: RunId, holder: HolderId, epoch: u64) -> ();
@@ -149,7 +149,7 @@ impl Store for MemoryStore {
             let wanted = |task: &Task| {
                 filter.state.is_none_or(|state| task.state == state)
                     && filter.conversation.is_none_or(|conversation| task.caller.conversation == Some(conversation))
-                    && (!filter.unheard || (task.state.is_over() && !task.heard && task.caller.conversation.is_some()))
+                    && (!filter.unread || (task.state.is_over() && !task.read && task.caller.conversation.is_some()))
             };
             newest(tables.tasks.values(), wanted, filter.limit)
         })
@@ -157,8 +157,8 @@ impl Store for MemoryStore {
 
     fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>> {
         self.read(|tables| {
-            let unheard = |task: &&Task| task.state.is_over() && !task.heard && task.caller.conversation == Some(conversation);
-            let mut tasks: Vec<Task> = tables.tasks.values().filter(unheard).cloned().collect();
+            let unread = |task: &&Task| task.state.is_over() && !task.read && task.caller.conversation == Some(conversation);
+            let mut tasks: Vec<Task> = tables.tasks.values().filter(unread).cloned().collect();
             tasks.sort_by_key(|task| (task.updated, task.id));
             tasks
         })

@@ -120,11 +120,11 @@ pub struct RunCommit {
     /// New messages of the conversation.
     pub messages: Vec<Arc<Message>>,
     /// Number of messages that the conversation had before.
-    pub said: usize,
+    pub message_count: usize,
     /// New approval requests.
-    pub asked: Vec<Approval>,
+    pub approvals: Vec<Approval>,
     /// Tasks whose results the agent has read.
-    pub heard: Vec<CallId>,
+    pub read: Vec<CallId>,
     /// Definitions of all tools that the conversation may call without approval.
     pub allowed: BTreeSet<Digest>,
     /// Usage of the conversation so far.
@@ -145,9 +145,9 @@ impl RunCommit {
             snapshot: None,
             events: Vec::new(),
             messages: Vec::new(),
-            said: 0,
-            asked: Vec::new(),
-            heard: Vec::new(),
+            message_count: 0,
+            approvals: Vec::new(),
+            read: Vec::new(),
             allowed: BTreeSet::new(),
             usage: Usage::default(),
             contexts: BTreeMap::new(),
@@ -165,7 +165,8 @@ pub struct ConversationRecord {
     /// Its messages. Empty in lists.
     pub messages: Vec<Arc<Message>>,
     /// Number of its messages.
-    pub said: usize,
+    #[serde(rename = "said")]
+    pub message_count: usize,
     /// Definitions of the tools that it may call without approval.
     pub allowed: BTreeSet<Digest>,
     /// Its usage.
@@ -186,7 +187,7 @@ impl ConversationRecord {
             id,
             agent: None,
             messages: Vec::new(),
-            said: 0,
+            message_count: 0,
             allowed: BTreeSet::new(),
             usage: Usage::default(),
             contexts: BTreeMap::new(),

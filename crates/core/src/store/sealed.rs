@@ -97,7 +97,7 @@ impl SealedStore {
         RunCommit {
             snapshot: self.sealed(commit.snapshot),
             messages: self.sealed(commit.messages),
-            asked: self.sealed(commit.asked),
+            approvals: self.sealed(commit.approvals),
             contexts: self.sealed(commit.contexts),
             ..commit
         }
@@ -126,7 +126,7 @@ impl Store for SealedStore {
         recover(holder: HolderId) -> RecoveryReport;
         leave(holder: HolderId) -> ();
         cancel_task(task: CallId) -> CancelResult;
-        hear(task: CallId) -> ();
+        mark_read(task: CallId) -> ();
         release_run(run: RunId, holder: HolderId, epoch: u64) -> ();
         cancel_run(run: RunId) -> RunRecord;
         run(run: RunId) -> Option<RunRecord>;

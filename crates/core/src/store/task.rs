@@ -145,8 +145,8 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late: u32,
     /// Whether the agent of the conversation has read the result.
-    #[serde(default)]
-    pub heard: bool,
+    #[serde(default, rename = "heard")]
+    pub read: bool,
     /// The task of which this is a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<CallId>,

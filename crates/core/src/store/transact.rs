@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 pub use self::approval::{add_approval, decide};
 pub use self::run::{cancel_run, commit_run, release_run, take_run};
-pub use self::task::{accept, cancel_task, claim, finish, hear, retry_task};
+pub use self::task::{accept, cancel_task, claim, finish, mark_read, retry_task};
 use super::{Progress, RecoveryReport, Rows, RunRecord, RunState, Stop, StoreError};
 use crate::approval::Verdict;
 use crate::event::{Event, EventData};

@@ -156,7 +156,7 @@ impl ProjectWorker {
         if known.agents.iter().all(|agent| agent.file.on_result != OnResult::Run) {
             return Ok(BTreeMap::new());
         }
-        let unheard = self.store.tasks(TaskFilter::default().unheard(true).limit(RESULTS)).await?.into_iter();
-        Ok(unheard.filter_map(|task| Some((task.caller.conversation?, task.caller.agent.filter(|agent| wakes(agent))?))).collect())
+        let unread = self.store.tasks(TaskFilter::default().unread(true).limit(RESULTS)).await?.into_iter();
+        Ok(unread.filter_map(|task| Some((task.caller.conversation?, task.caller.agent.filter(|agent| wakes(agent))?))).collect())
     }
 }

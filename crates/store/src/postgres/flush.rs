@@ -104,7 +104,7 @@ fn tasks(rows: &[&Task]) -> Result<Values> {
         each(rows, |task| count(task.epoch)),
         each(rows, |task| i64::from(task.attempts)),
         each(rows, |task| task.cancelling),
-        each(rows, |task| task.heard),
+        each(rows, |task| task.read),
         each(rows, |task| task.updated.as_microsecond()),
         bodies_of(rows)?,
     ])

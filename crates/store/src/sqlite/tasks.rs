@@ -130,7 +130,7 @@ pub(super) fn put(rows: &SqliteRows<'_>, task: &Task) -> Result<()> {
         count(task.epoch),
         task.attempts,
         task.cancelling,
-        task.heard,
+        task.read,
         task.late,
         task.updated.as_microsecond(),
         task.progress.as_ref().map(to_json).transpose()?,
@@ -161,7 +161,7 @@ pub(super) fn running(rows: &SqliteRows<'_>) -> Result<Vec<Task>> {
 pub(super) fn some(rows: &SqliteRows<'_>, filter: &TaskFilter) -> Result<Vec<Task>> {
     let conversation = filter.conversation.map(|id| id.to_string());
     // Two statements, so that the index finds unread results.
-    let sql = if filter.unheard {
+    let sql = if filter.unread {
         select!(
             "WHERE heard = 0 AND conversation IS NOT NULL AND state <> 'queued' AND state <> 'running' AND (?1 IS NULL OR state = ?1)
             AND (?2 IS NULL OR conversation = ?2) ORDER BY id DESC LIMIT ?3"
@@ -205,7 +205,7 @@ fn read(rows: &SqliteRows<'_>, row: &rusqlite::Row<'_>) -> Result<Task> {
     task.state = task_state(text(row, 2)?)?;
     task.holder = text(row, 3)?.map(str::parse).transpose().map_err(|error| damaged(&error))?;
     (task.epoch, task.attempts, task.cancelling) = (column::<i64>(row, 4)?.unsigned_abs(), column(row, 5)?, column(row, 6)?);
-    (task.heard, task.late) = (column(row, 7)?, column(row, 8)?);
+    (task.read, task.late) = (column(row, 7)?, column(row, 8)?);
     (task.due, task.updated) = (moment(column(row, 9)?)?, moment(column(row, 10)?)?);
     task.progress = text(row, 11)?.map(|text| rows.decode(text)).transpose()?;
     task.outcome = text(row, 12)?.map(|text| rows.decode(text)).transpose()?;

@@ -28,7 +28,7 @@ async fn waiting(store: &dyn Store, expires: Option<Timestamp>) -> (Started, App
     let mut asked = approval(of_run(&run));
     asked.request.expires_at = expires;
     let id = asked.request.id;
-    store.commit_run(RunCommit { asked: vec![asked], ..step(run.run, 1, RunState::Waiting) }).await.expect("asked");
+    store.commit_run(RunCommit { approvals: vec![asked], ..step(run.run, 1, RunState::Waiting) }).await.expect("asked");
     (run, id)
 }
 
@@ -68,7 +68,7 @@ pub async fn an_answer_lets_its_run_go_on(store: &dyn Store) {
     let run = started(store).await;
     let asked = approval_of(&run);
     let id = asked.request.id;
-    store.commit_run(RunCommit { asked: vec![asked], ..step(run.run, 1, RunState::Running) }).await.expect("asked");
+    store.commit_run(RunCommit { approvals: vec![asked], ..step(run.run, 1, RunState::Running) }).await.expect("asked");
     store.decide(id, reply(Verdict::Deny, "ada")).await.expect("answered");
     store.commit_run(step(run.run, 1, RunState::Waiting)).await.expect("waits");
     assert_eq!(store.run(run.run).await.expect("readable").expect("a run").state, RunState::Ready);
@@ -226,7 +226,7 @@ pub async fn questions_of_a_run_that_ends_are_over(store: &dyn Store) {
     let run = started(store).await;
     let asked = approval_of(&run);
     let id = asked.request.id;
-    store.commit_run(RunCommit { asked: vec![asked], ..step(run.run, 1, RunState::Running) }).await.expect("asked");
+    store.commit_run(RunCommit { approvals: vec![asked], ..step(run.run, 1, RunState::Running) }).await.expect("asked");
     store.commit_run(RunCommit { events: vec![ended()], ..step(run.run, 1, RunState::Cancelled) }).await.expect("over");
     assert_eq!(state(store, id).await, ApprovalState::Cancelled);
     assert!(matches!(store.decide(id, reply(Verdict::Approve, "ada")).await, Ok(DecisionResult::TooLate(_))));

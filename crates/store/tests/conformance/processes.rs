@@ -112,8 +112,8 @@ async fn everybody_may_work_on_one_run_at_once() {
                 };
                 finish(&*store, &held, TaskEnd::Over(good(&held))).await;
                 // The run hears of results while others finish theirs.
-                let heard = store.inbox(run.conversation).await.expect("a list").into_iter().map(|task| task.id).collect();
-                let commit = RunCommit { events: vec![note("step")], heard, ..step(run.run, 1, RunState::Running) };
+                let read = store.inbox(run.conversation).await.expect("a list").into_iter().map(|task| task.id).collect();
+                let commit = RunCommit { events: vec![note("step")], read, ..step(run.run, 1, RunState::Running) };
                 store.commit_run(commit).await.expect("recorded");
                 store.cancel_task(held.id).await.expect("too late");
             }
@@ -207,7 +207,7 @@ async fn a_record_of_the_first_version_opens_as_it_was() {
         let run = started(&store).await;
         let asked = approvals::approval(of_run(&run));
         let id = asked.request.id;
-        store.commit_run(RunCommit { asked: vec![asked], ..step(run.run, 1, RunState::Waiting) }).await.expect("asked");
+        store.commit_run(RunCommit { approvals: vec![asked], ..step(run.run, 1, RunState::Waiting) }).await.expect("asked");
         (run, id)
     };
     schema.execute("ALTER TABLE helve_approvals DROP COLUMN asker, DROP COLUMN conversation").await;

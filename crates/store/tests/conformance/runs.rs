@@ -13,7 +13,7 @@ pub async fn a_run_is_recorded_step_by_step(store: &dyn Store) {
     let commit = RunCommit {
         events: vec![note("two"), ended()],
         messages: vec![said("hi"), said("again")],
-        said: 1,
+        message_count: 1,
         allowed: BTreeSet::from([definition("a")]),
         usage: Usage { input_tokens: 7, ..Usage::default() },
         contexts: BTreeMap::from([("notes".to_owned(), json!(["x"]))]),
@@ -24,7 +24,7 @@ pub async fn a_run_is_recorded_step_by_step(store: &dyn Store) {
     assert_eq!((last.state, last.seq, last.holder), (RunState::Done, 3, None));
     let conversation = store.conversation(run.conversation).await.expect("readable").expect("a conversation");
     let texts: Vec<_> = conversation.messages.iter().map(|message| format!("{:?}", message.body())).collect();
-    assert_eq!((texts.len(), conversation.said), (3, 3));
+    assert_eq!((texts.len(), conversation.message_count), (3, 3));
     assert!(texts[0].contains("hello") && texts[1].contains("hi") && texts[2].contains("again"), "{texts:?}");
     assert_eq!((conversation.usage.input_tokens, conversation.agent.as_deref()), (7, Some("ada")));
     assert_eq!((conversation.allowed.len(), &conversation.contexts["notes"]), (1, &json!(["x"])));
@@ -42,7 +42,10 @@ pub async fn a_run_that_another_started_says_so_wherever_it_is_seen(store: &dyn 
     let caller = Caller::default().run(run).conversation(conversation);
     let asked = crate::approvals::approval(caller.clone());
     let (request, events) = (asked.request.id, vec![note("begun")]);
-    store.commit_run(RunCommit { begin: Some(begin), events, asked: vec![asked], ..step(run, 1, RunState::Running) }).await.expect("begun");
+    store
+        .commit_run(RunCommit { begin: Some(begin), events, approvals: vec![asked], ..step(run, 1, RunState::Running) })
+        .await
+        .expect("begun");
     // Also what others add to it.
     accepted(store, NewTask { caller, ..task("a") }).await;
     let events = store.events(run, 0, 10).await.expect("events");
@@ -121,11 +124,12 @@ pub async fn a_run_of_a_process_that_is_gone_can_be_taken(store: &dyn Store) {
 pub async fn a_conversation_cannot_be_split(store: &dyn Store) {
     let run = started(store).await;
     let other = begin(store, run.conversation, &["meanwhile"], 1).await;
-    let late = RunCommit { messages: vec![said("late")], said: 1, events: vec![note("late")], ..step(run.run, 1, RunState::Running) };
+    let late =
+        RunCommit { messages: vec![said("late")], message_count: 1, events: vec![note("late")], ..step(run.run, 1, RunState::Running) };
     assert!(matches!(store.commit_run(late).await, Err(StoreError::Conflict(_))));
     assert_eq!(seqs(store, run.run).await, [1], "nothing of it is kept");
     let conversation = store.conversation(run.conversation).await.expect("readable").expect("a conversation");
-    assert_eq!(conversation.said, 2);
+    assert_eq!(conversation.message_count, 2);
     assert_ne!(other.run, run.run);
 }
 
@@ -141,17 +145,17 @@ pub async fn results_are_heard_once(store: &dyn Store) {
     }
     let inbox: BTreeSet<_> = store.inbox(run.conversation).await.expect("a list").into_iter().map(|task| task.id).collect();
     assert_eq!(inbox, BTreeSet::from([first, second]));
-    let unheard = async |state| {
-        let filter = TaskFilter::default().unheard(true).state(state).limit(10);
+    let unread = async |state| {
+        let filter = TaskFilter::default().unread(true).state(state).limit(10);
         store.tasks(filter).await.expect("a list").into_iter().map(|task| task.id).collect::<BTreeSet<_>>()
     };
-    assert_eq!(unheard(None).await, inbox, "of all conversations, and not of calls without one");
-    assert!(unheard(Some(TaskState::Failed)).await.is_empty());
-    store.commit_run(RunCommit { heard: vec![first], ..step(run.run, 1, RunState::Running) }).await.expect("heard");
+    assert_eq!(unread(None).await, inbox, "of all conversations, and not of calls without one");
+    assert!(unread(Some(TaskState::Failed)).await.is_empty());
+    store.commit_run(RunCommit { read: vec![first], ..step(run.run, 1, RunState::Running) }).await.expect("heard");
     let left = store.inbox(run.conversation).await.expect("a list");
     assert_eq!(left.iter().map(|task| task.id).collect::<Vec<_>>(), [second]);
-    store.hear(second).await.expect("heard");
-    assert!(store.inbox(run.conversation).await.expect("a list").is_empty() && unheard(None).await.is_empty());
+    store.mark_read(second).await.expect("heard");
+    assert!(store.inbox(run.conversation).await.expect("a list").is_empty() && unread(None).await.is_empty());
 }
 
 pub async fn a_run_can_be_told_to_stop(store: &dyn Store) {
@@ -213,7 +217,7 @@ pub async fn large_rows_come_back_whole(store: &dyn Store) {
     let commit = RunCommit {
         events: vec![note(&long), note("short")],
         messages: vec![said(&long)],
-        said: 1,
+        message_count: 1,
         snapshot: Some(json!({"text": long})),
         ..step(run.run, 1, RunState::Ready)
     };

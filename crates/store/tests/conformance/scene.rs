@@ -110,7 +110,8 @@ pub async fn begin(store: &dyn Store, conversation: ConversationId, messages: &[
     let new = new_run(conversation, holder);
     let run = new.id;
     let messages = messages.iter().map(|text| said(text)).collect();
-    let commit = RunCommit { begin: Some(new), messages, said: before, events: vec![note("begun")], ..step(run, 1, RunState::Running) };
+    let commit =
+        RunCommit { begin: Some(new), messages, message_count: before, events: vec![note("begun")], ..step(run, 1, RunState::Running) };
     store.commit_run(commit).await.expect("begun");
     Started { run, conversation, holder }
 }

@@ -58,8 +58,8 @@ async fn say_it_everywhere(store: &dyn Store) -> (Started, Approval, CallId) {
     let commit = RunCommit {
         events,
         messages: vec![Arc::new(Message::new(body))],
-        said: 1,
-        asked: vec![asked.clone()],
+        message_count: 1,
+        approvals: vec![asked.clone()],
         contexts: BTreeMap::from([("notes".to_owned(), json!([SECRET]))]),
         snapshot: Some(json!({"turn": {"slots": [{"arguments": format!("{{\"a\":{}}}", json!(SECRET))}]}})),
         ..step(run.run, 1, RunState::Waiting)

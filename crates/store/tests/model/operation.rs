@@ -128,7 +128,7 @@ pub struct Pools {
     holders: Vec<HolderId>,
     accepted: Vec<NewTask>,
     tasks: usize,
-    asked: Vec<Approval>,
+    approvals: Vec<Approval>,
     runs: Vec<RunId>,
     conversations: Vec<ConversationId>,
     bodies: Vec<Vec<u8>>,
@@ -167,7 +167,7 @@ impl Pools {
     pub fn new() -> Self {
         let holders = (0..3).map(|_| HolderId::mint()).collect();
         let conversations = (0..3).map(|_| ConversationId::mint()).collect();
-        Self { holders, accepted: Vec::new(), tasks: 0, asked: Vec::new(), runs: Vec::new(), conversations, bodies: Vec::new() }
+        Self { holders, accepted: Vec::new(), tasks: 0, approvals: Vec::new(), runs: Vec::new(), conversations, bodies: Vec::new() }
     }
 
     /// All processes that there were; there are others now.
@@ -209,7 +209,7 @@ impl Pools {
         let mut request = ApprovalRequest::new(call, &"here".into(), &spec, caller, "because".into());
         request.expires_at = number.is_multiple_of(5).then_some(Timestamp::UNIX_EPOCH);
         let approval = Approval::new(request, definition("wipe"), &Rules::default().idempotent(number.is_multiple_of(2)));
-        self.asked.push(approval.clone());
+        self.approvals.push(approval.clone());
         approval
     }
 
@@ -241,12 +241,12 @@ impl Pools {
                 let conversation = Some(self.conversation(a));
                 Step::Ask(Box::new(self.request(Caller::default().conversation(conversation), a)))
             }
-            Operation::AskAgain(a) => match pick(&self.asked, a) {
+            Operation::AskAgain(a) => match pick(&self.approvals, a) {
                 Some(approval) => Step::Ask(Box::new(approval)),
                 None => Step::Ask(Box::new(self.request(Caller::default(), a))),
             },
             Operation::Answer(a, b) => {
-                let id = pick(&self.asked, a).map_or_else(ApprovalId::mint, |approval| approval.request.id);
+                let id = pick(&self.approvals, a).map_or_else(ApprovalId::mint, |approval| approval.request.id);
                 let verdict = if b.is_multiple_of(2) { Verdict::Approve } else { Verdict::Deny };
                 let arguments = b.is_multiple_of(7).then(|| json!({"disk": "other"}));
                 Step::Answer(
@@ -324,8 +324,8 @@ impl Pools {
         let commit = RunCommit {
             events: (0..b % 4).map(note).collect(),
             messages: (0..c % 2).map(|_| said("more")).collect(),
-            said: usize::from(c / 16),
-            asked,
+            message_count: usize::from(c / 16),
+            approvals: asked,
             allowed: BTreeSet::from([definition(tool(c))]),
             contexts: BTreeMap::from([("notes".to_owned(), json!(c))]),
             ..commit(run, None, state)
@@ -335,14 +335,14 @@ impl Pools {
 
     fn read(&self, a: u8, b: u8) -> Step {
         let limit = usize::from(b % 8);
-        let approval = pick(&self.asked, b).map_or_else(ApprovalId::mint, |approval| approval.request.id);
+        let approval = pick(&self.approvals, b).map_or_else(ApprovalId::mint, |approval| approval.request.id);
         match a % 11 {
             0 => Step::Task(self.place(b)),
             1 => Step::Tasks(
                 TaskFilter::default()
                     .state(pick(&TaskState::ALL, b))
                     .conversation(self.conversation(b))
-                    .unheard(b.is_multiple_of(2))
+                    .unread(b.is_multiple_of(2))
                     .limit(limit),
             ),
             2 => Step::Inbox(self.conversation(b)),

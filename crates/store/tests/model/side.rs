@@ -101,14 +101,14 @@ impl Side {
                 self.tasks.push(task.id);
                 value(task)
             }
-            Step::Hear(place) => value(store.hear(self.id(place)).await?),
+            Step::Hear(place) => value(store.mark_read(self.id(place)).await?),
             Step::Ask(approval) => value(store.add_approval(*approval).await?),
             Step::Answer(id, reply) => self.answering(store.decide(id, reply).await?).await,
             Step::Commit { commit, stale, heard } => {
                 let found = store.run(commit.run).await?;
                 let epoch = found.as_ref().map_or(1, |run| run.epoch) + u64::from(stale);
                 // Mostly what was said before is known.
-                let conversation = match found.filter(|_| commit.said < 12) {
+                let conversation = match found.filter(|_| commit.message_count < 12) {
                     Some(run) => store.conversation(run.conversation_id).await?,
                     None => None,
                 };
@@ -116,10 +116,10 @@ impl Side {
                     Some(begin) => store.conversation(begin.conversation).await?,
                     None => None,
                 };
-                let said = conversation.or(begun).map_or(commit.said, |conversation| conversation.said);
-                let heard = heard.into_iter().map(|place| self.id(place)).collect();
+                let message_count = conversation.or(begun).map_or(commit.message_count, |conversation| conversation.message_count);
+                let read = heard.into_iter().map(|place| self.id(place)).collect();
                 let epoch = if commit.begin.is_some() { 1 } else { epoch };
-                value(store.commit_run(RunCommit { epoch, said, heard, ..commit }).await?)
+                value(store.commit_run(RunCommit { epoch, message_count, read, ..commit }).await?)
             }
             Step::TakeRun(run, holder) => {
                 let taken = store.take_run(run, holder).await?;

@@ -50,12 +50,12 @@ async fn begin(scene: &Scene) {
     let caller = Caller::default().conversation(conversation).run(run);
     let asked = (0..fastrand::usize(1..=2)).map(|_| request(scene, caller.clone())).collect();
     if fastrand::bool() {
-        let commit = RunCommit { begin: Some(begin), asked, events: notes(2), ..step(run, 1, RunState::Waiting) };
+        let commit = RunCommit { begin: Some(begin), approvals: asked, events: notes(2), ..step(run, 1, RunState::Waiting) };
         return lost_or(scene.store.commit_run(commit).await);
     }
     // A client that retries may start a run that has started already.
     lost_or(scene.store.commit_run(RunCommit { begin: Some(begin), events: notes(1), ..step(run, 1, RunState::Running) }).await);
-    let asks = RunCommit { asked, events: notes(1), ..step(run, 1, RunState::Waiting) };
+    let asks = RunCommit { approvals: asked, events: notes(1), ..step(run, 1, RunState::Waiting) };
     lost_or(scene.store.commit_run(asks).await);
 }
 

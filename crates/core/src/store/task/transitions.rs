@@ -39,7 +39,7 @@ impl Task {
             cancelling: false,
             outcome: None,
             late: 0,
-            heard: false,
+            read: false,
             retry_of: None,
             created: now,
             due: later(now, task.delay),

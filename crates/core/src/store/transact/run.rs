@@ -48,7 +48,7 @@ pub fn commit_run(rows: &mut dyn Rows, commit: RunCommit) -> Done<u64> {
     }
     let mut conversation =
         rows.conversation(record.conversation_id)?.unwrap_or_else(|| ConversationRecord::new(record.conversation_id, now));
-    if !commit.messages.is_empty() && conversation.said != commit.said {
+    if !commit.messages.is_empty() && conversation.message_count != commit.message_count {
         return Err(StoreError::Conflict("the conversation has new messages from another run".to_owned()));
     }
     let before = record.seq;
@@ -60,7 +60,7 @@ pub fn commit_run(rows: &mut dyn Rows, commit: RunCommit) -> Done<u64> {
     if commit.state != RunState::Running {
         record.holder = None;
     }
-    for mut approval in commit.asked {
+    for mut approval in commit.approvals {
         approval.parent_run = record.parent_run_id;
         add_approval(rows, &approval)?;
     }
@@ -77,15 +77,15 @@ pub fn commit_run(rows: &mut dyn Rows, commit: RunCommit) -> Done<u64> {
     rows.put_run(&record)?;
     rows.put_snapshot(record.id, commit.snapshot.as_ref())?;
     for message in &commit.messages {
-        rows.add_message(conversation.id, conversation.said, message)?;
-        conversation.said += 1;
+        rows.add_message(conversation.id, conversation.message_count, message)?;
+        conversation.message_count += 1;
     }
     conversation.agent.clone_from(&record.agent);
     conversation.allowed.extend(commit.allowed);
     (conversation.usage, conversation.contexts, conversation.updated) = (commit.usage, commit.contexts, now);
     rows.put_conversation(&conversation)?;
-    for id in commit.heard {
-        task::hear(rows, id)?;
+    for id in commit.read {
+        task::mark_read(rows, id)?;
     }
     Ok(before)
 }

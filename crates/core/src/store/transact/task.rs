@@ -61,9 +61,9 @@ pub fn retry_task(rows: &mut dyn Rows, task: CallId, copy: CallId) -> Done<Task>
 }
 
 /// Marks a result as read by the agent of its conversation.
-pub fn hear(rows: &mut dyn Rows, task: CallId) -> Done<()> {
+pub fn mark_read(rows: &mut dyn Rows, task: CallId) -> Done<()> {
     let Some(mut task) = rows.task(task)? else { return Ok(()) };
-    task.heard = true;
+    task.read = true;
     rows.put_task(&task)
 }
 

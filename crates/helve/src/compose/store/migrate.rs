@@ -44,7 +44,7 @@ impl Helve {
 /// Returns whether a store is empty: a mere listing creates a store, too.
 async fn is_empty(file: &Path) -> Result<bool, StoreError> {
     let store = SqliteStore::open(file)?;
-    Ok(store.tasks(TaskFilter::default().unheard(false).limit(1)).await?.is_empty()
+    Ok(store.tasks(TaskFilter::default().unread(false).limit(1)).await?.is_empty()
         && store.runs(None, 1).await?.is_empty()
         && store.approvals(None, false, 1).await?.is_empty()
         && store.conversations(1).await?.is_empty())
